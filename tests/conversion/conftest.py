@@ -1,4 +1,4 @@
-"""Small models of Transformers with random weights, saved as their own programs save them."""
+"""Small models of Transformers with random weights, saved by save_pretrained."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHAPE = {
 
 
 def small(name, **settings):
-    """A model class of theirs by name, with every tensor random, norms and biases too."""
+    """A model of Transformers by class name, with all tensors random."""
     prefix = name.partition("For")[0].removesuffix("Model")
     config = getattr(transformers, f"{prefix}Config")(**{**SHAPE, **settings})
     torch.manual_seed(7)

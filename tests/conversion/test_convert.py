@@ -22,47 +22,48 @@ from .conftest import PIECES
 
 def test_convert_reports_text_and_json(saved, tmp_path, capsys):
     _, folder = saved("BertForPreTraining")
-    told = tmp_path / "told.jsonl"
-    words = [str(folder), str(tmp_path / "ours"), "--to", "toolkit", "--json", str(told)]
+    events = tmp_path / "events.jsonl"
+    words = [str(folder), str(tmp_path / "checkpoint"), "--to", "toolkit", "--json", str(events)]
     assert main(words) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "architecture bert task mlm layers 2 width 24" in shown
-    assert "extra tensors hugging_face.cls.seq_relationship.bias" in shown
-    [record] = [json.loads(line) for line in told.read_text().splitlines()]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "architecture bert task mlm layers 2 width 24" in printed
+    assert "extra tensors hugging_face.cls.seq_relationship.bias" in printed
+    [record] = [json.loads(line) for line in events.read_text().splitlines()]
     assert record["event"] == "converted" and record["tensors"] == 34
     assert record["symbols"] == 21 and record["tokenizer"] == "wordpiece"
 
 
 def test_imported_model_fills_masks_and_names_its_source(saved, converted):
     model, folder = saved("BertForMaskedLM")
-    ours = converted(folder)
-    [gap] = load_checkpoint(ours).fill_mask("the [MASK] sat on the mat.", top=3)
+    checkpoint = converted(folder)
+    [mask] = load_checkpoint(checkpoint).fill_mask("the [MASK] sat on the mat.", top=3)
     logits = model(torch.tensor([[2, 5, 4, 7, 8, 5, 9, 11, 3]])).logits[0, 2]
     best = logits.softmax(-1).topk(3)
-    assert [piece for piece, _ in gap] == [PIECES[i] for i in best.indices]
-    assert [share for _, share in gap] == pytest.approx(best.values.tolist(), abs=1e-5)
-    assert describe_checkpoint(ours, verify=True)["converted from"] == str(folder)
+    assert [piece for piece, _ in mask] == [PIECES[i] for i in best.indices]
+    assert [share for _, share in mask] == pytest.approx(best.values.tolist(), abs=1e-5)
+    assert describe_checkpoint(checkpoint, verify=True)["converted from"] == str(folder)
 
 
 @pytest.mark.slow
 def test_exported_and_imported_model_validates_on_its_old_data(config, tmp_path, converted, data):
     small = {"arch": "bert_tiny", "save_dir": str(tmp_path / "bert"), "max_update": 2}
     run(config(**small))
-    ours = converted(converted(tmp_path / "bert", "hf", name="hf"), name="ours")
-    paths = [str(tmp_path / "bert"), str(ours)]
+    checkpoint = converted(converted(tmp_path / "bert", "hf", name="hf"), name="checkpoint")
+    paths = [str(tmp_path / "bert"), str(checkpoint)]
     found = evaluate_checkpoints(ValidateConfig(dirs=[str(data)], path=paths, num_workers=0))
     figures = [found[path]["valid"] for path in paths]
     assert figures[0] == figures[1] and figures[0]["examples"] == 9
     with pytest.raises(ToolkitError, match=r"is a conversion of .*hf and has no optimizer"):
         TrainingRun(
-            config(restore_file=str(ours), **{**small, "save_dir": str(tmp_path / "x")}), World()
+            config(restore_file=str(checkpoint), **{**small, "save_dir": str(tmp_path / "x")}),
+            World(),
         )
     more = TrainingRun(
-        config(finetune_from=str(ours), **{**small, "save_dir": str(tmp_path / "y")}), World()
+        config(finetune_from=str(checkpoint), **{**small, "save_dir": str(tmp_path / "y")}), World()
     )
     more.close()
-    own, theirs = more.trainer.learner.state_dict(), load_checkpoint(ours).state_dict()
-    assert all(torch.equal(own[name], theirs[name]) for name in theirs)
+    own, imported = more.trainer.learner.state_dict(), load_checkpoint(checkpoint).state_dict()
+    assert all(torch.equal(own[name], imported[name]) for name in imported)
 
 
 def test_fine_tuning_loads_the_pooler_of_a_conversion(
@@ -71,10 +72,10 @@ def test_fine_tuning_loads_the_pooler_of_a_conversion(
     from toolkit.training import resume
 
     model, folder = saved("BertModel")
-    ours = converted(folder)
-    learner = load_checkpoint(ours)
+    checkpoint = converted(folder)
+    learner = load_checkpoint(checkpoint)
     learner.task.pooler = torch.nn.Linear(24, 24)
-    resume.load_finetune_weights(str(ours), learner, learner.tokenizer, lambda text: None)
+    resume.load_finetune_weights(str(checkpoint), learner, learner.tokenizer, lambda text: None)
     assert torch.equal(learner.task.pooler.weight, model.pooler.dense.weight)
 
 
@@ -100,12 +101,12 @@ def test_convert_rejects_a_missing_source(tmp_path, capsys):
 
 def test_imported_checkpoint_has_digests(saved, converted):
     _, folder = saved("ElectraForPreTraining", embedding_size=12)
-    ours = converted(folder)
-    facts = manifest.verify(ours)
+    checkpoint = converted(folder)
+    facts = manifest.verify(checkpoint)
     assert facts["converted"] == str(folder) and facts["update"] == 0
     assert {"extra.safetensors", "hugging_face.json", "tokenizer_config.json"} <= facts[
         "files"
     ].keys()
-    (ours / "extra.safetensors").write_bytes(b"changed")
+    (checkpoint / "extra.safetensors").write_bytes(b"changed")
     with pytest.raises(ToolkitError, match=r"extra.safetensors must have the digest"):
-        load_checkpoint(ours)
+        load_checkpoint(checkpoint)

@@ -28,5 +28,5 @@ def test_mismatches_are_printed_before_the_error(capsys):
     ):
         check_none("src", problems)
     head, *rows = [line.split() for line in capsys.readouterr().err.splitlines()]
-    assert head == ["kind", "where", "found", "needed"]
+    assert head == ["kind", "where", "found", "required"]
     assert rows == [["setting", "k", "1", "2"], ["extra", "tensor", "x:", "a", "3", "-"]]

@@ -30,19 +30,17 @@ def test_projects_embeddings_if_they_are_narrower_than_the_model():
 
 
 def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
-    tokenizer, run = (
-        Tokenizer.load(data),
-        compose_run("bert_tiny", "encode", {"layers": 1, "width": 8}),
-    )
+    tokenizer = Tokenizer.load(data)
+    run = compose_run("bert_tiny", "encode", {"layers": 1, "width": 8})
     sizes = Sizes(tokens=len(tokenizer.vocabulary))
     shapes = {name: tensor.shape for name, tensor in build_on_meta(run, sizes).state_dict().items()}
     tensors = {name: torch.randn(shape) for name, shape in shapes.items()}
-    spare = {"task.pooler.weight": torch.ones(2, dtype=torch.bfloat16)}
-    target = tmp_path / "ours"
+    extra = {"task.pooler.weight": torch.ones(2, dtype=torch.bfloat16)}
+    target = tmp_path / "target"
     write_checkpoint(
         target,
-        ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer, extra=spare),
-        tmp_path / "theirs",
+        ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer, extra=extra),
+        tmp_path / "source",
     )
     found = load_checkpoint(target).state_dict()
     assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
@@ -57,9 +55,9 @@ def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converte
 
     model, folder = saved("BertModel")
     model.to(torch.bfloat16).save_pretrained(folder)
-    ours = converted(folder)
-    assert load_checkpoint(ours).encoder.token_embedding.weight.dtype == torch.float32
-    back = converted(ours, "hf")
+    checkpoint = converted(folder)
+    assert load_checkpoint(checkpoint).encoder.token_embedding.weight.dtype == torch.float32
+    back = converted(checkpoint, "hf")
     before, after = (load_file(path / "model.safetensors") for path in (folder, back))
     assert all(
         torch.equal(before[n], after[n]) and after[n].dtype == before[n].dtype for n in before

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from toolkit.checkpoints.new_directory import check_new_directory
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import format_columns
@@ -29,18 +31,18 @@ def convert(c: ConvertConfig) -> Path:
             import_model(source, target) if c.to == "toolkit" else export_model(source, target, c)
         )
         output.write("converted", {"from": str(source), "to": str(target), **facts})
-        shown = {
+        rows = {
             name.replace("_", " "): format_fact(value) for name, value in facts.items() if value
         }
-        shown["written to"] = str(target)
-        print(format_columns(shown.items()), file=output.text_stream)
+        rows["written to"] = str(target)
+        print(format_columns(rows.items()), file=output.text_stream)
     return target
 
 
 def import_model(source: Path, target: Path) -> dict[str, Any]:
     """Write another program's model as a checkpoint."""
-    saved = roberta.find_file(source)
-    model = roberta.import_file(saved) if saved else importer.import_folder(source)
+    file = roberta.find_file(source)
+    model = roberta.import_file(file) if file else importer.import_folder(source)
     write_checkpoint.write_checkpoint(target, model, source)
     return describe_imported(model)
 
@@ -53,7 +55,7 @@ def export_model(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]
 
 
 def describe_imported(model: ConvertedModel) -> dict[str, Any]:
-    arch: Any = model.run.arch.config
+    arch = model.run.arch.config
     return {
         "architecture": model.run.arch.name,
         "task": model.run.task.name,
@@ -79,11 +81,11 @@ def describe_exported(model: ExportedModel) -> dict[str, Any]:
     }
 
 
-def count_parameters(tensors: Mapping[str, Any]) -> int:
+def count_parameters(tensors: Mapping[str, Tensor]) -> int:
     return sum(tensor.numel() for tensor in tensors.values())
 
 
-def format_fact(value: Any) -> str:
+def format_fact(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

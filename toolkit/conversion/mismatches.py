@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from rich.console import Console
@@ -20,7 +20,7 @@ class Mismatch(NamedTuple):
     kind: str
     where: str
     found: str
-    needed: str
+    required: str
 
 
 def check_none(source: object, mismatches: Sequence[Mismatch]) -> None:
@@ -41,28 +41,24 @@ def report_mismatches(source: object, mismatches: Sequence[Mismatch]) -> NoRetur
 
 
 def compare_tensors(
-    found: Mapping[str, Tensor], needed: Mapping[str, Shape], file: str
+    tensors: Mapping[str, Tensor], required: Mapping[str, Shape], file: str
 ) -> list[Mismatch]:
     """Missing, misshapen and extra tensors."""
-    missing = [
-        Mismatch("missing tensor", f"{file}: {name}", "-", format_shape(needed[name]))
-        for name in needed
-        if name not in found
-    ]
-    misshapen = [
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    missing = [name for name in required if name not in shapes]
+    misshapen = [name for name in required if name in shapes and shapes[name] != required[name]]
+    extra = [name for name in shapes if name not in required]
+    return [
         Mismatch(
-            "misshapen tensor", f"{file}: {name}", format_shape(found[name].shape), format_shape(s)
+            f"{kind} tensor",
+            f"{file}: {name}",
+            format_shape(shapes.get(name)),
+            format_shape(required.get(name)),
         )
-        for name, s in needed.items()
-        if name in found and tuple(found[name].shape) != s
+        for kind, names in (("missing", missing), ("misshapen", misshapen), ("extra", extra))
+        for name in names
     ]
-    extra = [
-        Mismatch("extra tensor", f"{file}: {name}", format_shape(found[name].shape), "-")
-        for name in found
-        if name not in needed
-    ]
-    return [*missing, *misshapen, *extra]
 
 
-def format_shape(shape: Iterable[int]) -> str:
-    return " x ".join(map(str, shape)) or "one number"
+def format_shape(shape: Shape | None) -> str:
+    return "-" if shape is None else " x ".join(map(str, shape)) or "one number"

@@ -1,7 +1,7 @@
 """Conversion of a SentencePiece model to a tokenizer.json with the same ids.
 
-Normalization becomes normalizers of the package `tokenizers`: our lowercasing without accents, the
-model's own character map, and merged spaces. If two segmentations of a word are equally probable,
+Normalization becomes normalizers of the package `tokenizers`: lowercasing without accents, the
+model's character map, and merged spaces. If two segmentations of a word are equally probable,
 rounding may choose differently.
 """
 
@@ -13,18 +13,27 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.vocabulary import WORD_START
 from toolkit.data.tokenizers.wordpiece import import_tokenizers
 
-UNIGRAM, BPE = 1, 2
-USER_DEFINED = 4
+if TYPE_CHECKING:
+    import tokenizers
+    from tokenizers.normalizers import Normalizer as Normalizer
+    from tokenizers.processors import PostProcessor as PostProcessor
+
+    HfTokenizer = tokenizers.Tokenizer
+else:  # tokenizers is optional
+    HfTokenizer = Normalizer = PostProcessor = object
+
+UNIGRAM = 1  # SentencePiece's number of the model type
+USER_DEFINED = 4  # SentencePiece's number of the piece type
 
 
-def sentencepiece_tokenizer(source: SentencePieceTokenizer) -> Any:
+def sentencepiece_tokenizer(source: SentencePieceTokenizer) -> HfTokenizer:
     """A `tokenizers.Tokenizer` with the same ids, still without special tokens."""
     proto = parse_model(source.model)
     check_expressible(proto, commas=source.split_digit_commas)
@@ -34,11 +43,12 @@ def sentencepiece_tokenizer(source: SentencePieceTokenizer) -> Any:
 
 def unigram_tokenizer(
     proto: Any, pieces: Sequence[tuple[str, float]], unknown: int, *, lowercase: bool
-) -> Any:
+) -> HfTokenizer:
     """A unigram tokenizer over pieces in the order of their ids."""
     package = import_tokenizers()
     fallback = proto.trainer_spec.byte_fallback
-    tokenizer = package.Tokenizer(package.models.Unigram(list(pieces), unknown, fallback))
+    model = package.models.Unigram(list(pieces), unknown, fallback)
+    tokenizer: HfTokenizer = package.Tokenizer(model)
     tokenizer.normalizer = package.normalizers.Sequence(
         [*(lowercase_normalizers() if lowercase else []), *build_normalizers(proto.normalizer_spec)]
     )
@@ -57,7 +67,7 @@ def parse_model(model: bytes) -> Any:
         proto.ParseFromString(model)
     except Exception as error:  # protobuf's own class
         raise ToolkitError(
-            f"a SentencePiece model must be readable, but is not: {error}. Give the .model file "
+            f"a SentencePiece model must be readable, but is not: {error}. Use the .model file "
             f"written by its training."
         ) from error
     return proto
@@ -67,32 +77,31 @@ def check_expressible(proto: Any, *, commas: bool = False) -> None:
     """Raise if a tokenizer.json cannot give exactly the same ids."""
     reasons = {
         "splits commas from digits (--split-digit-commas)": commas,
-        "is no unigram model": proto.trainer_spec.model_type != UNIGRAM,
-        "has symbols of its user's": any(p.type == USER_DEFINED for p in proto.pieces),
+        "is not a unigram model": proto.trainer_spec.model_type != UNIGRAM,
+        "has user-defined symbols": any(p.type == USER_DEFINED for p in proto.pieces),
         "marks the ends of words": proto.trainer_spec.treat_whitespace_as_suffix,
-        "keeps spaces as they are": not proto.normalizer_spec.escape_whitespaces,
+        "does not escape spaces": not proto.normalizer_spec.escape_whitespaces,
     }
-    if found := [reason for reason, holds in reasons.items() if holds]:
+    if applicable := [reason for reason, applies in reasons.items() if applies]:
         raise ToolkitError(
-            "a SentencePiece tokenizer must be a plain unigram model to become a "
-            "tokenizer.json "
-            f"with the same ids, but this one {' and '.join(found)}. Nothing was written."
+            f"a SentencePiece tokenizer must be a plain unigram model to become a tokenizer.json "
+            f"with the same ids, but this one {' and '.join(applicable)}. Nothing was written."
         )
 
 
-def build_normalizers(spec: Any) -> list[Any]:
+def build_normalizers(spec: Any) -> list[Normalizer]:
     """The model's character map and its treatment of spaces."""
     package = import_tokenizers()
-    found = []
+    normalizers: list[Normalizer] = []
     if spec.precompiled_charsmap:
-        found.append(package.normalizers.Precompiled(spec.precompiled_charsmap))
+        normalizers.append(package.normalizers.Precompiled(spec.precompiled_charsmap))
     if spec.remove_extra_whitespaces:
-        found.append(package.normalizers.Replace(package.Regex("^ +| +$"), ""))
-        found.append(package.normalizers.Replace(package.Regex(" {2,}"), " "))
-    return found
+        normalizers.append(package.normalizers.Replace(package.Regex("^ +| +$"), ""))
+        normalizers.append(package.normalizers.Replace(package.Regex(" {2,}"), " "))
+    return normalizers
 
 
-def lowercase_normalizers() -> list[Any]:
+def lowercase_normalizers() -> list[Normalizer]:
     """NFKD, drop combining marks, lowercase, as in toolkit.data.tokenizers.normalize."""
     package = import_tokenizers()
     n = package.normalizers
@@ -117,8 +126,8 @@ def combining_characters() -> str:
 
 def consecutive_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """First and last number of each consecutive range."""
-    found = []
+    ranges = []
     for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         run = [number for _, number in group]
-        found.append((run[0], run[-1]))
-    return found
+        ranges.append((run[0], run[-1]))
+    return ranges

@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 
 class TensorMapping(NamedTuple):
-    """One of our tensors, and the external tensors that are concatenated to it."""
+    """A tensor of the toolkit, and the external tensors that are concatenated to it."""
 
     toolkit_name: str
     external_names: tuple[str, ...]
@@ -22,7 +22,7 @@ class TensorMapping(NamedTuple):
     """Number of unused rows at the start of the external tensor."""
 
     def external_shape(self, shape: Shape) -> Shape:
-        """Shape of each external tensor, from the shape of ours."""
+        """Shape of each external tensor, from the shape of the toolkit's."""
         rows, *rest = shape
         external = [rows // len(self.external_names) + self.skipped_rows, *rest]
         if self.axis is not None:
@@ -30,16 +30,16 @@ class TensorMapping(NamedTuple):
         return tuple(external)
 
     def join(self, external: Mapping[str, Tensor]) -> Tensor:
-        """Our tensor from the external ones."""
+        """The toolkit's tensor from the external ones."""
         parts = [external[name][self.skipped_rows :] for name in self.external_names]
-        whole = torch.cat(parts) if len(parts) > 1 else parts[0]
-        return whole if self.axis is None else whole.squeeze(self.axis)
+        joined = torch.cat(parts) if len(parts) > 1 else parts[0]
+        return joined if self.axis is None else joined.squeeze(self.axis)
 
     def split(self, tensor: Tensor) -> dict[str, Tensor]:
-        """The external tensors from ours."""
+        """The external tensors from the toolkit's."""
         assert not self.skipped_rows, "skipped rows cannot be restored"
-        whole = tensor if self.axis is None else tensor.unsqueeze(self.axis)
-        parts = whole.chunk(len(self.external_names))
+        expanded = tensor if self.axis is None else tensor.unsqueeze(self.axis)
+        parts = expanded.chunk(len(self.external_names))
         return {
             name: part.contiguous() for name, part in zip(self.external_names, parts, strict=True)
         }

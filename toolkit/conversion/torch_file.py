@@ -1,7 +1,7 @@
 """Files written by torch.save, loaded without executing code. No other module opens them.
 
 PyTorch's weights-only loader creates tensors, plain containers and the classes of an allow-list,
-and calls nothing else. The allow-list here maps the names of fairseq's settings to one inert class.
+and calls nothing else. The allow-list here maps the classes of fairseq's settings to OpaqueObject.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from toolkit.common.json_files import open_untrusted
 class OpaqueObject:
     """Placeholder for an object of another program: it stores its arguments and does nothing."""
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: object) -> None:
         self.arguments = arguments
-        self.state: Any = None
+        self.state: object = None
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         self.arguments = getattr(self, "arguments", ())
         self.state = state
 
@@ -45,17 +45,17 @@ SETTING_CLASSES = (
     "builtins.float",
     "builtins.bool",
 )
-"""Names in fairseq's checkpoints that stand for settings; each is read as an Inert."""
+"""Classes of settings in fairseq's checkpoints; each is loaded as an OpaqueObject."""
 
 
 def load(path: Path, *, settings: bool = False) -> Any:
-    """The tensors and containers of a file; with `settings`, fairseq's settings too, inert."""
-    known: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
+    """The tensors and containers of a file; with `settings`, also OpaqueObjects."""
+    allowed: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
     try:
         with (
             open_untrusted(path, max_bytes=None) as file,
             warnings.catch_warnings(),
-            torch.serialization.safe_globals(known),
+            torch.serialization.safe_globals(allowed),
         ):
             warnings.simplefilter("ignore")  # about the pickle protocol of old files
             return torch.load(file, map_location="cpu", weights_only=True)

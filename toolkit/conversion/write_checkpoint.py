@@ -18,6 +18,7 @@ from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.task import Learner
@@ -41,9 +42,8 @@ class ConvertedModel:
 
 def compose_run(arch: str, task: str, options: Mapping[str, Any]) -> RunConfig:
     """A run's configuration with this architecture and task, and defaults otherwise."""
-    return compose(
-        {"arch": arch, "task": task, **{f"arch.{name}": it for name, it in options.items()}}
-    )
+    arch_options = {f"arch.{name}": value for name, value in options.items()}
+    return compose({"arch": arch, "task": task, **arch_options})
 
 
 def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:
@@ -52,12 +52,14 @@ def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:
         return build_learner(run.arch, run.task, sizes)
 
 
-def projects_embeddings(arch: Any) -> bool:
+def projects_embeddings(arch: EncoderConfig) -> bool:
     """Whether a linear map projects the embeddings to the width of the model."""
     return (arch.embedding_width or arch.width) != arch.width
 
 
 def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:
+    """Write a converted model; the manifest names its source."""
+
     def fill(folder: Path) -> None:
         write_tensors(folder / MODEL, model.tensors)
         if model.extra:

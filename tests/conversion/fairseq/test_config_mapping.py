@@ -43,7 +43,7 @@ def test_read_settings_finds_them_under_cfg_or_args():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "name"),
     [
         ({"activation_fn": "relu"}, "activation_fn"),
         ({"encoder_normalize_before": True}, "encoder_normalize_before"),
@@ -54,9 +54,9 @@ def test_read_settings_finds_them_under_cfg_or_args():
         ({"encoder_embed_dim": True}, "encoder_embed_dim"),
     ],
 )
-def test_unsupported_settings_are_mismatches(change, told):
+def test_unsupported_settings_are_mismatches(change, name):
     assert setting_mismatches(SIZES) == []
-    assert [problem.where for problem in setting_mismatches({**SIZES, **change})] == [told]
+    assert [problem.where for problem in setting_mismatches({**SIZES, **change})] == [name]
 
 
 def test_arch_options_are_those_of_bert():

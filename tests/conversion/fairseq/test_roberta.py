@@ -60,7 +60,7 @@ def roberta():
 
 
 def as_fairseq(model):
-    """Its tensors under fairseq's names."""
+    """The model's tensors under fairseq's names."""
     found = {}
     for name, tensor in model.state_dict().items():
         new = name.replace(
@@ -71,8 +71,8 @@ def as_fairseq(model):
         )
         new = new.replace("roberta.embeddings.LayerNorm", "decoder.sentence_encoder.emb_layer_norm")
         new = new.replace("roberta.encoder.layer", "decoder.sentence_encoder.layers")
-        for theirs, fairseqs in LAYER.items():
-            new = new.replace(f".{theirs}.", f".{fairseqs}.")
+        for hf_part, part in LAYER.items():
+            new = new.replace(f".{hf_part}.", f".{part}.")
         if "token_type" not in name and "decoder.bias" not in name:
             found[
                 new.replace("lm_head.decoder", "lm_head").replace("lm_head", "decoder.lm_head")
@@ -146,10 +146,10 @@ def test_roberta_with_settings_under_cfg_is_imported(saved, converted):
 @pytest.mark.slow
 def test_imported_roberta_is_exported_to_transformers(saved, converted):
     model, file = saved()
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(converted(converted(file), "hf"))
+    exported = transformers.AutoModelForMaskedLM.from_pretrained(converted(converted(file), "hf"))
     tokens = torch.randint(4, ROWS, (2, 9))
     with torch.no_grad():
-        got, want = (m.eval()(input_ids=tokens).logits for m in (theirs, model))
+        got, want = (m.eval()(input_ids=tokens).logits for m in (exported, model))
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
@@ -162,8 +162,8 @@ def test_roberta_with_mismatches_is_rejected_and_nothing_is_written(saved, conve
     _, file = saved(model=tensors)
     with pytest.raises(ToolkitError, match=r"4 mismatches \(missing tensor, misshapen tensor, ext"):
         converted(file)
-    told = capsys.readouterr().err
-    assert "model.pt: lm_head.bias" in told and "3 x 3" in told and "40 x 24" in told
+    printed = capsys.readouterr().err
+    assert "model.pt: lm_head.bias" in printed and "3 x 3" in printed and "40 x 24" in printed
     _, file = saved(args=argparse.Namespace(**{**ARGS, "activation_fn": "relu"}))
     with pytest.raises(ToolkitError, match=r"1 mismatch \(setting\)"):
         converted(file)
@@ -194,10 +194,10 @@ def test_mask_includes_the_space_before_it_as_in_transformers(saved, converted):
     )
     (file.parent / "vocab.bpe").write_text("#version: 0.2\n")
     (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in range(5)))
-    ours = converted(file)
-    tokenizer = load_checkpoint(ours).tokenizer
-    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
-    ids = theirs("a <mask> b", add_special_tokens=False)["input_ids"]
+    checkpoint = converted(file)
+    tokenizer = load_checkpoint(checkpoint).tokenizer
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(checkpoint, "hf"))
+    ids = hf_tokenizer("a <mask> b", add_special_tokens=False)["input_ids"]
     assert (
         ids
         == tokenizer.encode_parsing_special("a [MASK] b")

@@ -122,7 +122,7 @@ def test_import_rejects_untied_copies(saved, converted, capsys):
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "row"),
     [
         ({"hidden_act": "relu"}, "config.json: hidden_act relu gelu"),
         ({"is_decoder": True}, "config.json: is_decoder True False"),
@@ -134,13 +134,13 @@ def test_import_rejects_untied_copies(saved, converted, capsys):
         ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
     ],
 )
-def test_import_rejects_unsupported_settings(saved, converted, capsys, settings, told):
+def test_import_rejects_unsupported_settings(saved, converted, capsys, settings, row):
     _, folder = saved("BertModel")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **settings}))
     with pytest.raises(ToolkitError, match=r"mismatch.*setting.*Nothing was written"):
         converted(folder)
-    assert told in " ".join(capsys.readouterr().err.split())
+    assert row in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

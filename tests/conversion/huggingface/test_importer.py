@@ -1,4 +1,4 @@
-"""With the same weights ours and theirs give the same numbers."""
+"""Imported models give the outputs of Transformers with the same weights."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ def batch():
     torch.manual_seed(1)
     tokens, segments = torch.randint(SHAPE["vocab_size"], (3, 11)), torch.randint(2, (3, 11))
     padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]
-    ours = Inputs(tokens=tokens, segments=segments, padding=padding)
-    theirs = {"input_ids": tokens, "token_type_ids": segments, "attention_mask": (~padding).long()}
-    return ours, theirs
+    inputs = Inputs(tokens=tokens, segments=segments, padding=padding)
+    hf_inputs = {
+        "input_ids": tokens,
+        "token_type_ids": segments,
+        "attention_mask": (~padding).long(),
+    }
+    return inputs, hf_inputs
 
 
 @pytest.mark.parametrize("case", TRUNKS)
@@ -43,12 +47,12 @@ def test_imported_states_equal_transformers(saved, converted, case):
     name, settings = TRUNKS[case]
     model, folder = saved(name, **settings)
     learner = load_checkpoint(converted(folder))
-    ours, theirs = batch()
+    inputs, hf_inputs = batch()
     with torch.no_grad():
-        want = model(**theirs).last_hidden_state
-        got = learner.encoder(ours).states
+        want = model(**hf_inputs).last_hidden_state
+        got = learner.encoder(inputs).states
     assert want.std() > 0.1
-    torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -63,58 +67,60 @@ def test_imported_states_equal_transformers(saved, converted, case):
 def test_imported_masked_token_scores_equal_transformers(saved, converted, name, settings):
     model, folder = saved(name, **settings)
     learner = load_checkpoint(converted(folder))
-    ours, theirs = batch()
+    inputs, hf_inputs = batch()
     with torch.no_grad():
-        found = model(**theirs)
+        found = model(**hf_inputs)
         want = found.prediction_logits if "PreTraining" in name else found.logits
-        states = learner.encoder(ours).states.flatten(0, 1)
+        states = learner.encoder(inputs).states.flatten(0, 1)
         got = learner.task.head(states, learner.encoder.token_embedding.weight).view(want.shape)
-    torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)
 
 
 def test_import_of_a_classifier_keeps_pooler_and_head(saved, converted):
     """What fine-tuning with BERT's pooler starts from."""
     model, folder = saved("BertForSequenceClassification", num_labels=3)
-    ours = converted(folder)
-    spare, (inputs, theirs) = read_tensors(ours / EXTRA_FILE), batch()
+    checkpoint = converted(folder)
+    extra, (inputs, hf_inputs) = read_tensors(checkpoint / EXTRA_FILE), batch()
     with torch.no_grad():
-        first = load_checkpoint(ours).encoder(inputs).states[:, 0]
-        pooled = F.linear(first, spare["task.pooler.weight"], spare["task.pooler.bias"]).tanh()
-        weight, bias = (spare[f"hugging_face.classifier.{part}"] for part in ("weight", "bias"))
-        got, want = F.linear(pooled, weight, bias), model(**theirs).logits
+        first = load_checkpoint(checkpoint).encoder(inputs).states[:, 0]
+        pooled = F.linear(first, extra["task.pooler.weight"], extra["task.pooler.bias"]).tanh()
+        weight, bias = (extra[f"hugging_face.classifier.{part}"] for part in ("weight", "bias"))
+        got, want = F.linear(pooled, weight, bias), model(**hf_inputs).logits
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
 def test_imported_discriminator_continues_with_rtd(saved, converted):
     model, folder = saved("ElectraForPreTraining", embedding_size=12)
-    ours = converted(folder)
-    run, sizes = read_config(ours)
+    checkpoint = converted(folder)
+    run, sizes = read_config(checkpoint)
     learner = build_learner(run.arch, ComponentConfig("rtd", TASKS["rtd"].config), sizes).eval()
-    told = []
-    load_finetune_weights(str(ours), learner, Tokenizer.load(ours), told.append)
-    inputs, theirs = batch()
+    messages = []
+    load_finetune_weights(str(checkpoint), learner, Tokenizer.load(checkpoint), messages.append)
+    inputs, hf_inputs = batch()
     with torch.no_grad():
         got = learner.task.head(learner.encoder(inputs).states.flatten(0, 1))
-        want = model(**theirs).logits
+        want = model(**hf_inputs).logits
     kept = ~inputs.padding
     torch.testing.assert_close(got.view(want.shape)[kept], want[kept], atol=1e-5, rtol=1e-5)
-    assert "checkpoint has none: task.generator" in told[1] and "unknown" not in "".join(told)
+    assert "checkpoint has none: task.generator" in messages[1] and "unknown" not in "".join(
+        messages
+    )
 
 
 @pytest.mark.parametrize("labels", [3, 1])
 def test_fine_tuning_starts_from_the_scores_of_an_imported_classifier(saved, converted, labels):
     """The pooler is taken over; its classifier, new in fine-tuning, is copied here."""
     model, folder = saved("BertForSequenceClassification", num_labels=labels)
-    ours = converted(folder)
-    run, sizes = read_config(ours)
+    checkpoint = converted(folder)
+    run, sizes = read_config(checkpoint)
     task, sizes = ComponentConfig("glue", TASKS["glue"].config), Sizes(sizes, labels=labels)
     learner = build_learner(run.arch, task, sizes).eval()
-    load_finetune_weights(str(ours), learner, Tokenizer.load(ours), lambda text: None)
+    load_finetune_weights(str(checkpoint), learner, Tokenizer.load(checkpoint), lambda text: None)
     learner.task.head.output.load_state_dict(model.classifier.state_dict())
-    inputs, theirs = batch()
+    inputs, hf_inputs = batch()
     rows, length = inputs.tokens.shape
     targets = torch.zeros(rows, dtype=torch.float32 if labels == 1 else torch.long)
     given = GlueBatch(inputs, torch.arange(rows) * length, targets, targets.long(), {}, 0, 0)
     with torch.no_grad():
-        [prediction], want = learner(given).values(), model(**theirs).logits
+        [prediction], want = learner(given).values(), model(**hf_inputs).logits
     torch.testing.assert_close(prediction[0].reshape(want.shape), want, atol=1e-5, rtol=1e-5)

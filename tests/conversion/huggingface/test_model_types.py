@@ -17,27 +17,28 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", MODEL_TYPES)
 def test_mappings_cover_every_tensor_of_the_published_sizes(name):
-    """And what a config is silent about is what theirs is by default."""
-    family, (build, config) = MODEL_TYPES[name], PUBLISHED[name]
+    """Settings that a config omits have the defaults of Transformers."""
+    model_type, (build, config) = MODEL_TYPES[name], PUBLISHED[name]
     with torch.device("meta"):
-        theirs = build(config).state_dict()
-    run = compose_run(family.arch, "mlm", arch_options(family, {}))
+        hf_tensors = build(config).state_dict()
+    run = compose_run(model_type.arch, "mlm", arch_options(model_type, {}))
     arch = run.arch.config
-    pieces = family.mappings(arch.layers, projected=projects_embeddings(arch), head=True)
-    found = expected_shapes(pieces, build_on_meta(run, Sizes(tokens=30522)).state_dict())
-    theirs = {key.removeprefix(f"{name}."): tuple(t.shape) for key, t in theirs.items()}
-    assert found == {key: shape for key, shape in theirs.items() if key not in family.tied}
+    mappings = model_type.mappings(arch.layers, projected=projects_embeddings(arch), head=True)
+    found = expected_shapes(mappings, build_on_meta(run, Sizes(tokens=30522)).state_dict())
+    hf_tensors = {key.removeprefix(f"{name}."): tuple(t.shape) for key, t in hf_tensors.items()}
+    assert found == {key: shape for key, shape in hf_tensors.items() if key not in model_type.tied}
 
 
 def test_extra_tensors_have_unique_names():
-    for family, theirs, ours in (
+    for model_type, hf_name, name in (
         (BERT, "pooler.dense.weight", "task.pooler.weight"),
         (BERT, "cls.seq_relationship.bias", "hugging_face.cls.seq_relationship.bias"),
         (ELECTRA, "discriminator_predictions.dense.bias", "task.head.transform.bias"),
         (ELECTRA, "discriminator_predictions.dense_prediction.bias", "task.head.score.bias"),
         (CONVBERT, "classifier.dense.weight", "hugging_face.classifier.dense.weight"),
     ):
-        assert family.toolkit_name(theirs) == ours and family.external_name(ours) == theirs
+        assert model_type.toolkit_name(hf_name) == name
+        assert model_type.external_name(name) == hf_name
     assert BERT.toolkit_name("encoder.layer.0.output.dense.bias") is None
     assert BERT.external_name("task.generator.head.bias") is None
 

@@ -36,7 +36,7 @@ def opened(folder):
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def ids_there(tokenizer, text):
+def hf_ids(tokenizer, text):
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
@@ -58,23 +58,23 @@ def model():
 def test_a_unigram_model_keeps_its_ids_in_a_round_trip(model, tmp_path, lowercase):
     tokenizer = SentencePieceTokenizer(model, lowercase=lowercase)
     write_tokenizer(tmp_path, tokenizer, positions=16)
-    theirs, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
+    hf_tokenizer, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
     for text in TEXTS:
-        assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text), text
+        assert hf_ids(hf_tokenizer, text) == tokenizer.encode(text) == back.encode(text), text
     assert back.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
-    assert len(theirs) == len(tokenizer.vocabulary)
+    assert len(hf_tokenizer) == len(tokenizer.vocabulary)
 
 
 def test_exported_tokenizer_adds_special_tokens(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model, lowercase=True)
     write_tokenizer(tmp_path, tokenizer, positions=16)
-    theirs, roles = opened(tmp_path), tokenizer.vocabulary.roles
-    found = theirs("a [MASK]", "b", padding="max_length", max_length=9)
+    hf_tokenizer, roles = opened(tmp_path), tokenizer.vocabulary.roles
+    found = hf_tokenizer("a [MASK]", "b", padding="max_length", max_length=9)
     a, b = tokenizer.encode("a"), tokenizer.encode("b")
     ids = [roles["cls"], *a, roles["mask"], roles["sep"], *b, roles["sep"]]
     assert found["input_ids"] == ids + [roles["pad"]] * (9 - len(ids))
     assert found["token_type_ids"][: len(ids)] == [0] * (3 + len(a)) + [1] * (1 + len(b))
-    assert theirs.model_max_length == 16
+    assert hf_tokenizer.model_max_length == 16
 
 
 @pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
@@ -110,12 +110,12 @@ def test_exported_tokenizer_gives_the_same_ids_on_novels(real_data, tmp_path, lo
     lower = [line.lower() if lowercase else line for line in lines]
     tokenizer = SentencePieceTokenizer(train_sentencepiece(lower, config), lowercase=lowercase)
     write_tokenizer(tmp_path, tokenizer, positions=16)
-    theirs, proto = opened(tmp_path), parse_model(tokenizer.model)
-    others = [x for x in lines if ids_there(theirs, x) != tokenizer.encode(x)]
-    assert len(others) <= 2  # equally probable ways to cut a word, told apart by rounding
+    hf_tokenizer, proto = opened(tmp_path), parse_model(tokenizer.model)
+    others = [x for x in lines if hf_ids(hf_tokenizer, x) != tokenizer.encode(x)]
+    assert len(others) <= 2  # equally probable segmentations, chosen by rounding
     for line in others:
         assert score(proto, tokenizer.encode(line)) == pytest.approx(
-            score(proto, ids_there(theirs, line)), abs=1e-3
+            score(proto, hf_ids(hf_tokenizer, line)), abs=1e-3
         )
 
 
@@ -125,11 +125,11 @@ def test_wordpiece_survives_a_round_trip(tmp_path):
         folder = tmp_path / str(lowercase)
         folder.mkdir()
         write_tokenizer(folder, tokenizer, positions=16)
-        theirs, back = opened(folder), load_tokenizer(folder, len(PIECES))
+        hf_tokenizer, back = opened(folder), load_tokenizer(folder, len(PIECES))
         assert isinstance(back, WordPieceTokenizer) and back.lowercase is lowercase
         assert (folder / "vocab.txt").read_text("utf-8").split() == PIECES
         for text in TEXTS:
-            assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text)
+            assert hf_ids(hf_tokenizer, text) == tokenizer.encode(text) == back.encode(text)
 
 
 def test_a_word_level_tokenizer_keeps_its_ids_in_a_round_trip(tmp_path):
@@ -137,9 +137,9 @@ def test_a_word_level_tokenizer_keeps_its_ids_in_a_round_trip(tmp_path):
         ["<s>", "<pad>", "</s>", "<unk>", "the", "caf\u00e9", "a"]
     )
     write_tokenizer(tmp_path, tokenizer, positions=16)
-    theirs, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
+    hf_tokenizer, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
     for text in ("the caf\u00e9\x1ca", " the  unknown\u2009word ", ""):
-        assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text)
+        assert hf_ids(hf_tokenizer, text) == tokenizer.encode(text) == back.encode(text)
     assert back.vocabulary.roles == tokenizer.vocabulary.roles
 
 
@@ -163,8 +163,8 @@ def test_a_tokenizer_json_without_template_gets_special_tokens(byte_level, tmp_p
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model_type": "bpe"}, r"is no unigram model"),
-        ({"user_defined_symbols": "cat"}, r"has symbols of its user's"),
+        ({"model_type": "bpe"}, r"is not a unigram model"),
+        ({"user_defined_symbols": "cat"}, r"has user-defined symbols"),
         ({"treat_whitespace_as_suffix": True}, r"marks the ends of words"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Settings of fairseq checkpoints as options of our architectures."""
+"""Settings of fairseq checkpoints as options of the toolkit's architectures."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ SIZES = {
     "encoder_ffn_embed_dim": "feed_forward_width",
 }
 RATES = {"dropout": "dropout", "attention_dropout": "attention_dropout"}
-KNOWN: dict[str, tuple[Any, ...]] = {
-    "activation_fn": ("gelu",),
-    "encoder_normalize_before": (False,),
-    "untie_weights_roberta": (False,),
-    "no_token_positional_embeddings": (False,),
-    "no_scale_embedding": (True,),
+SUPPORTED: dict[str, str | bool] = {
+    "activation_fn": "gelu",
+    "encoder_normalize_before": False,
+    "untie_weights_roberta": False,
+    "no_token_positional_embeddings": False,
+    "no_scale_embedding": True,
 }
-"""Fixed settings of our models; older files omit them."""
+"""Settings with the value that the toolkit supports; older files omit them."""
 
 
-def read_settings(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The model's settings, from the place where this version of fairseq stored them."""
-    everything = to_plain(found.get("cfg")) or {}
-    model = everything.get("model") if isinstance(everything, dict) else None
-    settings = model if isinstance(model, dict) and model else to_plain(found.get("args"))
+def read_settings(checkpoint: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The model's settings, under cfg.model or args, depending on fairseq's version."""
+    config = to_plain(checkpoint.get("cfg"))
+    model = config.get("model") if isinstance(config, dict) else None
+    settings = model if isinstance(model, dict) and model else to_plain(checkpoint.get("args"))
     if not isinstance(settings, dict):
         raise ToolkitError(
             f"{path} must contain the model's settings under args or cfg, but does not. Name a "
@@ -57,9 +57,9 @@ def to_plain(value: Any) -> Any:
 def setting_mismatches(settings: Mapping[str, Any]) -> list[Mismatch]:
     """Unsupported settings, and sizes that are not numbers in range."""
     problems = [
-        Mismatch("setting", key, str(settings[key]), str(known[0]))
-        for key, known in KNOWN.items()
-        if settings.get(key) not in (None, *known)
+        Mismatch("setting", key, str(settings[key]), str(supported))
+        for key, supported in SUPPORTED.items()
+        if settings.get(key) not in (None, supported)
     ]
     for name in SIZES:
         value = settings.get(name)
@@ -69,10 +69,10 @@ def setting_mismatches(settings: Mapping[str, Any]) -> list[Mismatch]:
 
 
 def arch_options(settings: Mapping[str, Any], positions: int) -> dict[str, Any]:
-    """Options of our `bert`."""
-    rates = {ours: settings.get(name) for name, ours in RATES.items()}
+    """Options of the architecture `bert`."""
+    rates = {option: settings.get(name) for name, option in RATES.items()}
     return {
-        **{ours: settings[name] for name, ours in SIZES.items()},
+        **{option: settings[name] for name, option in SIZES.items()},
         **{name: float(rate) for name, rate in rates.items() if isinstance(rate, int | float)},
         "max_positions": positions,
         "token_types": 1,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,47 +35,45 @@ def find_file(source: Path) -> Path | None:
     """The .pt file of a path; None if it is not a fairseq checkpoint."""
     if source.is_file():
         return source
-    found = source / MODEL_FILE
-    return found if found.is_file() and not (source / "config.json").exists() else None
+    file = source / MODEL_FILE
+    return file if file.is_file() and not (source / "config.json").exists() else None
 
 
 def import_file(path: Path) -> ConvertedModel:
     """The model of a .pt file, after all settings and tensors have been checked."""
-    found = torch_file.load(path, settings=True)
-    if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
+    checkpoint = torch_file.load(path, settings=True)
+    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("model"), dict):
         raise ToolkitError(
             f"{path} must be a fairseq checkpoint with tensors under `model`, but is not. Name a "
             f"checkpoint of fairseq-train or a RoBERTa release."
         )
-    settings = config_mapping.read_settings(found, path)
-    tensors, extra = split_tensors(found["model"], path)
+    settings = config_mapping.read_settings(checkpoint, path)
+    tensors, extra = split_tensors(checkpoint["model"], path)
     mismatches.check_none(
         path, config_mapping.setting_mismatches(settings) + missing_tables(tensors, path.name)
     )
-    shape = config_mapping.arch_options(settings, len(tensors[POSITIONS]) - FIRST_POSITION)
-    run, sizes = compose_run("bert", "mlm", shape), Sizes(tokens=len(tensors[WORDS]))
-    own, mappings = (
-        build_on_meta(run, sizes).state_dict(),
-        encoder_mappings(shape["layers"]) + head_mappings(),
-    )
-    needed = expected_shapes(mappings, own)
-    repeated = tensors.pop(TIED, tensors[WORDS])
-    mismatches.check_none(path, mismatches.compare_tensors(tensors, needed, path.name))
-    if not torch.equal(repeated, tensors[WORDS]):
+    options = config_mapping.arch_options(settings, len(tensors[POSITIONS]) - FIRST_POSITION)
+    run, sizes = compose_run("bert", "mlm", options), Sizes(tokens=len(tensors[WORDS]))
+    on_meta = build_on_meta(run, sizes).state_dict()
+    mappings = encoder_mappings(options["layers"]) + head_mappings()
+    tied = tensors.pop(TIED, tensors[WORDS])
+    required = expected_shapes(mappings, on_meta)
+    mismatches.check_none(path, mismatches.compare_tensors(tensors, required, path.name))
+    if not torch.equal(tied, tensors[WORDS]):
         mismatches.check_none(path, [Mismatch("untied tensor", TIED, "others", f"as {WORDS}")])
     model = {mapping.toolkit_name: mapping.join(tensors) for mapping in mappings}
-    model[TYPES] = torch.zeros(own[TYPES].shape, dtype=model[f"{HEAD}.bias"].dtype)
+    model[TYPES] = torch.zeros(on_meta[TYPES].shape, dtype=model[f"{HEAD}.bias"].dtype)
     tokenizer = load_tokenizer(path, sizes["tokens"])
     return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=extra)
 
 
 def split_tensors(
-    found: Mapping[Any, Any], path: Path
+    tensors: Mapping[object, object], path: Path
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Tensors of the model without their prefix, and those of classification heads."""
     model: dict[str, Tensor] = {}
     extra: dict[str, Tensor] = {}
-    for key, tensor in found.items():
+    for key, tensor in tensors.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor):
             raise ToolkitError(
                 f"{path} must contain named tensors under `model`, but contains other objects."
@@ -110,24 +107,24 @@ def missing_tables(tensors: Mapping[str, Tensor], file: str) -> list[Mismatch]:
 
 
 def encoder_mappings(layers: int) -> list[TensorMapping]:
-    ours = f"{ENCODER}.embeddings"
-    found = [
-        TensorMapping(f"{ours}.words.weight", (WORDS,)),
-        TensorMapping(f"{ours}.positions.weight", (POSITIONS,), skipped_rows=FIRST_POSITION),
-        *affine_mappings(f"{ours}.norm", "layernorm_embedding"),
+    embeddings = f"{ENCODER}.embeddings"
+    mappings = [
+        TensorMapping(f"{embeddings}.words.weight", (WORDS,)),
+        TensorMapping(f"{embeddings}.positions.weight", (POSITIONS,), skipped_rows=FIRST_POSITION),
+        *affine_mappings(f"{embeddings}.norm", "layernorm_embedding"),
     ]
     for number in range(layers):
-        ours, theirs = f"{ENCODER}.layers.{number}", f"layers.{number}"
-        projections = (f"{theirs}.self_attn.{part}_proj" for part in "qkv")
-        found += [
-            *affine_mappings(f"{ours}.attention.project.qkv", *projections),
-            *affine_mappings(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj"),
-            *affine_mappings(f"{ours}.after_attention.norm", f"{theirs}.self_attn_layer_norm"),
-            *affine_mappings(f"{ours}.feed_forward.wide", f"{theirs}.fc1"),
-            *affine_mappings(f"{ours}.feed_forward.back", f"{theirs}.fc2"),
-            *affine_mappings(f"{ours}.after_feed_forward.norm", f"{theirs}.final_layer_norm"),
+        layer, external = f"{ENCODER}.layers.{number}", f"layers.{number}"
+        projections = (f"{external}.self_attn.{part}_proj" for part in "qkv")
+        mappings += [
+            *affine_mappings(f"{layer}.attention.project.qkv", *projections),
+            *affine_mappings(f"{layer}.attention.output", f"{external}.self_attn.out_proj"),
+            *affine_mappings(f"{layer}.after_attention.norm", f"{external}.self_attn_layer_norm"),
+            *affine_mappings(f"{layer}.feed_forward.wide", f"{external}.fc1"),
+            *affine_mappings(f"{layer}.feed_forward.back", f"{external}.fc2"),
+            *affine_mappings(f"{layer}.after_feed_forward.norm", f"{external}.final_layer_norm"),
         ]
-    return found
+    return mappings
 
 
 def head_mappings() -> list[TensorMapping]:

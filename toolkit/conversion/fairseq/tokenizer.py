@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json, read_text
 from toolkit.conversion import sentencepiece_to_json
+from toolkit.conversion.sentencepiece_to_json import HfTokenizer
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
@@ -50,13 +50,12 @@ def byte_level_tokenizer(
 ) -> HuggingFaceTokenizer:
     """GPT-2's BPE (Radford et al. 2019); the symbols of dict.txt are GPT-2's ids in decimal."""
     package = import_tokenizers()
-    known = ordinary_symbols(words)
+    ids = ordinary_symbols(words)
     try:
         lines = [line for line in read_text(merges).splitlines() if line]
         pairs = [tuple(line.split()) for line in lines if not line.startswith("#version")]
-        found = {piece: known.get(str(number)) for piece, number in read_json(pieces).items()}
-        index = assign_ids(found, words)
-        index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in known}
+        index = assign_ids({p: ids.get(str(n)) for p, n in read_json(pieces).items()}, words)
+        index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in ids}
         tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
     except Exception as error:  # the bindings raise plain exceptions
         raise ToolkitError(
@@ -94,7 +93,7 @@ def assign_ids(index: Mapping[str, int | None], words: WordLevelTokenizer) -> di
     return {piece: next(above) if i is None else i for piece, i in index.items()}
 
 
-def add_special_tokens(tokenizer: Any, words: WordLevelTokenizer) -> HuggingFaceTokenizer:
+def add_special_tokens(tokenizer: HfTokenizer, words: WordLevelTokenizer) -> HuggingFaceTokenizer:
     """Add fairseq's special tokens with their ids; the mask includes the space before it."""
     package, vocabulary = import_tokenizers(), words.vocabulary
     names = {vocabulary.symbols[i]: role == "mask" for role, i in vocabulary.roles.items()}

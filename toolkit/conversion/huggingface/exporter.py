@@ -24,13 +24,16 @@ from toolkit.conversion.huggingface.model_types import (
     HEAD,
     MODEL_TYPES,
     ModelType,
+    replace_prefix,
 )
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
 from toolkit.conversion.write_checkpoint import ORIGIN_FILE, projects_embeddings
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
-from toolkit.models.bert import bert
-from toolkit.models.convbert import convbert
+from toolkit.models.bert import BertConfig, bert
+from toolkit.models.convbert import ConvBertConfig, convbert
+from toolkit.models.encoder import EncoderConfig
+from toolkit.models.interface import ArchConfig
 
 GENERATOR = "task.generator."
 SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "positions", "norm"))
@@ -39,8 +42,7 @@ SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "p
 class ModelComponent(NamedTuple):
     """An encoder with its head, under the names of a masked language model's learner."""
 
-    arch: Any
-    """The config of its architecture."""
+    arch: ArchConfig
     tensors: dict[str, Tensor]
     has_mlm_head: bool
     """Whether it predicts masked tokens."""
@@ -68,19 +70,14 @@ def select_component(
 def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
     """The generator, with the embedding tables that it shares with the discriminator."""
     arch, task = run.arch.config, run.task.config
-    inner = arch.embedding_width or arch.width
-    arch = replace(arch, **{**arch.scaled_options(task.generator_size), "embedding_width": inner})
+    scaled = arch.scaled_options(task.generator_size)
+    generator = replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
     own = {name: tensor for name, tensor in tensors.items() if name.startswith(SHARED)}
+    prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
     for name, tensor in tensors.items():
-        if name.startswith(f"{GENERATOR}encoder."):
-            own[f"{ENCODER}.{name.removeprefix(f'{GENERATOR}encoder.')}"] = tensor
-        if name.startswith(f"{GENERATOR}head."):
-            own[f"{HEAD}.{name.removeprefix(f'{GENERATOR}head.')}"] = tensor
-    return ModelComponent(arch, own, True)
-
-
-COUNTERPARTS = (bert, convbert)
-"""Builders of the architectures that Transformers has; a plugin's builder never is one."""
+        if new_name := replace_prefix(name, prefixes):
+            own[new_name] = tensor
+    return ModelComponent(generator, own, True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,63 +99,69 @@ def export_checkpoint(
     """The model of a checkpoint, under the names of Transformers."""
     folder = find_checkpoint(path)
     run, sizes = read_config(folder)
-    found = select_component(run, read_tensors(folder / weights_file(folder, weights)), component)
-    build: Any = ARCHITECTURES[run.arch.name].factory
-    check_architecture(run.arch.name, build, found.arch)
+    part = select_component(run, read_tensors(folder / weights_file(folder, weights)), component)
+    arch = check_architecture(run.arch.name, part.arch)
     tokenizer, origin = unwrap_tokenizer(Tokenizer.load(folder)), read_origin(folder)
-    model_type = choose_model_type(build, found, origin)
-    mappings = model_type.mappings(
-        found.arch.layers, projected=projects_embeddings(found.arch), head=found.has_mlm_head
-    )
-    theirs = {
-        n: t
-        for mapping in mappings
-        for n, t in mapping.split(found.tensors[mapping.toolkit_name]).items()
-    }
-    used = {mapping.toolkit_name for mapping in mappings}
-    rest = {name: tensor for name, tensor in found.tensors.items() if name not in used}
-    rest |= read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
-    heads = [n for n in found.tensors if n.startswith(f"{HEAD}.") and not found.is_discriminator]
-    known = {name: None if name in heads else model_type.external_name(name) for name in rest}
-    theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
+    model_type = choose_model_type(arch, part, origin)
+    extra = read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
+    tensors, omitted = rename_tensors(model_type, arch, part, extra)
     config = config_mapping.to_hf_config(
-        model_type, found.arch, sizes["tokens"], tokenizer.vocabulary.pad, origin
+        model_type, arch, sizes["tokens"], tokenizer.vocabulary.pad, origin
     )
-    config["dtype"] = files.main_dtype(theirs)
-    if not has_class_name(config.get("architectures")):
-        config["architectures"] = [class_name(model_type, found)]
+    config["dtype"] = files.main_dtype(tensors)
+    classes = config.get("architectures")
+    if not (isinstance(classes, list) and classes and isinstance(classes[0], str)):
+        config["architectures"] = [class_name(model_type, part)]
     return ExportedModel(
         model_type=model_type,
         config=config,
-        tensors=add_prefix(model_type, theirs),
+        tensors=add_prefix(model_type, tensors),
         tokenizer=tokenizer,
-        omitted=sorted(name for name, there in known.items() if there is None),
-        note=padding_note(model_type, found.arch),
+        omitted=omitted,
+        note=padding_note(arch),
     )
 
 
-def has_class_name(classes: Any) -> bool:
-    """Whether the architectures of a config start with a class name."""
-    return isinstance(classes, list) and bool(classes) and isinstance(classes[0], str)
+def rename_tensors(
+    model_type: ModelType, arch: EncoderConfig, part: ModelComponent, extra: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], list[str]]:
+    """Tensors under the names of Transformers, and the names of those that it lacks."""
+    mappings = model_type.mappings(
+        arch.layers, projected=projects_embeddings(arch), head=part.has_mlm_head
+    )
+    renamed: dict[str, Tensor] = {}
+    for mapping in mappings:
+        renamed |= mapping.split(part.tensors[mapping.toolkit_name])
+    mapped, omitted = {mapping.toolkit_name for mapping in mappings}, []
+    for name, tensor in {**part.tensors, **extra}.items():
+        if name in mapped and name not in extra:
+            continue
+        is_other_head = name in part.tensors and name.startswith(f"{HEAD}.")
+        hf_name = model_type.external_name(name)
+        if hf_name is None or (is_other_head and not part.is_discriminator):
+            omitted.append(name)
+        else:
+            renamed[hf_name] = tensor
+    return renamed, sorted(omitted)
 
 
 def read_origin(folder: Path) -> dict[str, Any]:
     """The config.json of an imported checkpoint; empty for one trained here."""
     if not (folder / ORIGIN_FILE).exists():
         return {}
-    found: dict[str, Any] = read_json(folder / ORIGIN_FILE)
-    return found
+    config: dict[str, Any] = read_json(folder / ORIGIN_FILE)
+    return config
 
 
 def choose_model_type(
-    build: Any, component: ModelComponent, origin: Mapping[str, Any]
+    arch: EncoderConfig, component: ModelComponent, origin: Mapping[str, Any]
 ) -> ModelType:
     """The original model type, else the simplest one that fits."""
     if origin.get("model_type") in MODEL_TYPES:
         return MODEL_TYPES[str(origin["model_type"])]
-    if build is convbert:
+    if isinstance(arch, ConvBertConfig):
         return CONVBERT
-    return ELECTRA if projects_embeddings(component.arch) or component.is_discriminator else BERT
+    return ELECTRA if projects_embeddings(arch) or component.is_discriminator else BERT
 
 
 def class_name(model_type: ModelType, component: ModelComponent) -> str:
@@ -168,9 +171,9 @@ def class_name(model_type: ModelType, component: ModelComponent) -> str:
     return f"{name}ForMaskedLM" if component.has_mlm_head else f"{name}Model"
 
 
-def padding_note(model_type: ModelType, arch: Any) -> str:
+def padding_note(arch: EncoderConfig) -> str:
     """A note on differences in spite of equal weights."""
-    if model_type is not CONVBERT or arch.convolve_padding:
+    if not isinstance(arch, ConvBertConfig) or arch.convolve_padding:
         return ""
     return (
         "Transformers lets convolutions see padding, this model does not: vectors near the end of "
@@ -187,21 +190,22 @@ def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
-def check_architecture(arch: str, build: Any, c: Any) -> None:
+def check_architecture(name: str, c: ArchConfig) -> BertConfig | ConvBertConfig:
+    """The config; raises a ToolkitError unless Transformers can compute the same."""
     reasons = []
-    if build not in COUNTERPARTS:
-        reasons = [f"is {arch}"]
-    elif c.hidden_position_embedding:
+    if ARCHITECTURES[name].factory not in (bert, convbert):  # a plugin may subclass their configs
+        reasons = [f"is {name}"]
+    elif isinstance(c, EncoderConfig) and c.hidden_position_embedding:
         reasons = ["has a row for hidden positions (arch.hidden_position_embedding)"]
-    elif build is convbert:
-        wanted = {
+    elif isinstance(c, ConvBertConfig):
+        required = {
             "conv_type": "span",
             "share_value": False,
             "depthwise_bias": False,
             "renormalize_at_boundaries": False,
             "kernel_dropout": 0.0,
         }
-        reasons = [f"has {n} {getattr(c, n)}" for n, v in wanted.items() if getattr(c, n) != v]
+        reasons = [f"has {n} {getattr(c, n)}" for n, v in required.items() if getattr(c, n) != v]
         if 2 * c.attention_heads * c.head_width != c.width:
             reasons.append(
                 f"has heads of width {c.head_width} that do not sum to half of the model's width"
@@ -211,6 +215,8 @@ def check_architecture(arch: str, build: Any, c: Any) -> None:
             f"the architecture must be bert or convbert as in Transformers, but this one "
             f"{' and '.join(reasons)}. Nothing was written."
         )
+    assert isinstance(c, BertConfig | ConvBertConfig)
+    return c
 
 
 def write_model(target: Path, model: ExportedModel) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.save_folder import try_delete
 from toolkit.checkpoints.tensor_files import read_tensors
-from toolkit.common.atomic import delete, sync_to_disk
+from toolkit.common.atomic import atomic_dir
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.conversion import torch_file
@@ -49,10 +48,10 @@ class HfModelFiles:
 def read_model(folder: Path) -> HfModelFiles:
     config = read_config(folder)
     model_type = find_model_type(config, folder)
-    found, file = read_all_tensors(folder)
+    saved, file = read_all_tensors(folder)
     prefix = f"{model_type.model_type}."
     tensors = {}
-    for name, tensor in found.items():
+    for name, tensor in saved.items():
         plain = name.removeprefix(prefix)
         for old, new in OLD_NAMES.items():
             plain = plain.replace(old, new)
@@ -62,11 +61,13 @@ def read_model(folder: Path) -> HfModelFiles:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    if (folder / manifest.NAME).exists() or not (folder / CONFIG).exists():
-        kind = "is a checkpoint of the toolkit; for that use --to hf"
+    reason = "" if (folder / CONFIG).exists() else f"has no {CONFIG}"
+    if (folder / manifest.NAME).exists():
+        reason = "is a checkpoint of the toolkit; for that use --to hf"
+    if reason:
         raise ToolkitError(
             f"SRC must be a folder written by save_pretrained, or a .pt file of fairseq, but "
-            f"{folder} {kind if (folder / manifest.NAME).exists() else f'has no {CONFIG}'}."
+            f"{folder} {reason}."
         )
     try:
         config = read_json(folder / CONFIG)
@@ -81,15 +82,15 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def find_model_type(config: Mapping[str, Any], folder: Path) -> ModelType:
-    found = config.get("model_type")
-    if found is None and any(str(key).startswith("num_hidden") for key in config):
-        found = "bert"  # Google's own folders do not name it
-    if not isinstance(found, str) or found not in MODEL_TYPES:
+    name = config.get("model_type")
+    if name is None and any(str(key).startswith("num_hidden") for key in config):
+        name = "bert"  # folders released by Google do not name it
+    if not isinstance(name, str) or name not in MODEL_TYPES:
         raise ToolkitError(
             f"the model_type in {folder / CONFIG} must be one of {', '.join(MODEL_TYPES)}, but is "
-            f"{found!r}. Other models are not supported."
+            f"{name!r}. Other models are not supported."
         )
-    return MODEL_TYPES[found]
+    return MODEL_TYPES[name]
 
 
 def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
@@ -103,29 +104,29 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
             f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder "
             f"written by save_pretrained."
         )
-    found = torch_file.load(folder / PICKLED)
-    if not isinstance(found, dict) or not all(isinstance(t, Tensor) for t in found.values()):
+    content = torch_file.load(folder / PICKLED)
+    if not isinstance(content, dict) or not all(isinstance(t, Tensor) for t in content.values()):
         raise ToolkitError(
             f"{folder / PICKLED} must contain named tensors, but contains other objects."
         )
-    return {str(name): tensor for name, tensor in found.items()}, PICKLED
+    return {str(name): tensor for name, tensor in content.items()}, PICKLED
 
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """Tensors of several files in the folder, as listed by an index."""
     try:
         names = set(read_json(folder / INDEX)["weight_map"].values())
-        own = all(isinstance(name, str) and Path(name).name == name for name in names)
+        valid = all(isinstance(name, str) and Path(name).name == name for name in names)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        own = False
-    if not own:
+        valid = False
+    if not valid:
         raise ToolkitError(
             f"{folder / INDEX} must list files of the same folder in its weight_map, but does not."
         )
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name in sorted(names):
-        found |= read_tensors(folder / name)
-    return found
+        tensors |= read_tensors(folder / name)
+    return tensors
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:
@@ -135,33 +136,25 @@ def write_config(folder: Path, config: Mapping[str, Any]) -> None:
 
 def write_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write safetensors with the format entry that Transformers requires."""
-    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    save_file(whole, folder / TENSORS, {"format": "pt"})
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    save_file(contiguous, folder / TENSORS, {"format": "pt"})
 
 
 def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
     """Fill a temporary folder and rename it, so that it is complete or absent."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        delete(temporary)
-        temporary.mkdir()
-        fill(temporary)
-        for file in temporary.iterdir():
-            sync_to_disk(file)
-        temporary.rename(target)
-        sync_to_disk(target.parent)
+        with atomic_dir(target, sync=True) as temporary:
+            fill(temporary)
     except (OSError, SafetensorError) as error:
         raise ToolkitError(
             f"DST must be a writable folder, but {target} is not: {error}. Make room, or choose "
             f"another folder."
         ) from error
-    finally:
-        try_delete(temporary)
 
 
 def main_dtype(tensors: Mapping[str, Tensor]) -> str:
     """The most frequent dtype, as spelled in config.json."""
-    counts: dict[torch.dtype, int] = {}
+    counts: Counter[torch.dtype] = Counter()
     for tensor in tensors.values():
-        counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numel()
-    return str(max(counts, key=lambda kind: counts[kind])).removeprefix("torch.")
+        counts[tensor.dtype] += tensor.numel()
+    return str(counts.most_common(1)[0][0]).removeprefix("torch.")

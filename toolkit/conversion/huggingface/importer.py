@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,13 +42,14 @@ def import_folder(folder: Path) -> ConvertedModel:
         config_mapping.arch_options(model_type, config),
     )
     sizes = Sizes(tokens=config.get("vocab_size", model_type.defaults["vocab_size"]))
-    arch: Any = run.arch.config
+    arch = run.arch.config
     mappings = model_type.mappings(arch.layers, projected=projects_embeddings(arch), head=head)
-    model, extra, repeated = split_tensors(model_type, source.tensors)
-    needed = expected_shapes(mappings, build_on_meta(run, sizes).state_dict())
-    found = mismatches.compare_tensors(model, needed, source.file)
+    model, extra, copies = split_tensors(model_type, source.tensors)
+    required = expected_shapes(mappings, build_on_meta(run, sizes).state_dict())
     mismatches.check_none(
-        folder, found + tying_mismatches(model_type, model, repeated, source.file)
+        folder,
+        mismatches.compare_tensors(model, required, source.file)
+        + tying_mismatches(model_type, model, copies, source.file),
     )
     return ConvertedModel(
         run=run,
@@ -63,38 +63,38 @@ def import_folder(folder: Path) -> ConvertedModel:
 
 def layer_count_mismatches(source: HfModelFiles) -> list[Mismatch]:
     """A mismatch if the config names more layers than there are tensors."""
-    asked = source.config.get("num_hidden_layers", 0)
-    if isinstance(asked, int) and asked > len(source.tensors):
+    layers, tensors = source.config.get("num_hidden_layers", 0), len(source.tensors)
+    if isinstance(layers, int) and layers > tensors:
         where = f"{files.CONFIG}: num_hidden_layers"
-        return [Mismatch("setting", where, str(asked), f"layers of {len(source.tensors)} tensors")]
+        return [Mismatch("setting", where, str(layers), f"layers of {tensors} tensors")]
     return []
 
 
 def split_tensors(
     model_type: ModelType, tensors: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
-    """Tensors of the learner (external names), extra ones (our names) and tied copies."""
+    """Tensors of the learner (external names), extra ones (toolkit names) and tied copies."""
     model: dict[str, Tensor] = {}
     extra: dict[str, Tensor] = {}
-    repeated: dict[str, Tensor] = {}
+    copies: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         toolkit_name = model_type.toolkit_name(name)
         if name in model_type.tied:
-            repeated[name] = tensor
+            copies[name] = tensor
         elif toolkit_name is not None:
             extra[toolkit_name] = tensor
         else:
             model[name] = tensor
-    return model, extra, repeated
+    return model, extra, copies
 
 
 def tying_mismatches(
-    model_type: ModelType, model: Mapping[str, Tensor], repeated: Mapping[str, Tensor], file: str
+    model_type: ModelType, model: Mapping[str, Tensor], copies: Mapping[str, Tensor], file: str
 ) -> list[Mismatch]:
     """Copies of tied tensors that differ from the original."""
-    found = []
-    for name, tensor in repeated.items():
-        other = model_type.tied[name]
-        if other not in model or not torch.equal(tensor, model[other]):
-            found.append(Mismatch("untied tensor", f"{file}: {name}", "others", f"as {other}"))
-    return found
+    untied = []
+    for name, tensor in copies.items():
+        original = model_type.tied[name]
+        if original not in model or not torch.equal(tensor, model[original]):
+            untied.append(Mismatch("untied tensor", f"{file}: {name}", "others", f"as {original}"))
+    return untied

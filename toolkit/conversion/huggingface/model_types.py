@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings
 
 ENCODER, HEAD = "encoder", "task.head"
 POOLER = "task.pooler"
-"""Where a fine-tuning head with BERT's pooler finds the pooler's weights."""
+"""Prefix of BERT's pooler, from which fine-tuning heads load it."""
 
 SETTINGS = {
     "hidden_size": "width",
@@ -26,7 +25,7 @@ SETTINGS = {
     "attention_probs_dropout_prob": "attention_dropout",
     "layer_norm_eps": "norm_epsilon",
 }
-DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, int | float] = {
     "vocab_size": 30522,
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -40,14 +39,14 @@ DEFAULTS: dict[str, Any] = {
 }
 """Defaults of the BERT config of Transformers."""
 
-FIXED: dict[str, tuple[Any, ...]] = {
+FIXED: dict[str, tuple[str | bool, ...]] = {
     "hidden_act": ("gelu", "gelu_python"),
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),
     "add_cross_attention": (False,),
     "tie_word_embeddings": (True,),
 }
-"""Fixed settings of our models, the default first; a config may omit them."""
+"""Settings with the values that the toolkit supports, the default first; may be omitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +56,10 @@ class ModelType:
     model_type: str
     """`model_type` of config.json; also the prefix of the encoder's tensors if there is a head."""
     arch: str
-    """Our architecture."""
+    """Name of the toolkit's architecture."""
     settings: Mapping[str, str]
-    """Setting -> option of our architecture."""
-    defaults: Mapping[str, Any]
+    """Setting -> option of the architecture."""
+    defaults: Mapping[str, int | float]
     transform: str
     """First linear map of the masked language model's head, before its norm and bias."""
     norm: str
@@ -68,20 +67,19 @@ class ModelType:
     tied: Mapping[str, str]
     """Copies in older files -> the tensors that they are tied to."""
     extra: Mapping[str, str]
-    """Prefixes of tensors outside encoder and head -> our prefixes."""
+    """Prefixes of tensors outside encoder and head -> the toolkit's prefixes."""
     layer: Callable[[int], list[TensorMapping]]
 
     def mappings(self, layers: int, *, projected: bool, head: bool) -> list[TensorMapping]:
         """Mappings of an encoder, with or without the masked language model's head."""
-        found = embedding_mappings(projected)
+        mappings = embedding_mappings(projected)
         for number in range(layers):
-            found += self.layer(number)
+            mappings += self.layer(number)
         if head:
-            found += affine_mappings(f"{HEAD}.transform", self.transform) + affine_mappings(
-                f"{HEAD}.norm", self.norm
-            )
-            found.append(TensorMapping(f"{HEAD}.bias", (self.bias,)))
-        return found
+            mappings += affine_mappings(f"{HEAD}.transform", self.transform)
+            mappings += affine_mappings(f"{HEAD}.norm", self.norm)
+            mappings.append(TensorMapping(f"{HEAD}.bias", (self.bias,)))
+        return mappings
 
     @property
     def head(self) -> tuple[str, ...]:
@@ -89,68 +87,74 @@ class ModelType:
         return (self.transform, self.norm, self.bias)
 
     def toolkit_name(self, name: str) -> str | None:
-        """Our name of a tensor outside encoder and head; None for other tensors."""
-        for theirs, ours in self.extra.items():
-            if name.startswith(theirs):
-                return ours + name.removeprefix(theirs)
-        return None
+        """The toolkit's name of a tensor outside encoder and head; None for other tensors."""
+        return replace_prefix(name, self.extra)
 
     def external_name(self, name: str) -> str | None:
         """The inverse of `toolkit_name`."""
-        for theirs, ours in self.extra.items():
-            if name.startswith(ours):
-                return theirs + name.removeprefix(ours)
-        return None
+        return replace_prefix(name, {prefix: external for external, prefix in self.extra.items()})
+
+
+def replace_prefix(name: str, prefixes: Mapping[str, str]) -> str | None:
+    """The name with another prefix; None if it has none of these."""
+    for old, new in prefixes.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return None
 
 
 def embedding_mappings(projected: bool) -> list[TensorMapping]:
-    ours = f"{ENCODER}.embeddings"
+    embeddings = f"{ENCODER}.embeddings"
     tables = {"words": "word", "types": "token_type", "positions": "position"}
-    found = [
-        TensorMapping(f"{ours}.{name}.weight", (f"embeddings.{theirs}_embeddings.weight",))
-        for name, theirs in tables.items()
+    mappings = [
+        TensorMapping(f"{embeddings}.{name}.weight", (f"embeddings.{hf_name}_embeddings.weight",))
+        for name, hf_name in tables.items()
     ]
-    found += affine_mappings(f"{ours}.norm", "embeddings.LayerNorm")
-    return found + (affine_mappings(f"{ours}.widen", "embeddings_project") if projected else [])
+    mappings += affine_mappings(f"{embeddings}.norm", "embeddings.LayerNorm")
+    if projected:
+        mappings += affine_mappings(f"{embeddings}.widen", "embeddings_project")
+    return mappings
+
+
+def layer_names(number: int) -> tuple[str, str]:
+    """Prefix of a layer's tensors in the toolkit and in Transformers."""
+    return f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
 
 
 def bert_layer(number: int) -> list[TensorMapping]:
-    ours, theirs = f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
-    three = (f"{theirs}.attention.self.{part}" for part in ("query", "key", "value"))
-    return affine_mappings(f"{ours}.attention.project.qkv", *three) + after_attention_mappings(
-        ours, theirs
-    )
-
-
-def convbert_layer(number: int) -> list[TensorMapping]:
-    ours, theirs = f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
-    attention, kernel = f"{theirs}.attention.self", f"{ours}.attention.values.convolution.kernel"
-    parts = ("query", "key", "value", "conv_out_layer")
-    separable = f"{attention}.key_conv_attn_layer"
+    layer, hf_layer = layer_names(number)
+    projections = (f"{hf_layer}.attention.self.{part}" for part in ("query", "key", "value"))
     return [
-        *affine_mappings(
-            f"{ours}.attention.project.qkv", *(f"{attention}.{part}" for part in parts)
-        ),
-        *affine_mappings(f"{kernel}.generate", f"{attention}.conv_kernel_layer"),
-        TensorMapping(
-            f"{kernel}.span.depthwise.convolution.weight", (f"{separable}.depthwise.weight",)
-        ),
-        TensorMapping(
-            f"{kernel}.span.pointwise.weight", (f"{separable}.pointwise.weight",), axis=2
-        ),
-        TensorMapping(f"{kernel}.span.pointwise.bias", (f"{separable}.bias",), axis=1),
-        *after_attention_mappings(ours, theirs),
+        *affine_mappings(f"{layer}.attention.project.qkv", *projections),
+        *after_attention_mappings(number),
     ]
 
 
-def after_attention_mappings(ours: str, theirs: str) -> list[TensorMapping]:
-    """Mappings of the parts of a layer after its attention."""
+def convbert_layer(number: int) -> list[TensorMapping]:
+    layer, hf_layer = layer_names(number)
+    attention, hf_attention = f"{layer}.attention", f"{hf_layer}.attention.self"
+    kernel, span = f"{attention}.values.convolution.kernel", f"{hf_attention}.key_conv_attn_layer"
+    parts = ("query", "key", "value", "conv_out_layer")
+    depthwise, pointwise = f"{kernel}.span.depthwise.convolution", f"{kernel}.span.pointwise"
     return [
-        *affine_mappings(f"{ours}.attention.output", f"{theirs}.attention.output.dense"),
-        *affine_mappings(f"{ours}.after_attention.norm", f"{theirs}.attention.output.LayerNorm"),
-        *affine_mappings(f"{ours}.feed_forward.wide", f"{theirs}.intermediate.dense"),
-        *affine_mappings(f"{ours}.feed_forward.back", f"{theirs}.output.dense"),
-        *affine_mappings(f"{ours}.after_feed_forward.norm", f"{theirs}.output.LayerNorm"),
+        *affine_mappings(f"{attention}.project.qkv", *(f"{hf_attention}.{p}" for p in parts)),
+        *affine_mappings(f"{kernel}.generate", f"{hf_attention}.conv_kernel_layer"),
+        TensorMapping(f"{depthwise}.weight", (f"{span}.depthwise.weight",)),
+        TensorMapping(f"{pointwise}.weight", (f"{span}.pointwise.weight",), axis=2),
+        TensorMapping(f"{pointwise}.bias", (f"{span}.bias",), axis=1),
+        *after_attention_mappings(number),
+    ]
+
+
+def after_attention_mappings(number: int) -> list[TensorMapping]:
+    """Mappings of the parts of a layer after its attention."""
+    layer, hf_layer = layer_names(number)
+    return [
+        *affine_mappings(f"{layer}.attention.output", f"{hf_layer}.attention.output.dense"),
+        *affine_mappings(f"{layer}.after_attention.norm", f"{hf_layer}.attention.output.LayerNorm"),
+        *affine_mappings(f"{layer}.feed_forward.wide", f"{hf_layer}.intermediate.dense"),
+        *affine_mappings(f"{layer}.feed_forward.back", f"{hf_layer}.output.dense"),
+        *affine_mappings(f"{layer}.after_feed_forward.norm", f"{hf_layer}.output.LayerNorm"),
     ]
 
 
@@ -217,4 +221,4 @@ CONVBERT = ModelType(
     layer=convbert_layer,
 )
 
-MODEL_TYPES = {family.model_type: family for family in (BERT, ELECTRA, CONVBERT)}
+MODEL_TYPES = {it.model_type: it for it in (BERT, ELECTRA, CONVBERT)}

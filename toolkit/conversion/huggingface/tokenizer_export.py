@@ -12,7 +12,12 @@ from toolkit.conversion.huggingface.tokenizer_import import (
     SETTINGS_FILE,
     VOCABULARY_FILE,
 )
-from toolkit.conversion.sentencepiece_to_json import lowercase_normalizers, sentencepiece_tokenizer
+from toolkit.conversion.sentencepiece_to_json import (
+    HfTokenizer,
+    PostProcessor,
+    lowercase_normalizers,
+    sentencepiece_tokenizer,
+)
 from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, HuggingFaceTokenizer
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -30,8 +35,8 @@ def write_tokenizer(
     symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
     package = import_tokenizers()
     special = [symbols[i] for i in sorted(set(roles.values()))]
-    there = {token.content for token in hf_tokenizer.get_added_tokens_decoder().values()}
-    missing = [name for name in special if name not in there]
+    added = {token.content for token in hf_tokenizer.get_added_tokens_decoder().values()}
+    missing = [name for name in special if name not in added]
     hf_tokenizer.add_special_tokens(
         [package.AddedToken(name, special=True, normalized=False) for name in missing]
     )
@@ -55,14 +60,15 @@ def write_tokenizer(
     (folder / SETTINGS_FILE).write_text(text, encoding="utf-8")
 
 
-def build_hf_tokenizer(source: Tokenizer) -> Any:
+def build_hf_tokenizer(source: Tokenizer) -> HfTokenizer:
     """The tokenizer as a `tokenizers.Tokenizer`, without special tokens."""
     if isinstance(source, WordPieceTokenizer):
         return wordpiece_tokenizer(source)
     if isinstance(source, SentencePieceTokenizer):
         return sentencepiece_tokenizer(source)
     if isinstance(source, HuggingFaceTokenizer):
-        return import_tokenizers().Tokenizer.from_str(source.text)
+        hf_tokenizer: HfTokenizer = import_tokenizers().Tokenizer.from_str(source.text)
+        return hf_tokenizer
     if isinstance(source, WordLevelTokenizer):
         return word_level_tokenizer(source)
     raise ToolkitError(
@@ -71,34 +77,39 @@ def build_hf_tokenizer(source: Tokenizer) -> Any:
     )
 
 
-def pair_template(source: Tokenizer, *, second: int) -> Any:
+def pair_template(source: Tokenizer, *, second: int) -> PostProcessor:
     """[CLS] a [SEP] b [SEP], with the token type of the second text."""
     symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
     begin, end = symbols[roles["cls"]], symbols[roles["sep"]]
-    return import_tokenizers().processors.TemplateProcessing(
+    template: PostProcessor = import_tokenizers().processors.TemplateProcessing(
         single=f"{begin}:0 $A:0 {end}:0",
         pair=f"{begin}:0 $A:0 {end}:0 $B:{second} {end}:{second}",
         special_tokens=[(begin, roles["cls"]), (end, roles["sep"])],
     )
+    return template
 
 
-def wordpiece_tokenizer(source: WordPieceTokenizer) -> Any:
+def wordpiece_tokenizer(source: WordPieceTokenizer) -> HfTokenizer:
     package = import_tokenizers()
     index = {symbol: i for i, symbol in enumerate(source.vocabulary.symbols)}
     unknown = source.vocabulary.symbols[source.vocabulary.unk]
-    hf_tokenizer = package.Tokenizer(package.models.WordPiece(index, unk_token=unknown))
+    hf_tokenizer: HfTokenizer = package.Tokenizer(
+        package.models.WordPiece(index, unk_token=unknown)
+    )
     hf_tokenizer.normalizer = package.normalizers.BertNormalizer(lowercase=source.lowercase)
     hf_tokenizer.pre_tokenizer = package.pre_tokenizers.BertPreTokenizer()
     hf_tokenizer.decoder = package.decoders.WordPiece()
     return hf_tokenizer
 
 
-def word_level_tokenizer(source: WordLevelTokenizer) -> Any:
+def word_level_tokenizer(source: WordLevelTokenizer) -> HfTokenizer:
     """Split at white space; of duplicate symbols the last id counts."""
     package, vocabulary = import_tokenizers(), source.vocabulary
     index = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
     unknown = vocabulary.symbols[vocabulary.unk]
-    hf_tokenizer = package.Tokenizer(package.models.WordLevel(index, unk_token=unknown))
+    hf_tokenizer: HfTokenizer = package.Tokenizer(
+        package.models.WordLevel(index, unk_token=unknown)
+    )
     if source.lowercase:
         hf_tokenizer.normalizer = package.normalizers.Sequence(lowercase_normalizers())
     hf_tokenizer.pre_tokenizer = package.pre_tokenizers.Split(
@@ -107,9 +118,9 @@ def word_level_tokenizer(source: WordLevelTokenizer) -> Any:
     return hf_tokenizer
 
 
-def check_same_ids(hf_tokenizer: Any, source: Tokenizer) -> None:
+def check_same_ids(hf_tokenizer: HfTokenizer, source: Tokenizer) -> None:
     """Assert that every symbol keeps its id."""
-    last = {symbol: number for number, symbol in enumerate(source.vocabulary.symbols)}
-    for symbol, number in last.items():
-        found = hf_tokenizer.token_to_id(symbol)
-        assert found in (None, number), f"{symbol!r} has id {found}, not {number}"
+    ids = {symbol: number for number, symbol in enumerate(source.vocabulary.symbols)}
+    for symbol, number in ids.items():
+        hf_id = hf_tokenizer.token_to_id(symbol)
+        assert hf_id in (None, number), f"{symbol!r} has id {hf_id}, not {number}"

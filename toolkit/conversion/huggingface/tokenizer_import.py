@@ -14,7 +14,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.data.tokenizers.wordpiece import MAX_WORD_CHARACTERS, SPECIAL, WordPieceTokenizer
 
-MOST_BYTES = 128 << 20  # a tokenizer of 250,000 pieces has 17 MiB
+MAX_BYTES = 128 << 20  # a tokenizer of 250,000 pieces has 17 MiB
 VOCABULARY_FILE, SETTINGS_FILE = "vocab.txt", "tokenizer_config.json"
 OLD_SETTINGS_FILE = "special_tokens_map.json"
 
@@ -23,7 +23,7 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
     """BERT's WordPiece if it is one, else the tokenizer that tokenizer.json describes."""
     settings = read_settings(folder)
     if (folder / TOKENIZER_FILE).exists():
-        text = read_text(folder / TOKENIZER_FILE, MOST_BYTES)
+        text = read_text(folder / TOKENIZER_FILE, MAX_BYTES)
         return from_tokenizer_json(text, settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
@@ -32,21 +32,21 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
         )
     lower = settings.get("do_lower_case", True) is True
     check_bert_splitting(folder, settings, lower=lower)
-    read = WordPieceTokenizer.from_file(folder / VOCABULARY_FILE, lowercase=lower)
-    return build_wordpiece(read.vocabulary.symbols, lower=lower, rows=rows)
+    tokenizer = WordPieceTokenizer.from_file(folder / VOCABULARY_FILE, lowercase=lower)
+    return build_wordpiece(tokenizer.vocabulary.symbols, lower=lower, rows=rows)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Settings from the optional files of the tokenizer."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name in (OLD_SETTINGS_FILE, SETTINGS_FILE):
         if (folder / name).exists():
             try:
-                read = read_json(folder / name)
+                content = read_json(folder / name)
             except (OSError, ValueError) as error:
                 raise ToolkitError(f"{folder / name} must be JSON, but is not: {error}.") from error
-            found |= read if isinstance(read, dict) else {}
-    return found
+            settings |= content if isinstance(content, dict) else {}
+    return settings
 
 
 def check_bert_splitting(folder: Path, settings: Mapping[str, Any], *, lower: bool) -> None:
@@ -61,61 +61,61 @@ def check_bert_splitting(folder: Path, settings: Mapping[str, Any], *, lower: bo
 
 
 def build_wordpiece(symbols: list[str], *, lower: bool, rows: int) -> WordPieceTokenizer:
-    """WordPiece with a symbol for every row of the embedding table, which may have spare rows."""
+    """WordPiece with a symbol for every row of the embedding table, which may have unused rows."""
     check_symbol_count(len(symbols), rows)
-    spare = [f"[no symbol {number}]" for number in range(len(symbols), rows)]
-    return WordPieceTokenizer.from_symbols([*symbols, *spare], lowercase=lower)
+    unused = [f"[no symbol {number}]" for number in range(len(symbols), rows)]
+    return WordPieceTokenizer.from_symbols([*symbols, *unused], lowercase=lower)
 
 
 def check_symbol_count(symbols: int, rows: int) -> None:
     if symbols > rows:
         raise ToolkitError(
             f"a tokenizer must have at most as many symbols as its model has rows, but has "
-            f"{symbols} for {rows} rows. Give the tokenizer of this model."
+            f"{symbols} for {rows} rows. Use the tokenizer of this model."
         )
 
 
 def from_tokenizer_json(text: str, settings: Mapping[str, Any], rows: int) -> Tokenizer:
     """The tokenizer of a tokenizer.json."""
     try:
-        found = json.loads(text)
-        symbols, ids = bert_vocabulary(found), symbol_ids(found)
-        needed = max(ids.values(), default=-1) + 1
+        description = json.loads(text)
+        symbols, ids = bert_vocabulary(description), symbol_ids(description)
+        required_rows = max(ids.values(), default=-1) + 1
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Use the file "
             f"written by save_pretrained."
         ) from error
     if symbols is not None:
-        return build_wordpiece(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
-    check_symbol_count(needed, rows)
+        lower = bool(description["normalizer"]["lowercase"])
+        return build_wordpiece(symbols, lower=lower, rows=rows)
+    check_symbol_count(required_rows, rows)
     return HuggingFaceTokenizer(text, special_token_ids(ids, settings), rows=rows)
 
 
-def bert_vocabulary(found: Mapping[str, Any]) -> list[str] | None:
+def bert_vocabulary(description: Mapping[str, Any]) -> list[str] | None:
     """Symbols in the order of their ids if the tokenizer is exactly BERT's, else None."""
-    model, normal = found["model"], found.get("normalizer") or {}
-    cutter = found.get("pre_tokenizer") or {}
-    lower = normal.get("lowercase")
-    exact = (
+    model, normalizer = description["model"], description.get("normalizer") or {}
+    pre_tokenizer = description.get("pre_tokenizer") or {}
+    lower = normalizer.get("lowercase")
+    is_bert = (
         model.get("type") == "WordPiece"
         and model.get("continuing_subword_prefix", "##") == "##"
         and model.get("unk_token") == SPECIAL["unk"]
         and model.get("max_input_chars_per_word", MAX_WORD_CHARACTERS) == MAX_WORD_CHARACTERS
-        and normal.get("type") == "BertNormalizer"
-        and normal.get("clean_text") is True
-        and normal.get("handle_chinese_chars") is True
-        and normal.get("strip_accents") in (None, lower)
-        and cutter.get("type") == "BertPreTokenizer"
+        and normalizer.get("type") == "BertNormalizer"
+        and normalizer.get("clean_text") is True
+        and normalizer.get("handle_chinese_chars") is True
+        and normalizer.get("strip_accents") in (None, lower)
+        and pre_tokenizer.get("type") == "BertPreTokenizer"
     )
-    if not exact:
+    if not is_bert:
         return None
     index: dict[str, int] = model["vocab"]
-    added = {token["content"]: token["id"] for token in found.get("added_tokens", [])}
-    whole = sorted(index.values()) == list(range(len(index)))
-    own = all(index.get(symbol) == number for symbol, number in added.items())
-    ordinary = set(added) <= set(SPECIAL.values())
-    if not (whole and own and ordinary and set(SPECIAL.values()) <= index.keys()):
+    added, special = added_token_ids(description), set(SPECIAL.values())
+    has_all_ids = sorted(index.values()) == list(range(len(index)))
+    adds_nothing = added.items() <= index.items() and added.keys() <= special
+    if not (has_all_ids and adds_nothing and special <= index.keys()):
         return None
     return sorted(index, key=lambda symbol: index[symbol])
 
@@ -144,15 +144,19 @@ def special_token_ids(ids: Mapping[str, int], settings: Mapping[str, Any]) -> di
     return roles
 
 
-def symbol_ids(found: Mapping[str, Any]) -> dict[str, int]:
+def symbol_ids(description: Mapping[str, Any]) -> dict[str, int]:
     """Symbol -> id; unigram models list their symbols in order."""
-    pieces = found["model"]["vocab"]
+    pieces = description["model"]["vocab"]
     if not isinstance(pieces, dict):
         pieces = {piece: number for number, (piece, _) in enumerate(pieces)}
-    return {**pieces, **{token["content"]: token["id"] for token in found.get("added_tokens", [])}}
+    return {**pieces, **added_token_ids(description)}
 
 
-def token_text(token: Any) -> str | None:
+def added_token_ids(description: Mapping[str, Any]) -> dict[str, int]:
+    return {token["content"]: token["id"] for token in description.get("added_tokens", [])}
+
+
+def token_text(token: object) -> str | None:
     """Text of a special token, which is a string or an object with its content."""
-    found = token.get("content") if isinstance(token, dict) else token
-    return found if isinstance(found, str) else None
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None

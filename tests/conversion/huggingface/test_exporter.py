@@ -51,8 +51,8 @@ def test_round_trip_restores_every_bit(saved, converted, name):
 def test_transformers_opens_an_exported_folder(saved, converted, name):
     model, folder = saved(name, **MODELS[name])
     back = converted(converted(folder), "hf")
-    opened, told = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
-    assert not told["missing_keys"] and not told["mismatched_keys"]
+    opened, info = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
+    assert not info["missing_keys"] and not info["mismatched_keys"]
     tokenizer = transformers.AutoTokenizer.from_pretrained(back)
     text = ["the cats [MASK] on a über mat .", "a dog runs"]
     found = tokenizer(text, padding=True, return_tensors="pt")
@@ -90,27 +90,27 @@ def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
     [("bert_tiny", "ElectraForMaskedLM"), ("convbert_tiny", "ConvBertForMaskedLM")],
 )
 def test_exported_model_equals_the_model_trained_here(data, tmp_path, converted, arch, class_):
-    ours = checkpoint(tmp_path / "ours", data, arch, layers=1)
-    folder = converted(ours, "hf")
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
-    assert type(theirs).__name__ == class_
-    learner = load_checkpoint(ours)
+    source = checkpoint(tmp_path / "checkpoint", data, arch, layers=1)
+    folder = converted(source, "hf")
+    hf_model = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    assert type(hf_model).__name__ == class_
+    learner = load_checkpoint(source)
     tokens = torch.randint(len(learner.tokenizer.vocabulary), (2, 7))
     with torch.no_grad():
         states = learner.encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
         got = learner.task.head(states, learner.encoder.token_embedding.weight).view(2, 7, -1)
-        torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(got, hf_model(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
 
 
 def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converted):
-    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", layers=1, token_types=1)
-    folder = converted(ours, "hf")
-    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", layers=1, token_types=1)
+    folder = converted(source, "hf")
+    hf_model = transformers.AutoModel.from_pretrained(folder).eval()
     pair = transformers.AutoTokenizer.from_pretrained(folder)("a cat", "a mat", return_tensors="pt")
     segments = (pair["input_ids"] == pair["input_ids"][0, -1]).cumsum(-1)
     with torch.no_grad():
-        got = load_checkpoint(ours).encoder(Inputs(pair["input_ids"], segments=segments)).states
-        torch.testing.assert_close(got, theirs(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
+        got = load_checkpoint(source).encoder(Inputs(pair["input_ids"], segments=segments)).states
+        torch.testing.assert_close(got, hf_model(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converte
     ],
 )
 def test_export_rejects_what_transformers_lacks(data, tmp_path, arch, options, message):
-    ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
+    source = checkpoint(tmp_path / "checkpoint", data, arch, layers=1, **options)
     with pytest.raises(ToolkitError, match=message):
-        export_checkpoint(ours, weights="auto")
+        export_checkpoint(source, weights="auto")
 
 
 def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
@@ -146,7 +146,7 @@ def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
     )
     load_folder(str(tmp_path / "mine"))
     with pytest.raises(ToolkitError, match=r"must be bert or convbert .* is bert_silent"):
-        export_checkpoint(checkpoint(tmp_path / "ours", data, "bert_silent"))
+        export_checkpoint(checkpoint(tmp_path / "checkpoint", data, "bert_silent"))
     model = export_checkpoint(checkpoint(tmp_path / "others", data, "silent_bert"))
     assert model.config["architectures"] == ["BertForMaskedLM"] and not model.omitted
 
@@ -169,22 +169,22 @@ def tagged(data, tmp_path):
 
 def test_export_of_a_tagger_keeps_its_subword_tokenizer(data, tagged, tmp_path, converted):
     folder = tagged(tokenizer_from=str(data))
-    ours = checkpoint(tmp_path / "ours", folder, "bert_tiny", "pos_tagging", layers=1)
-    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    source = checkpoint(tmp_path / "checkpoint", folder, "bert_tiny", "pos_tagging", layers=1)
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(source, "hf"))
     tokenizer = Tokenizer.load(data)
     marks = tokenizer.vocabulary.cls, tokenizer.vocabulary.sep
-    assert theirs("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
+    assert hf_tokenizer("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
 
 
 def test_export_of_a_word_level_tagger_adds_no_special_tokens(tagged, tmp_path, converted):
-    ours = checkpoint(tmp_path / "ours", tagged(), "bert_tiny", "pos_tagging", layers=1)
-    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
-    assert theirs("a dog cat")["input_ids"] == Tokenizer.load(ours).encode("a dog cat")
+    source = checkpoint(tmp_path / "checkpoint", tagged(), "bert_tiny", "pos_tagging", layers=1)
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(source, "hf"))
+    assert hf_tokenizer("a dog cat")["input_ids"] == Tokenizer.load(source).encode("a dog cat")
 
 
 def test_export_reports_omitted_heads(data, tmp_path):
     model = export_checkpoint(
-        checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm")
+        checkpoint(tmp_path / "checkpoint", data, "bert_tiny", "mpm", objectives="mlm")
     )
     parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
     assert model.omitted == sorted(f"task.head.{name}" for name in ["bias", *parts])
@@ -198,11 +198,11 @@ def test_export_reports_omitted_heads(data, tmp_path):
 def test_exported_generator_and_discriminator_equal_the_pair(
     data, tmp_path, converted, net, class_
 ):
-    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", task="rtd", layers=1)
-    folder = converted(ours, "hf", component=net)
-    theirs = getattr(transformers, class_).from_pretrained(folder).eval()
-    assert theirs.config.architectures == [class_]
-    learner = load_checkpoint(ours)
+    source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", task="rtd", layers=1)
+    folder = converted(source, "hf", component=net)
+    hf_model = getattr(transformers, class_).from_pretrained(folder).eval()
+    assert hf_model.config.architectures == [class_]
+    learner = load_checkpoint(source)
     tokens = torch.randint(len(learner.tokenizer.vocabulary), (2, 7))
     encoder = learner.encoder if net == "discriminator" else learner.task.generator.encoder
     with torch.no_grad():
@@ -211,5 +211,5 @@ def test_exported_generator_and_discriminator_equal_the_pair(
             got = learner.task.head(states)
         else:
             got = learner.task.generator.head(states, encoder.token_embedding.weight)
-        want = theirs(input_ids=tokens).logits
+        want = hf_model(input_ids=tokens).logits
     torch.testing.assert_close(got.view(want.shape), want, atol=1e-5, rtol=1e-5)
