@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Classes(NamedTuple):
@@ -20,6 +22,22 @@ class Classes(NamedTuple):
 
 class MaskedClasses(Classes):
     """Predictions with some classes masked: their scores are so low that softmax gives 0."""
+
+
+class ProjectedClasses(NamedTuple):
+    """N predictions over C classes, as states whose logits are computed by whoever needs them.
+
+    logits = states @ table.T + bias. They would take N x C numbers, several times over.
+    """
+
+    states: Float[Tensor, "N E"]
+    table: Float[Tensor, "C E"]
+    bias: Float[Tensor, " C"] | None
+    targets: Int[Tensor, " N"]
+    """The correct classes; IGNORED for padding that keeps shapes stable."""
+
+    def to_classes(self) -> Classes:
+        return Classes(F.linear(self.states, self.table, self.bias), self.targets)
 
 
 class Binary(NamedTuple):
@@ -41,11 +59,50 @@ class Values(NamedTuple):
 
 IGNORED = -100
 
+MIN_PROJECTED_LOGITS = 1 << 25
+"""Number of logits from which on training does not store them."""
+
 Prediction = Classes | Binary | Values
+LazyPrediction = Prediction | ProjectedClasses
+
+
+def project(
+    states: Float[Tensor, "N E"],
+    table: Float[Tensor, "C E"],
+    bias: Float[Tensor, " C"] | None,
+    targets: Int[Tensor, " N"],
+) -> Classes | ProjectedClasses:
+    """Predictions with logits states @ table.T + bias, which large batches do not store.
+
+    Evaluation stores them for its metrics, and fp16 for its loss scaling.
+    """
+    projected = ProjectedClasses(states, table, bias, targets)
+    device = states.device.type
+    scaled = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
+    if len(states) * len(table) < MIN_PROJECTED_LOGITS or scaled or not torch.is_grad_enabled():
+        return projected.to_classes()
+    return projected
+
+
+def compute_logits(predictions: Mapping[str, LazyPrediction]) -> dict[str, Prediction]:
+    """The same predictions with logits, for whoever reads them."""
+    return {
+        name: each.to_classes() if isinstance(each, ProjectedClasses) else each
+        for name, each in predictions.items()
+    }
 
 
 class Criterion(nn.Module, ABC):
     """One summed loss per objective: the trainer divides each by its weight over all ranks."""
+
+    takes_projections: ClassVar[bool] = False
+    """Whether `forward` also takes ProjectedClasses; otherwise it receives their logits."""
+
+    def __call__(self, predictions: Mapping[str, LazyPrediction]) -> dict[str, Float[Tensor, ""]]:
+        totals: dict[str, Tensor] = super().__call__(
+            predictions if self.takes_projections else compute_logits(predictions)
+        )
+        return totals
 
     @abstractmethod
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -19,14 +19,14 @@ from toolkit.criteria.criterion import (
     Binary,
     Classes,
     Criterion,
+    LazyPrediction,
     MaskedClasses,
-    Prediction,
+    ProjectedClasses,
     Values,
 )
+from toolkit.criteria.projected_cross_entropy import projected_cross_entropy
 from toolkit.criteria.regression import squared_error
-
-BLOCK = 1 << 18
-"""Logits per block on a CPU: 1 MiB in fp32."""
+from toolkit.criteria.rows import split_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +43,22 @@ class CrossEntropy(Criterion):
     to a constant.
     """
 
+    takes_projections = True
+
     def __init__(self, c: CrossEntropyConfig) -> None:
         super().__init__()
         self.label_smoothing = c.label_smoothing
 
-    def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
+    def forward(self, predictions: Mapping[str, LazyPrediction]) -> dict[str, Float[Tensor, ""]]:
         return {name: self.total(prediction) for name, prediction in predictions.items()}
 
-    def total(self, prediction: Prediction) -> Float[Tensor, ""]:
+    def total(self, prediction: LazyPrediction) -> Float[Tensor, ""]:
         if isinstance(prediction, Binary):
             return self.binary(prediction)
         if isinstance(prediction, Values):
             return squared_error(prediction)
+        if isinstance(prediction, ProjectedClasses):
+            return projected_cross_entropy(prediction, self.label_smoothing)
         return self.classes(prediction)
 
     def binary(self, prediction: Binary) -> Float[Tensor, ""]:
@@ -119,9 +123,3 @@ class _CrossEntropy(torch.autograd.Function):
             p.scatter_add_(-1, (target * valid)[:, None], minus_target)
             out.copy_(p.mul_((valid * gradient)[:, None]))
         return logits_gradient, None, None
-
-
-def split_rows(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Corresponding blocks of rows of all tensors."""
-    rows = max(1, BLOCK // max(1, logits.shape[-1]))
-    return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

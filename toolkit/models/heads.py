@@ -32,8 +32,11 @@ class TiedHead(nn.Module):
     def forward(
         self, states: Float[Tensor, "N D"], table: Float[Tensor, "V E"]
     ) -> Float[Tensor, "N V"]:
-        states = states[:, self.columns]
-        return F.linear(self.norm(F.gelu(self.transform(states))), table, self.bias)
+        return F.linear(self.hidden(states), table, self.bias)
+
+    def hidden(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N E"]:
+        """LN(gelu(W x + b))."""
+        return self.norm(F.gelu(self.transform(states[:, self.columns])))
 
 
 class TokenHead(TiedHead):

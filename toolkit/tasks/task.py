@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import Prediction
+from toolkit.criteria import LazyPrediction, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import ArchConfig, EncoderModel
@@ -77,7 +77,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         return examples
 
     @abstractmethod
-    def predict(self, encoder: EncoderModel, batch: B) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: B) -> Mapping[str, LazyPrediction]:
         """One prediction per objective, for the selected positions only."""
 
     def metrics(self, predictions: Mapping[str, Prediction], batch: B) -> Mapping[str, Metric]:
@@ -131,7 +131,7 @@ class Learner(nn.Module):
         super().__init__()
         self.encoder, self.task = encoder, task
 
-    def forward(self, batch: Batch) -> dict[str, Prediction]:
+    def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
         return self.task.predict(self.encoder, batch)
 
     @overload

@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from toolkit.criteria import IGNORED, Classes, Prediction
+from toolkit.criteria import IGNORED, Prediction
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.tasks.task import Metric, Perplexity, Ratio
 
 
-def token_metrics(prediction: Classes) -> dict[str, Metric]:
+def token_metrics(prediction: Prediction) -> dict[str, Metric]:
     """nll, ppl = exp(nll) and accuracy."""
     total, correct = negative_log_likelihood(prediction), accuracy(prediction)
     return {
@@ -29,6 +29,6 @@ def accuracy(prediction: Prediction) -> Ratio:
 
 
 @torch.no_grad()
-def negative_log_likelihood(prediction: Classes) -> Float[Tensor, ""]:
+def negative_log_likelihood(prediction: Prediction) -> Float[Tensor, ""]:
     """-sum_n log p_n(target_n), without label smoothing."""
-    return CrossEntropy(CrossEntropyConfig()).classes(prediction)
+    return CrossEntropy(CrossEntropyConfig()).total(prediction)

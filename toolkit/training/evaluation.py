@@ -13,7 +13,7 @@ from torch import Tensor
 
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import Criterion
+from toolkit.criteria import Criterion, compute_logits
 from toolkit.distributed import World
 from toolkit.distributed.fsdp import is_sharded
 from toolkit.metrics.auc import roc_auc
@@ -150,7 +150,7 @@ def batch_statistics(
 ) -> dict[str, Tensor | float]:
     """One batch's numerators ("over"), denominators ("under") and histograms ("above", "below")."""
     with precision.autocast():
-        predictions = learner(batch)
+        predictions = compute_logits(learner(batch))
         totals = criterion(predictions)
         task_metrics = learner.task.metrics(predictions, batch)
         if collector:

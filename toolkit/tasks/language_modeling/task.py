@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Classes, Prediction
+from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_generative, resolve_length
@@ -43,10 +43,11 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     ) -> LanguageModelingConfig:
         return resolve_length(config, arch, DEFAULT_TOKENS)
 
-    def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
-        return {OBJECTIVE: Classes(encoder.scores(states), batch.targets)}
+        table = encoder.output_embedding.weight
+        return {OBJECTIVE: project(states, table, None, batch.targets)}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: BlockBatch
@@ -57,7 +58,6 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
         the text, end symbols included.
         """
         prediction = predictions[OBJECTIVE]
-        assert isinstance(prediction, Classes), "tokens are classes"
         words = torch.tensor(batch.word_count)
         word_ppl = Perplexity(negative_log_likelihood(prediction), words)
         return {**token_metrics(prediction), "word_ppl": word_ppl}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Classes, Prediction
+from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
@@ -43,9 +43,10 @@ class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, Masked
         super().__init__()
         self.head = TokenHead(encoder)
 
-    def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
-        return {"mlm": Classes(self.head(states, encoder.token_embedding.weight), batch.targets)}
+        table = encoder.token_embedding.weight
+        return {"mlm": project(self.head.hidden(states), table, self.head.bias, batch.targets)}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: MaskedBatch

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
-from toolkit.criteria import Classes, Prediction
+from toolkit.criteria import Classes, LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead
@@ -51,13 +51,15 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
                 check_max_position(c.max_position, encoder.max_positions)
             self.position_head = PositionHead(encoder)
 
-    def predict(self, encoder: EncoderModel, batch: MaskedPositionsBatch) -> dict[str, Prediction]:
+    def predict(
+        self, encoder: EncoderModel, batch: MaskedPositionsBatch
+    ) -> dict[str, LazyPrediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         tokens = len(batch.token_targets)
-        predictions: dict[str, Prediction] = {}
+        predictions: dict[str, LazyPrediction] = {}
         if "mlm" in self.coefficients:
-            logits = self.head(states[:tokens], encoder.token_embedding.weight)
-            predictions["mlm"] = Classes(logits, batch.token_targets)
+            hidden, words = self.head.hidden(states[:tokens]), encoder.token_embedding.weight
+            predictions["mlm"] = project(hidden, words, self.head.bias, batch.token_targets)
         if "mpm" in self.coefficients:
             table = encoder.position_embedding
             assert table is not None, "checked when the task is built"

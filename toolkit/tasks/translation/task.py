@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Classes, Prediction
+from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_generative, resolve_length
@@ -45,20 +45,19 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
     def resolve_for(cls, config: TranslationConfig, arch: ArchConfig) -> TranslationConfig:
         return resolve_length(config, arch)
 
-    def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.decode(
             batch.previous, encoder(batch.inputs), batch.inputs.padding, selected=batch.selected
         )[0]  # (N, D)
-        return {OBJECTIVE: Classes(encoder.scores(states), batch.targets)}
+        table = encoder.output_embedding.weight
+        return {OBJECTIVE: project(states, table, None, batch.targets)}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch
     ) -> Mapping[str, Metric]:
         """nll and ppl without label smoothing; accuracy."""
-        prediction = predictions[OBJECTIVE]
-        assert isinstance(prediction, Classes), "tokens are classes"
-        return token_metrics(prediction)
+        return token_metrics(predictions[OBJECTIVE])
 
     def collector(self, examples: TranslationExamples) -> TranslationCollector | None:
         beam = self.config.validation_beam
