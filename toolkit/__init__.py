@@ -1,6 +1,6 @@
-"""A sequence modeling toolkit for encoders that join convolution and self-attention.
+"""A sequence modeling toolkit for encoders that combine convolution and self-attention.
 
-`import toolkit` loads no torch; the names below load what they need when first used.
+`import toolkit` does not import torch; functions that need it are imported when first used.
 """
 
 from __future__ import annotations

@@ -45,6 +45,10 @@ class Plateau:
         if self.bad_validations > self.c.patience:
             self.factor, self.bad_validations = self.factor * self.c.factor, 0
 
+    def reset_metric(self) -> None:
+        """Start over with another metric; the learning rate stays."""
+        self.best, self.bad_validations = None, 0
+
     def state(self) -> dict[str, Any]:
         return {"factor": self.factor, "best": self.best, "bad_validations": self.bad_validations}
 

@@ -33,7 +33,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     """Runs to train in parallel: one per GPU, or sharing the CPU's threads (0: the number of GPUs,
     or 1)."""
     metric: str = ""
-    """Validation metric to compare. Default: training.best_metric."""
+    """Validation metric to compare. Default: that of --best-metric."""
     validation: Literal["last", "best"] = "last"
     """Validation of each run to compare: the last one, or that of the best checkpoint."""
     rank_by: Literal["mean", "median", "best"] = field(default="mean", metadata=ADVANCED)

@@ -32,7 +32,7 @@ class CorpusOptions(Options, title="data"):
 class TrainingBatchOptions(BatchOptions, title="batches"):
     max_tokens_valid: PositiveInt | None = None
     """Maximum number of tokens per validation batch, including padding. Without this and
-    batch_size_valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
+    --batch-size-valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
     memory are halved."""
     batch_size_valid: PositiveInt | None = None
     """Maximum number of examples per validation batch."""

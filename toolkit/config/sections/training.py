@@ -21,9 +21,9 @@ from toolkit.config.options import ADVANCED
 @dataclass(frozen=True, kw_only=True)
 class StoppingOptions(Options, title="when to stop"):
     max_update: NonNegativeInt | None = None
-    """Stop after N updates. This or max_epoch is required."""
+    """Stop after N updates. This or --max-epoch is required."""
     max_epoch: NonNegativeInt | None = None
-    """Stop after N epochs. This or max_update is required."""
+    """Stop after N epochs. This or --max-update is required."""
     stop_time_hours: NonNegativeFloat = 0.0
     """Stop with a checkpoint after this many hours, including those before resuming (0: never)."""
     stop_min_lr: NonNegativeFloat = 0.0
@@ -37,7 +37,7 @@ class UpdateOptions(Options, title="updates"):
     update_freq: PositiveInt = 1
     """Gradient accumulation: micro-batches per update on each rank."""
     micro_batches_per_update: PositiveInt | None = None
-    """Micro-batches per update over all ranks, instead of update_freq: the same run on any number
+    """Micro-batches per update over all ranks, instead of --update-freq: the same run on any number
     of ranks that divides it."""
     clip_norm: NonNegativeFloat = 1.0
     """Maximum gradient norm; larger gradients are scaled down to it (0: no clipping)."""
@@ -47,7 +47,7 @@ class UpdateOptions(Options, title="updates"):
     """Decay of an exponential moving average of the weights, such as 0.999, which is then validated
     and used in place of the weights (0: none)."""
     ema_warmup: bool = field(default=True, metadata=ADVANCED)
-    """Start with a low ema_decay and raise it as (1 + n) / (10 + n) over the updates n, to forget
+    """Start with a low --ema-decay and raise it as (1 + n) / (10 + n) over the updates n, to forget
     the initial weights sooner."""
 
 

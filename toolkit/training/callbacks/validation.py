@@ -128,9 +128,9 @@ class Validation:
             self.validated_at, self.latest = state["validated_at"], state["latest"]
             self.check_patience()
         if self.schedule and state.get("schedule"):
-            reset = () if same else ("best", "bad_validations")
-            initial = {k: v for k, v in self.schedule.state().items() if k in reset}
-            self.schedule.restore({**state["schedule"], **initial})
+            self.schedule.restore(state["schedule"])
+            if not same:
+                self.schedule.reset_metric()
 
 
 def is_improvement(metric: str, value: float, best: float | None) -> bool:
