@@ -38,6 +38,6 @@ def test_stalled_rank_is_named_with_its_location_and_all_stacks_are_dumped(
         assert ended.code == PEER_FAILURE_EXIT_CODE
         assert "rank 1 is stalled: rank 0 has waited" in ended.stderr
         assert "s in a sum over the ranks (" in ended.stderr
-        assert "); it is in sleepy (test_16_a_rank_hangs.py:" in ended.stderr
+        assert "); it is in sleepy (test_16_stalled_rank.py:" in ended.stderr
         assert f"rank {rank} is in:" in ended.stderr and "Thread 0x" in ended.stderr
         assert "trainer.py" in (tmp_path / "run" / f"stacks_rank{rank}.txt").read_text()
