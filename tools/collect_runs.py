@@ -37,21 +37,21 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="test metrics from toolkit-validate")
     parser.add_argument("--machine", default=describe_machine(), help="default: this one")
     parser.add_argument("--commit", default=current_commit(), help="default: HEAD")
-    given = parser.parse_args()
-    if given.unpack:
-        unpack(load_runs(given.unpack), given.folder)
+    args = parser.parse_args()
+    if args.unpack:
+        unpack(load_runs(args.unpack), args.folder)
         return
-    added = collect_runs(given.folder, given.name)
+    added = collect_runs(args.folder, args.name)
     if not added:
-        parser.error(f"{given.folder} has no finished runs.")
-    results = json.loads(given.results.read_text("utf-8")) if given.results else {}
+        parser.error(f"{args.folder} has no finished runs.")
+    results = json.loads(args.results.read_text("utf-8")) if args.results else {}
     for run in added:
-        path = given.folder / run.name.removeprefix(f"{given.name}/")
+        path = args.folder / run.name.removeprefix(f"{args.name}/")
         add_test_metrics(run, path.as_posix(), results)
-        run.record.update(machine=given.machine, commit=given.commit)
-    kept = {run.name: run for run in load_runs(given.into)} if given.into.exists() else {}
-    write_runs((kept | {run.name: run for run in added}).values(), given.into)
-    print(f"{given.into}: {len(added)} runs added or replaced")
+        run.record.update(machine=args.machine, commit=args.commit)
+    kept = {run.name: run for run in load_runs(args.into)} if args.into.exists() else {}
+    write_runs((kept | {run.name: run for run in added}).values(), args.into)
+    print(f"{args.into}: {len(added)} runs added or replaced")
 
 
 def describe_machine() -> str:
@@ -78,14 +78,14 @@ def add_test_metrics(run: Run, path: str, results: dict[str, Any]) -> None:
 
 def unpack(runs: list[Run], folder: Path) -> None:
     for run in runs:
-        place = folder / run.name
-        place.mkdir(parents=True, exist_ok=True)
+        path = folder / run.name
+        path.mkdir(parents=True, exist_ok=True)
         events = [{"event": "valid", **it} for it in run.validations]
         text = "".join(json.dumps(event) + "\n" for event in events)
-        (place / "metrics.jsonl").write_text(text, "utf-8")
+        (path / "metrics.jsonl").write_text(text, "utf-8")
         known = ("updates", "epochs", "seconds", "train", "valid", "best", "config_digest")
         result = {key: run.record[key] for key in known} | {"signal": None, "config": run.config}
-        (place / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        (path / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Generate the tables of examples/*/README.md from the records beside them.
+"""Generate the tables of examples/*/README.md from the records next to them.
 
     python tools/example_tables.py                        # rewrite all tables
     python tools/example_tables.py --check                # exit 1 if a table is out of date
@@ -22,32 +22,32 @@ from table_cells import Rows, markdown
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "examples"
-PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tables(example: str, source: Path, name: str = "") -> dict[str, Rows]:
-    """Key -> rows, of those tables for which there are runs."""
+    """Key -> rows, for the tables that have runs."""
     make = runpy.run_path(str(HERE / "tables" / f"{example}.py"))["tables"]
-    made = make(load_runs(source, name), source)
-    return {key: rows for key, rows in made if len(rows) > 1}
+    pairs = make(load_runs(source, name), source)
+    return {key: rows for key, rows in pairs if len(rows) > 1}
 
 
-def updated(readme: Path) -> str:
+def regenerate(readme: Path) -> str:
     """The text of a README with its tables regenerated."""
     known = tables(readme.parent.name, readme.parent)
 
-    def fill(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{markdown(known[found[2]])}\n{found[3]}"
+    def fill(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{markdown(known[match[2]])}\n{match[3]}"
 
-    return PLACE.sub(fill, readme.read_text("utf-8"))
+    return TABLE.sub(fill, readme.read_text("utf-8"))
 
 
-def readmes() -> list[Path]:
+def list_readmes() -> list[Path]:
     return [EXAMPLES / path.stem / "README.md" for path in sorted(HERE.glob("tables/*.py"))]
 
 
-def outdated() -> list[Path]:
-    return [readme for readme in readmes() if updated(readme) != readme.read_text("utf-8")]
+def list_outdated() -> list[Path]:
+    return [readme for readme in list_readmes() if regenerate(readme) != readme.read_text("utf-8")]
 
 
 def main() -> None:
@@ -58,17 +58,19 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="your own runs")
     parser.add_argument("--name", default="", help="experiment that the runs belong to")
     parser.add_argument("--check", action="store_true", help="only compare")
-    given = parser.parse_args()
-    if (given.example is None) != (given.runs is None):
+    args = parser.parse_args()
+    if (args.example is None) != (args.runs is None):
         parser.error("an example's name and --runs require each other.")
-    if given.runs:
-        for rows in tables(given.example, given.runs, given.name).values():
+    if args.runs:
+        for rows in tables(args.example, args.runs, args.name).values():
             print(markdown(rows))
-    elif given.check:
-        sys.exit("\n".join(f"{readme}: run tools/example_tables.py" for readme in outdated()) or 0)
+    elif args.check:
+        sys.exit(
+            "\n".join(f"{readme}: run tools/example_tables.py" for readme in list_outdated()) or 0
+        )
     else:
-        for readme in outdated():
-            readme.write_text(updated(readme), "utf-8")
+        for readme in list_outdated():
+            readme.write_text(regenerate(readme), "utf-8")
             print(f"updated {readme}")
 
 

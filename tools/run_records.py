@@ -41,8 +41,8 @@ class Run:
 
     def at(self, update: int, metric: str, subset: str = "valid") -> float:
         """A metric after a given update."""
-        found = [v for v in self.validations if (v["update"], v["subset"]) == (update, subset)]
-        return float(found[-1][metric])
+        matching = [v for v in self.validations if (v["update"], v["subset"]) == (update, subset)]
+        return float(matching[-1][metric])
 
 
 def load_runs(path: Path, name: str = "") -> list[Run]:
@@ -69,17 +69,17 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def collect_runs(folder: Path, name: str = "") -> list[Run]:
     """Finished runs in a folder of save directories; `name` precedes their paths."""
-    found = []
+    finished = []
     for path in sorted(folder.glob("**/result.json")):
         result = json.loads(path.read_text("utf-8"))
         if not result["signal"]:
-            place = path.parent.relative_to(folder).as_posix()
-            found.append((f"{name}/{place}" if name else place, path.parent, result))
+            relative = path.parent.relative_to(folder).as_posix()
+            finished.append((f"{name}/{relative}" if name else relative, path.parent, result))
     configs: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for _, _, result in found:
+    for _, _, result in finished:
         configs[result["config"]["task"]["name"]].append(flatten(result["config"]))
     varying = {task: varying_options(its) for task, its in configs.items()}
-    return [read_run(*it, varying[it[2]["config"]["task"]["name"]]) for it in found]
+    return [read_run(*it, varying[it[2]["config"]["task"]["name"]]) for it in finished]
 
 
 def read_run(name: str, folder: Path, result: dict[str, Any], varying: list[str]) -> Run:
@@ -122,7 +122,7 @@ def flatten(config: dict[str, Any], path: str = "") -> dict[str, Any]:
 
 def varying_options(configs: Sequence[dict[str, Any]]) -> list[str]:
     """Options in which runs of one task differ, without those that the architecture implies."""
-    found = ["arch.name", "task.name"]
+    options = ["arch.name", "task.name"]
     for key in dict.fromkeys(key for config in configs for key in config):
         pairs = {
             (config["arch.name"], json.dumps(config[key])) for config in configs if key in config
@@ -130,8 +130,8 @@ def varying_options(configs: Sequence[dict[str, Any]]) -> list[str]:
         implied = len(pairs) == len({arch for arch, _ in pairs})
         differs = len({value for _, value in pairs}) > 1
         if differs and not implied and (key in NOTED or not key.startswith(UNIMPORTANT)):
-            found.append(key)
-    return list(dict.fromkeys(found))
+            options.append(key)
+    return list(dict.fromkeys(options))
 
 
 def without_folders(value: Any) -> Any:
@@ -144,7 +144,7 @@ def without_folders(value: Any) -> Any:
 
 
 def write_runs(runs: Iterable[Run], file: Path) -> None:
-    """Write runs.jsonl and the curves beside it, sorted by name."""
+    """Write runs.jsonl and the curves next to it, sorted by name."""
     ordered = sorted(runs, key=lambda run: run.name)
     lines = (json.dumps(run.record, ensure_ascii=False) + "\n" for run in ordered)
     file.write_text("".join(lines), "utf-8")

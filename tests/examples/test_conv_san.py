@@ -43,13 +43,13 @@ def treebank(name):
     return [run(name, m, seed, a, 1) for m in MODELS for seed, a in enumerate(accuracies)]
 
 
-def test_the_test_accuracy_of_the_best_epoch_is_shown_with_the_papers():
+def test_table_has_the_test_accuracy_of_the_best_epoch_and_the_papers():
     found = tables(treebank("ud/English-GUM"))
     assert found["ud"][1] == ["English-GUM", "91.00 ± 1.41 / 89.42", "91.00 ± 1.41 / 92.35"]
     assert found["cost"][1] == ["`ud`", "4", "0.40", "3", "3"]
 
 
-def test_the_table_of_less_patience_uses_the_epoch_at_which_training_would_have_stopped():
+def test_table_of_less_patience_uses_the_epoch_at_which_training_would_have_stopped():
     runs = [
         run("ud/English-GUM", MODELS[0], seed, accuracies, best)
         for seed, (accuracies, best) in enumerate(
@@ -67,7 +67,7 @@ def test_reduced_treebanks_are_not_compared_with_the_paper():
     assert found["all"][1:] == [["PE[add]", *["91.00"] * 3], ["PE[add] + Conv2d", *["91.00"] * 3]]
 
 
-def test_a_model_without_runs_on_every_treebank_has_no_mean():
+def test_model_without_runs_on_every_treebank_has_no_mean():
     runs = [*treebank("ud/English-GUM"), run("ud/Greek-GDT", MODELS[0], 0, [0.5, 0.7], 1)]
     found = tables(runs)
     assert found["ud"][-1] == ["mean of 2", "80.50 / 91.18", "-"]
@@ -81,7 +81,7 @@ def test_every_row_of_the_papers_tables_has_a_recipe():
     assert recipes == {*paper["penn"]} >= {*paper["ud_macro"], *paper["ud"]["English-GUM"]}
 
 
-def test_nine_tenths_of_a_development_part_are_trained_on(tmp_path):
+def test_split_dev_keeps_nine_tenths_for_training(tmp_path):
     sentences = [f"# {n}\n1\tword{n}\t_\n\n" for n in range(20)]
     (tmp_path / "dev.conllu.xz").write_bytes(lzma.compress("".join(sentences).encode()))
     split_dev(tmp_path / "dev.conllu.xz", tmp_path)
@@ -89,7 +89,7 @@ def test_nine_tenths_of_a_development_part_are_trained_on(tmp_path):
     assert (tmp_path / "dev.conllu").read_text() == "".join(sentences[18:])
 
 
-def test_a_missing_development_part_is_reported_in_one_line(tmp_path):
+def test_split_dev_reports_a_missing_file_in_one_line(tmp_path):
     found = split_dev(tmp_path / "*-dev.conllu*", tmp_path)
     assert found.returncode == 1 and found.stderr.count("\n") == 1
     assert "No such file: " in found.stderr and "-dev.conllu*" in found.stderr

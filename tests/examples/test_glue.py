@@ -74,7 +74,7 @@ def test_pre_training_recipes_equal_the_papers_tables():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: "/".join(path.parts[-2:]))
-def test_a_script_without_arguments_prints_its_usage(script):
+def test_script_without_arguments_prints_its_usage(script):
     found = subprocess.run(["bash", script], capture_output=True, text=True)
     name = "/".join(script.parts[-3:])
     assert found.returncode == 2 and name in found.stderr and "RUNS" in found.stderr
@@ -123,7 +123,7 @@ def test_passages_extracts_text_from_questions_articles_treebanks_and_translatio
 
 
 @pytest.mark.slow
-def test_the_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands, tmp_path):
+def test_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands, tmp_path):
     rows = [f"s{i}\t{i % 2}\t\tthe {'cat' if i % 2 else 'dog'} sat here" for i in range(40)]
     (tmp_path / "glue" / "CoLA").mkdir(parents=True)
     for name in ("train", "dev"):
@@ -164,7 +164,7 @@ def films(tmp_path):
     return tmp_path / "data"
 
 
-def test_the_majority_class_of_the_training_part_is_scored(films):
+def test_majority_scores_the_majority_class_of_the_training_set(films):
     command = [sys.executable, EXAMPLES / "glue" / "majority.py", films]
     found = subprocess.run(command, capture_output=True, text=True)
     assert json.loads(found.stdout) == {"films": pytest.approx(400 / 6)}
@@ -174,7 +174,7 @@ def scored(name, score):
     return Run(name, {"valid": {"valid": {"score": score, "loss": 2.0}}})
 
 
-def test_the_tables_have_pretrained_and_scratch_scores_beside_the_majority(tmp_path):
+def test_tables_have_scores_with_pre_training_from_scratch_and_of_the_majority(tmp_path):
     (tmp_path / "majority.json").write_text('{"MRPC": 66.66}')
     runs = [scored(f"composite/MRPC/seed={n}", score) for n, score in enumerate((0.8, 0.9))]
     tables = dict(runpy.run_path(str(TABLES / "glue.py"))["tables"](runs, tmp_path))

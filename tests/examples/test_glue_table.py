@@ -32,7 +32,7 @@ def write(folder, seed, scores, lr=1.0, mismatched=()):
     (place / "result.json").write_text(json.dumps({"config": config}))
 
 
-def test_the_table_uses_the_last_or_the_best_validation_of_each_seed(tmp_path):
+def test_table_uses_the_last_or_the_best_validation_of_each_seed(tmp_path):
     for seed, scores in enumerate(([0.9, 0.5], [0.6, 0.7], [0.5, 0.9])):
         write(tmp_path, seed, scores)
     (row,) = table([f"RTE={tmp_path}"]).rows
@@ -56,7 +56,7 @@ def test_correlations_of_constant_predictions_count_as_zero(tmp_path):
     assert table([f"STS-B={tmp_path}"], "best").rows[0][2] == pytest.approx(20)
 
 
-def test_the_best_of_several_configurations_is_selected_and_named(tmp_path):
+def test_best_of_several_configurations_is_selected_and_named(tmp_path):
     for lr, scores in ((1.0, (0.5, 0.5, 0.9)), (2.0, (0.6, 0.6, 0.6))):
         for seed, score in enumerate(scores):
             write(tmp_path, seed, [score], lr)
@@ -95,7 +95,7 @@ def test_runs_without_scores_are_rejected(tmp_path):
         table([f"RTE={tmp_path}"])
 
 
-def test_the_script_prints_markdown(tmp_path):
+def test_script_prints_markdown(tmp_path):
     write(tmp_path, 0, [0.5])
     command = [sys.executable, SCRIPT, "--at", "best", f"RTE={tmp_path}"]
     found = subprocess.run(command, capture_output=True, text=True)

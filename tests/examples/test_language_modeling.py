@@ -39,7 +39,7 @@ def test_perplexities_are_averaged_over_seeds(tmp_path):
     assert (neither[3], shaw[1], shaw[3]) == ("7.00", "1", "3.00")
 
 
-def test_the_recipe_loads():
+def test_recipe_loads():
     c = load(["data", "--config", str(EXAMPLE / "novels.yaml")], TRAIN).config
     assert c.task.name == "language_modeling"
     assert c.training.max_update % c.training.validate_interval_updates == 0

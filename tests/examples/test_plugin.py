@@ -25,7 +25,7 @@ def plugin():
     return load_folder(str(FOLDER))
 
 
-def test_no_file_has_more_than_40_lines():
+def test_plugin_files_have_at_most_40_lines():
     lines = {f.name: len(f.read_text().splitlines()) for f in FOLDER.glob("*.py")}
     assert len(lines) == 3 and max(lines.values()) <= 40
 
@@ -36,7 +36,7 @@ def test_plugin_parts_combine_with_built_in_ones(plugin):
     assert compose({"arch": "bert_tiny", "task": "rarity"}).criterion.name == "focal"
 
 
-def test_a_checkpoint_names_the_plugin(plugin):
+def test_checkpoint_names_the_plugin(plugin):
     run = compose({"arch": "distance_bert", "task": "rarity"})
     assert describe_run_plugins(run) == [{"name": "plugin", "sha256": plugin.sha256}]
 
@@ -68,7 +68,7 @@ def command(name, *words, folder):
 
 
 @pytest.mark.slow
-def test_the_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
+def test_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
     words = ["one fine day", "the sun rose over the hill", "nobody saw it", "but the birds sang"]
     (tmp_path / "a.txt").write_text("\n".join(words * 40))
     made = command(

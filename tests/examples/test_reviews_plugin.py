@@ -29,11 +29,11 @@ def run(tmp_path):
     return call
 
 
-def test_the_format_has_fewer_than_60_lines():
+def test_plugin_format_has_fewer_than_60_lines():
     assert len((PLUGIN / "reviews.py").read_text().splitlines()) < 60
 
 
-def test_a_plugin_format_writes_its_own_columns(run, tmp_path, capsys):
+def test_plugin_format_writes_its_own_columns(run, tmp_path, capsys):
     assert run("--json", str(tmp_path / "counts")) == 0
     folder = DataFolder.open(tmp_path / "data")
     assert folder.kind == "reviews"
@@ -46,20 +46,20 @@ def test_a_plugin_format_writes_its_own_columns(run, tmp_path, capsys):
     assert inspect([str(tmp_path / "data"), "--examples", "1"]) == 0
 
 
-def test_a_plugin_format_has_its_own_options(run, capsys):
+def test_plugin_format_has_its_own_options(run, capsys):
     assert run("--max-stars", "3") == 2
     assert "a.jsonl:1: expected 1 to 3 stars, found 4" in capsys.readouterr().err
     assert run("--segment-by", "lines") == 2
     assert "--segment-by" in capsys.readouterr().err
 
 
-def test_the_help_shows_a_plugin_format(capsys):
+def test_help_shows_a_plugin_format(capsys):
     assert preprocess(["--user-dir", str(PLUGIN), "--format", "reviews", "--help"]) == 0
     shown = capsys.readouterr().out
     assert "Texts with a number of stars, as JSON lines." in shown and "--format.max-stars" in shown
 
 
-def test_the_task_of_the_plugin_learns_the_stars_that_its_format_wrote(run, tmp_path):
+def test_task_of_the_plugin_learns_the_stars_that_its_format_wrote(run, tmp_path):
     assert run("--validpref", str(tmp_path)) == 0
     data, user = str(tmp_path / "data"), ["--user-dir", str(PLUGIN)]
     shape = ["--arch", "bert_tiny", "--width", "32", "--layers", "1", "--dropout", "0"]

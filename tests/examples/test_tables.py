@@ -14,31 +14,31 @@ sys.path.insert(0, str(TOOLS))
 import example_tables  # noqa: E402
 from run_records import load_runs  # noqa: E402
 
-READMES = example_tables.readmes()
+READMES = example_tables.list_readmes()
 
 
 @pytest.mark.parametrize("readme", READMES, ids=[readme.parent.name for readme in READMES])
-def test_the_tables_of_a_readme_are_current(readme):
-    assert example_tables.updated(readme) == readme.read_text("utf-8"), (
+def test_tables_of_a_readme_are_current(readme):
+    assert example_tables.regenerate(readme) == readme.read_text("utf-8"), (
         "run python tools/example_tables.py"
     )
 
 
 @pytest.mark.parametrize("readme", READMES, ids=[readme.parent.name for readme in READMES])
-def test_every_table_has_its_place_in_the_readme(readme):
+def test_readme_has_every_table(readme):
     known = example_tables.tables(readme.parent.name, readme.parent)
-    assert [key for _, key, _ in example_tables.PLACE.findall(readme.read_text("utf-8"))]
+    assert [key for _, key, _ in example_tables.TABLE.findall(readme.read_text("utf-8"))]
     for key in known:
         assert f"<!-- table: {key} -->" in readme.read_text("utf-8")
 
 
-def test_a_wrong_digit_is_found(tmp_path):
+def test_wrong_digit_is_reported(tmp_path):
     example = tmp_path / "composite_bert"
     shutil.copytree(READMES[0].parents[1] / example.name, example)
     readme = example / "README.md"
     text = readme.read_text("utf-8")
     readme.write_text(text.replace("| composite | 4.475 |", "| composite | 4.474 |"), "utf-8")
-    assert example_tables.updated(readme) == text != readme.read_text("utf-8")
+    assert example_tables.regenerate(readme) == text != readme.read_text("utf-8")
 
 
 @pytest.mark.parametrize("file", sorted((TOOLS.parent / "examples").glob("*/runs.jsonl")), ids=str)
@@ -61,7 +61,7 @@ def overview_rows():
 
 
 @pytest.mark.parametrize(("table", "scale", "result"), overview_rows())
-def test_the_overview_has_the_results_of_the_examples(table, scale, result):
+def test_overview_has_the_results_of_the_examples(table, scale, result):
     for name in LINK.findall(scale):
         text = (OVERVIEW.parent / name / "README.md").read_text("utf-8")
         assert not [number for number in PRECISE.findall(result) if number not in text]

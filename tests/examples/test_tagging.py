@@ -11,17 +11,19 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tagging" / "fine_tu
 
 
 @pytest.mark.parametrize(
-    ("folders", "told"),
+    ("folders", "message"),
     [
         (["a/taco", "b/taco/"], "the name taco is used twice"),
         (["a/taco", "words"], "the name words is used twice"),
         (["a/taco", "c/bert"], "c/bert has no checkpoint_best"),
     ],
 )
-def test_save_directories_with_equal_names_or_no_checkpoint_are_rejected(tmp_path, folders, told):
+def test_save_directories_with_equal_names_or_no_checkpoint_are_rejected(
+    tmp_path, folders, message
+):
     for name in ("a/taco", "b/taco", "words"):
         (tmp_path / name / "checkpoint_best").mkdir(parents=True)
     words = ["bash", SCRIPT, "treebank", *folders]
     found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert found.returncode == 2 and told in found.stderr
+    assert found.returncode == 2 and message in found.stderr
     assert not (tmp_path / "tagging-data").exists()

@@ -23,7 +23,7 @@ def written(run: Path, name: str, said: list[str]) -> None:
 
 
 @pytest.fixture
-def told(monkeypatch, capsys):
+def run_scores(monkeypatch, capsys):
     """Runs the script on a folder; gives the lines that it prints."""
 
     def tell(folder):
@@ -36,11 +36,11 @@ def told(monkeypatch, capsys):
     return tell
 
 
-def test_scores_has_every_seed_in_both_cases(tmp_path, told):
+def test_scores_has_every_seed_in_both_cases(tmp_path, run_scores):
     written(tmp_path / "arch=lightconv_tiny,seed=1", "best", TRUE)
     written(tmp_path / "arch=lightconv_tiny,seed=2", "best", [text.lower() for text in TRUE])
     written(tmp_path / "arch=lightconv_tiny,seed=1", "averaged-10", TRUE)
-    _, best, averaged, *signatures = told(tmp_path)
+    _, best, averaged, *signatures = run_scores(tmp_path)
     assert best.startswith("lightconv_tiny  best checkpoint") and best.split()[-2] == "100.00"
     assert "last 10 averaged" in averaged and averaged.split()[-1] == "100.00"
     assert any("bleu_lowercase: " in line and "case:lc" in line for line in signatures)
@@ -49,9 +49,9 @@ def test_scores_has_every_seed_in_both_cases(tmp_path, told):
     assert line["bleu_by_seed"][0] == pytest.approx(100) and len(line["bleu_by_seed"]) == 2
 
 
-def test_a_folder_without_translations_is_rejected(tmp_path, told):
+def test_folder_without_translations_is_rejected(tmp_path, run_scores):
     with pytest.raises(SystemExit, match=r"has no translations of multi30k.sh"):
-        told(tmp_path)
+        run_scores(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ SCRIPTS = sorted(f for f in FOLDER.glob("*.py") if f.stem not in ("harness", "wo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_benchmark_explains_itself(script):
+def test_benchmark_explains_itself(script):
     found = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True)
     assert found.returncode == 0 and "--report" in found.stdout
 
 
-def test_the_readme_lists_every_benchmark():
+def test_readme_lists_every_benchmark():
     text = (FOLDER / "README.md").read_text("utf-8")
     assert not [script.name for script in SCRIPTS if f"`{script.name}`" not in text]
 

@@ -46,7 +46,7 @@ def collect(monkeypatch, tmp_path):
     return call
 
 
-def test_a_run_becomes_a_line_with_the_options_that_vary(collect, tmp_path):
+def test_run_becomes_a_line_with_the_options_that_vary(collect, tmp_path):
     write_run(tmp_path / "sweep", lr=0.1)
     write_run(tmp_path / "sweep", lr=0.2)
     write_run(tmp_path / "sweep", lr=0.3, signal=15)
@@ -82,7 +82,7 @@ def test_results_of_toolkit_validate_are_stored_with_their_runs(collect, tmp_pat
     assert record["results"] == {"test": {"accuracy": 0.5}}
 
 
-def test_unpacked_records_are_runs_again(collect, tmp_path):
+def test_unpacked_records_can_be_collected_again(collect, tmp_path):
     write_run(tmp_path / "sweep", lr=0.1)
     write_run(tmp_path / "sweep", lr=0.2)
     collect(tmp_path / "sweep", "--into", tmp_path / "runs.jsonl")
@@ -94,7 +94,7 @@ def test_unpacked_records_are_runs_again(collect, tmp_path):
     ]
 
 
-def test_a_folder_without_finished_runs_is_rejected(collect, tmp_path, capsys):
+def test_folder_without_finished_runs_is_rejected(collect, tmp_path, capsys):
     write_run(tmp_path / "cut", signal=15)
     with pytest.raises(SystemExit) as ended:
         collect(tmp_path / "cut", "--into", tmp_path / "runs.jsonl")
