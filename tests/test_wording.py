@@ -26,7 +26,9 @@ AVOIDED = {
     r"beside": "in addition to, next to",
     r"learnt|spelt": "learned, spelled",
     r"(?:normal|initial|token|optim)is(?:e|ed|es|ing|ation)": "-ize",
-    r"(?:masking|span) laws?": "strategy, distribution",
+    r"laws?": "strategy, distribution",
+    r"in front of": "before",
+    r"(?:hears?|tells?) of": "receive, report",
     r"refuses?": "reject",
     r"where there (?:is|are|was)": "if there is",
 }

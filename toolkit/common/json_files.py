@@ -22,7 +22,7 @@ def dumps(value: object, *, indent: int | None = None) -> str:
 
 
 def loads(text: str) -> Any:
-    """What `dumps` wrote; the three strings for non-finite numbers become numbers again."""
+    """The value that `dumps` wrote; the three strings become non-finite numbers again."""
     return decode_non_finite(json.loads(text))
 
 

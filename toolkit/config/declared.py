@@ -1,12 +1,10 @@
-"""Choices and ranges of options, declared in the types of config fields and checked by one walker.
+"""Choices and ranges of options, declared in the types of config fields:
 
-As in
-
-    @dataclass(frozen=True, kw_only=True)
-    class TrainingConfig(Options, section="training"):
-        seed: NonNegativeInt = 1
-        ema_decay: Annotated[float, AtLeast(0), Below(1)] = 0.0
-        device: Literal["auto", "cpu", "cuda"] = "auto"
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(Options, section="training"):
+    seed: NonNegativeInt = 1
+    ema_decay: Annotated[float, AtLeast(0), Below(1)] = 0.0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ Rate = Annotated[float, AtLeast(0), Below(1)]
 
 
 class OptionType(NamedTuple):
-    """What a config field's annotation says about its values."""
+    """Type, choices and range of a config field, as its annotation declares them."""
 
     scalar: Any
     """Type of the value, or of a list's items."""
@@ -80,7 +78,7 @@ class OptionType(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """What a value must be, after its type: "one of a, b", "at least 0 and below 1"."""
+        """Rule for values in addition to their type: "one of a, b", "at least 0 and below 1"."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         return " and ".join(map(str, self.bounds))
@@ -92,7 +90,7 @@ class OptionType(NamedTuple):
 
 
 def parse_annotation(annotation: object) -> OptionType:
-    """What `T`, `T | None`, `list[T]`, `Literal[...]` or `Annotated[T, bound, ...]` declares."""
+    """The declaration `T`, `T | None`, `list[T]`, `Literal[...]` or `Annotated[T, bound, ...]`."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         inner = parse_annotation(parts[0])
@@ -111,7 +109,7 @@ def parse_annotation(annotation: object) -> OptionType:
 
 @cache
 def read_declarations(config: type) -> dict[str, OptionType]:
-    """Field -> what its type declares; fields that hold another config are no options."""
+    """Field -> its declaration; fields that hold another config are no options."""
     hints: dict[str, Any] = {}
     for ancestor in reversed(config.__mro__):
         hints |= inspect.get_annotations(ancestor, eval_str=True)

@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
 
-# Short names that users of fairseq know. They always win, whatever else ends in the same word.
+# Short names, as in fairseq. They take precedence over options with the same last part.
 RESERVED_NAMES = {
     "arch": "arch.name",
     "task": "task.name",

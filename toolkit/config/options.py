@@ -50,7 +50,7 @@ class Option:
 
     @property
     def rule(self) -> str:
-        """What a value must be, for error messages."""
+        """Rule for values, for error messages."""
         one = SCALAR_RULES[self.type.scalar]
         return (f"a list, each item {one}" if self.type.is_list else one) + (
             " or none" * self.type.optional

@@ -98,7 +98,7 @@ def resolved_value(config: object, option: Option) -> object:
 
 
 def value_origin(resolved: Resolved, section: str, option: Option, value: object) -> str:
-    """What set the value: a file, a flag, the default, or a named component that changes it."""
+    """Origin of a value: a file, a flag, the default, or a named component that changes it."""
     if option.path in resolved.values:
         return resolved.values[option.path].origin
     default = resolved.defaults[section]

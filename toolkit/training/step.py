@@ -14,7 +14,7 @@ from toolkit.tasks.batch import Batch
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """How far training has come; with seed and data it determines all updates to come."""
+    """Progress of training; together with seed and data it determines all later updates."""
 
     update: int = 0
     """Updates taken."""

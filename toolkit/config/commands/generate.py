@@ -122,7 +122,7 @@ class GenerationOptions(
 
 @dataclass(frozen=True, kw_only=True)
 class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
-    """Of encoder-decoder models and language models; several checkpoints form an ensemble."""
+    """Options of encoder-decoder and language models; several checkpoints form an ensemble."""
 
     POSITIONAL: ClassVar[str] = "dirs"
 
