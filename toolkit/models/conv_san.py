@@ -154,8 +154,8 @@ class ConvSanLayer(nn.Module):
 class ConvSan(EncoderModel):
     """concat(embeddings, layers(embeddings)) of whole words, at a fixed length.
 
-    Padding is attended to and convolved like words, as in the authors' code. States therefore
-    depend on the length, so all inputs have the same.
+    Padding is attended to and convolved like words, as in the authors' code. States depend on the
+    length, so all inputs must have the same one.
     """
 
     supports_selection = True

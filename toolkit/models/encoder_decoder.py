@@ -1,4 +1,4 @@
-"""Generative models: an encoder and a decoder, or a decoder alone.
+"""Generative models: an encoder and a decoder, or a decoder only.
 
 B rows, several for each of N sources in a beam   S source tokens   T target tokens
 D model width   V target vocabulary   M selected target tokens

@@ -83,7 +83,7 @@ class Pooler(nn.Linear):
 
 
 class PreciseLinear(nn.Linear):
-    """W x + b in fp32 at least: bf16 would cause ties between answers and round regressions."""
+    """W x + b in fp32 at least: bf16 would cause ties between answers and round numbers."""
 
     def forward(self, states: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape C"]:
         with torch.autocast(states.device.type, enabled=False):

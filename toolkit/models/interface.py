@@ -95,7 +95,8 @@ class EncoderModel(nn.Module, ABC):
     fixed_length: int | None = None
     """The only number of tokens that a sentence may have, padding included; None if any."""
     takes_positions: bool = False
-    """Whether position ids alone tell the order of tokens, as masked position modeling requires."""
+    """Whether the order of tokens is encoded by position ids only, which masked position modeling
+    requires."""
     supports_selection: bool = False
     """Whether `forward` accepts `selected`; if not, `select_states` selects afterwards."""
     is_word_level: bool = False

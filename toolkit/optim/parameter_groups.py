@@ -14,7 +14,7 @@ from toolkit.config.declared import Above, AtMost, NonNegativeFloat, Options
 
 NamedParameter = tuple[str, Parameter]
 ParameterGroup = dict[str, Any]
-"""As torch has it: params, lr, weight_decay, and here matrix and no_decay, both bool."""
+"""A parameter group of torch, with lr and weight_decay, and the flags matrix and no_decay."""
 LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 """Matches the number of the layer that a parameter belongs to, from 0."""
 

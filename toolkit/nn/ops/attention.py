@@ -120,7 +120,7 @@ def inference_products(
 def attention_weights(
     q: Tensor, k: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
 ) -> Tensor:
-    """softmax(scale q k^T + bias), padding hidden."""
+    """softmax(scale q k^T + bias), with padding masked."""
     # With operands in memory, MKL multiplies matrix by column twice as fast as row by matrix.
     single = q.shape[2] == 1
     scores = scaled_product(k, q.mT, scale).mT if single else scaled_product(q, k.mT, scale)
