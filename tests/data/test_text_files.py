@@ -100,7 +100,7 @@ def test_truncated_archive_is_an_error(text_file, pack):
     packed = pack(TEXT.encode() * 1000)
     ending = ".gz" if pack is gzip.compress else ".xz"
     path = text_file(packed[: len(packed) // 2], "a.txt" + ending)
-    assert read_error(path).startswith(f"{path}:1: cannot read on")
+    assert read_error(path).startswith(f"{path}:1: cannot read further")
 
 
 def test_a_folder_stands_for_the_texts_in_it_in_order(text_file, tmp_path):

@@ -76,10 +76,10 @@ def test_truncated_archive_is_reported_with_the_last_line(preprocess, packing):
         cut = whole[: int(len(whole) * share)]
         code, stderr, path = preprocess(cut, "--tokenizer", "words", name=name)
         assert code == 2
-        place, reason = stderr.split(": cannot read on: ")
+        place, reason = stderr.split(": cannot read further: ")
         assert place.rpartition(":")[0] == f"toolkit-preprocess: {path}"
         assert 1 <= int(place.rpartition(":")[2]) <= 5000
-        assert "truncated or damaged: copy or pack it again." in reason
+        assert "truncated or damaged: copy it again." in reason
 
 
 def test_folder_without_text_is_reported(tmp_path, capsys):

@@ -7,7 +7,6 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -17,7 +16,7 @@ CHUNK_BYTES = 1 << 20
 DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
-"""What decompressors raise for truncated or damaged files."""
+"""Errors of decompressors for truncated or damaged files."""
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -65,22 +64,22 @@ def strip_compression_suffix(name: str) -> str:
 def list_files(
     option: str, names: str, suffixes: Sequence[str] = (".txt",), *, recursive: bool = False
 ) -> list[Path]:
-    """The files that a comma-separated option names; a folder stands for those with a suffix."""
-    endings = tuple(ending + packed for ending in suffixes for packed in COMPRESSION_SUFFIXES)
+    """The files that a comma-separated option names, or those with a suffix in its folders."""
+    endings = tuple(suffix + packed for suffix in suffixes for packed in COMPRESSION_SUFFIXES)
     files: list[Path] = []
     for name in filter(None, names.split(",")):
         path = check_exists(option, Path(name))
         if path.is_file():
             files.append(path)
             continue
-        inside = sorted(path.rglob("*") if recursive else path.iterdir())
-        found = [file for file in inside if file.name.endswith(endings)]
-        if not found:
+        content = sorted(path.rglob("*") if recursive else path.iterdir())
+        matching = [file for file in content if file.name.endswith(endings)]
+        if not matching:
             raise ToolkitError(
                 f"{option} folder {path} must hold files ending in {', '.join(suffixes)}, but "
                 f"holds none. Name the files themselves."
             )
-        files += found
+        files += matching
     for path in files:
         if path.stat().st_size == 0:
             raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
@@ -187,30 +186,24 @@ def _decode_file(path: Path, data: bytes) -> str:
         raise_at_line(path, error.lines_before + 1, str(error))
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[tuple[BufferedIOBase, BufferedIOBase]]:
-    """The text, and the file itself, whose position is the number of bytes read so far."""
-    with path.open("rb") as raw, DECOMPRESSORS.get(path.suffix, nullcontext)(raw) as text:
-        yield text, raw
-
-
 def _read_blocks(chunk: FileChunk) -> Iterator[tuple[bytes, int]]:
     """The text's bytes without BOM, and how many bytes of the chunk have been read."""
     compressed = is_compressed(chunk.path)
     try:
-        with _open(chunk.path) as (text, raw):
+        decompress = DECOMPRESSORS.get(chunk.path.suffix, nullcontext)
+        with chunk.path.open("rb") as raw, decompress(raw) as text:
             raw.seek(chunk.start)
-            first = chunk.start == 0
+            at_start = chunk.start == 0
             while compressed or raw.tell() < chunk.end:
                 size = CHUNK_BYTES if compressed else min(CHUNK_BYTES, chunk.end - raw.tell())
                 data = text.read(size)
                 if not data:
                     return
-                yield data.removeprefix(BOM) if first else data, raw.tell() - chunk.start
-                first = False
+                yield data.removeprefix(BOM) if at_start else data, raw.tell() - chunk.start
+                at_start = False
     except (OSError, *DECOMPRESSION_ERRORS) as error:
         raise _TextError(
-            0, f"cannot read on: {error}. The file is truncated or damaged: copy or pack it again."
+            0, f"cannot read further: {error}. The file is truncated or damaged: copy it again."
         ) from error
 
 

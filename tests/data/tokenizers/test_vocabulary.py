@@ -2,12 +2,11 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.vocabulary import (
+    WORD_REST,
+    WORD_START,
     Vocabulary,
     append_special,
     read_symbols,
-    starts_sentencepiece_word,
-    starts_whole_word,
-    starts_wordpiece_word,
     write_symbols,
 )
 
@@ -60,13 +59,13 @@ def test_any_symbol_survives_the_symbols_file(symbol):
 
 
 @pytest.mark.parametrize(
-    ("begins", "symbols", "displayed"),
+    ("mark", "symbols", "displayed"),
     [
-        (starts_sentencepiece_word, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
-        (starts_wordpiece_word, ["cat", "##s", "."], ["cat", "-s", "."]),
-        (starts_whole_word, ["cat", "##s", "."], ["cat", "##s", "."]),
+        (WORD_START, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
+        (WORD_REST, ["cat", "##s", "."], ["cat", "-s", "."]),
+        ("", ["cat", "##s", "."], ["cat", "##s", "."]),
     ],
 )
-def test_display_symbol_drops_the_word_mark_and_marks_continuations(begins, symbols, displayed):
-    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, is_word_start=begins)
+def test_display_symbol_drops_the_word_mark_and_marks_continuations(mark, symbols, displayed):
+    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, mark=mark)
     assert [vocabulary.display_symbol(symbol) for symbol in symbols] == displayed

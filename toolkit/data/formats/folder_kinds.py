@@ -20,13 +20,12 @@ def check_kind(folder: DataFolder, kind: str, *, task: str, holds: str, options:
         )
 
 
-def check_tokenizer(folder: DataFolder, tokenizer_class: type[AnyTokenizer]) -> AnyTokenizer:
-    """The tokenizer, which must be of the class that the folder's kind requires."""
-    if not isinstance(folder.tokenizer, tokenizer_class):
-        raise ToolkitError(
-            f"the tokenizer of {folder.path} must be of kind {tokenizer_class.kind}, but is "
-            f"{folder.tokenizer.kind}. Run toolkit-preprocess again."
-        )
+def load_tokenizer(
+    folder: DataFolder, tokenizer_class: type[AnyTokenizer], *, task: str, holds: str, options: str
+) -> AnyTokenizer:
+    """The tokenizer of the data, which must be of its kind."""
+    check_kind(folder, tokenizer_class.kind, task=task, holds=holds, options=options)
+    assert isinstance(folder.tokenizer, tokenizer_class), "the kinds of data and tokenizer agree"
     return folder.tokenizer
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer of a data folder: named by an option, or trained on the training text."""
+"""The tokenizer of a data folder: given by an option, or trained on the training text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig, flag
 from toolkit.config.finetune_defaults import resolve_checkpoint_dir
 from toolkit.data.preprocessing.report import log_trained, log_training, log_word_counts
 from toolkit.data.preprocessing.split_files import plan_parts
@@ -27,27 +27,19 @@ from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer, train_word_pie
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 
 TEXT_FILE = "text.txt"
-OPTION_HELP = {
-    "sentencepiece": "--sentencepiece-model",
-    "words": "--srcdict",
-    "wordpiece": "--wordpiece-vocab",
-}
 
 
 def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
     """The tokenizer that an option names, or one trained on the text."""
-    if (tokenizer := load_given_tokenizer(config)) is not None:
-        if len(set(tokenizer.vocabulary.special)) == 1:  # one symbol plays all roles
-            raise ToolkitError(
-                f"the vocabulary must have [CLS], [SEP] and [MASK], but that of "
-                f"{config.tokenizer_from} has none. Name another with --tokenizer-from, or leave "
-                f"it out to train one."
-            )
-        return tokenizer
+    if (given := load_given_tokenizer(config)) is not None:
+        is_complete = len(set(given.vocabulary.special)) > 1
+        return check_special(given, config, is_complete, "[CLS], [SEP] and [MASK]")
     if not text.parts:
+        kinds = TOKENIZER_BY_OPTION.items()
+        option = next(flag(name) for name, kind in kinds if kind == config.tokenizer_kind)
         raise ToolkitError(
-            f"no training text to learn a vocabulary from. Give --trainpref, "
-            f"{OPTION_HELP[config.tokenizer_kind]} or --tokenizer-from."
+            f"no training text to learn a vocabulary from. Give --trainpref, {option} or "
+            f"--tokenizer-from."
         )
     return _TRAIN[config.tokenizer_kind](config, text, pool)
 
@@ -55,18 +47,21 @@ def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerP
 def choose_tokenizer_for_texts(
     config: PreprocessConfig, texts: Iterable[str], folder: Path, pool: WorkerPool
 ) -> Tokenizer:
-    """The tokenizer that an option names, or one trained on the texts, each as a line.
+    """The tokenizer of plain text that an option names, or one trained on the texts."""
+    if (given := load_given_tokenizer(config)) is None:
+        return train_on_texts(config, texts, folder, pool)
+    is_complete = given.vocabulary.cls != given.vocabulary.pad
+    return check_special(unwrap_tokenizer(given), config, is_complete, "[CLS] and [SEP]")
 
-    A named one comes without what it keeps besides tokens, such as classes.
-    """
-    given = load_given_tokenizer(config)
-    tokenizer = (
-        train_on_texts(config, texts, folder, pool) if given is None else unwrap_tokenizer(given)
-    )
-    if tokenizer.vocabulary.cls == tokenizer.vocabulary.pad:
+
+def check_special(
+    tokenizer: Tokenizer, config: PreprocessConfig, is_complete: bool, required: str
+) -> Tokenizer:
+    """Raise unless a given tokenizer has the special tokens that the data requires."""
+    if not is_complete:
         raise ToolkitError(
-            f"the vocabulary must have [CLS] and [SEP], but that of {config.tokenizer_from} has "
-            f"none. Name another with --tokenizer-from, or leave it out to train one."
+            f"the vocabulary must have {required}, but that of {config.tokenizer_from} has none. "
+            f"Name another with --tokenizer-from, or leave it out to train one."
         )
     return tokenizer
 
@@ -74,22 +69,22 @@ def choose_tokenizer_for_texts(
 def train_on_texts(
     config: PreprocessConfig, texts: Iterable[str], folder: Path, pool: WorkerPool
 ) -> Tokenizer:
-    """Train on texts in memory, whose reader has checked their lengths."""
-    path, longest = folder / TEXT_FILE, config.max_line_bytes
+    """Train on texts in memory, each as a line; their reader has checked their lengths."""
+    path, max_line_bytes = folder / TEXT_FILE, config.max_line_bytes
     with path.open("wb") as file:
         for text in texts:
             line = replace_line_breaks(text).encode()
-            longest = max(longest, len(line))
+            max_line_bytes = max(max_line_bytes, len(line))
             file.write(line + b"\n")
     try:
         parts = plan_parts([path], "lines") if path.stat().st_size else []
-        return choose_tokenizer(config, TrainingText(parts, "lines", longest), pool)
+        return choose_tokenizer(config, TrainingText(parts, "lines", max_line_bytes), pool)
     finally:
         path.unlink()
 
 
 def replace_line_breaks(text: str) -> str:
-    """White space of any kind as spaces, one for each, so that no character changes its offset.
+    """Replace each white-space character by a space, which keeps the offsets of all characters.
 
     Surrogates and NUL, which JSON can encode but no text contains, become replacement characters.
     """

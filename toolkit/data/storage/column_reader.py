@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class CheckedColumnPart(ColumnPart):
                     f"Run toolkit-preprocess again."
                 )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return CheckedColumnPart, (self.stem, self.split, self.column)
 
     @property

@@ -7,7 +7,7 @@ import re
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class FairseqColumnPart(ColumnPart):
         self.index: FairseqIndex = read_index(stem.with_name(stem.name + ".idx"))
         self.dtype = self.index.dtype
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return FairseqColumnPart, (self.stem, self.split, self._symbols, self._sep, self._other)
 
     @property

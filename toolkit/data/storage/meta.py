@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.atomic import atomic_file
 from toolkit.common.digest import sha256, sha256_file
@@ -178,7 +177,7 @@ class ToolkitFolder(FolderSource):
         return part
 
 
-def _list_sizes(column: JsonObject) -> list[tuple[Any, ...]]:
+def _list_sizes(column: JsonObject) -> list[tuple[object, ...]]:
     """Sizes and checksums of the parts of a column."""
     names = ("items", "elements", "documents", "checksums")
     return [tuple(part[name] for name in names) for part in column["parts"]]

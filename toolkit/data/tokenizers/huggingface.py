@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -24,20 +24,11 @@ from toolkit.data.tokenizers.vocabulary import (
     WORD_REST,
     WORD_START,
     Vocabulary,
-    starts_byte_level_word,
-    starts_sentencepiece_word,
-    starts_whole_word,
-    starts_wordpiece_word,
     uses_mark,
 )
 from toolkit.data.tokenizers.wordpiece import import_tokenizers
 
 TOKENIZER_FILE = "tokenizer.json"
-WORD_STARTS: dict[str, Callable[[str], bool]] = {
-    WORD_START: starts_sentencepiece_word,
-    SPACE_BYTE: starts_byte_level_word,
-    WORD_REST: starts_wordpiece_word,
-}
 
 
 class HuggingFaceTokenizer(Tokenizer):
@@ -69,8 +60,7 @@ class HuggingFaceTokenizer(Tokenizer):
         symbols = list_symbols(self._ids, rows)
         ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
         self._mark = find_word_mark(ordinary)
-        is_word_start = WORD_STARTS.get(self._mark, starts_whole_word)
-        super().__init__(Vocabulary(symbols, is_word_start=is_word_start, **roles), lowercase=False)
+        super().__init__(Vocabulary(symbols, mark=self._mark, **roles), lowercase=False)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         # one by one: encode_batch would start its own threads in every worker
@@ -143,7 +133,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
 def find_word_mark(symbols: Sequence[str]) -> str:
     """The mark of most symbols, since any may also be an ordinary letter; empty if none is used."""
-    used = (mark for mark in WORD_STARTS if uses_mark(symbols, mark))
+    used = (mark for mark in (WORD_START, SPACE_BYTE, WORD_REST) if uses_mark(symbols, mark))
     counts = {mark: sum(symbol.startswith(mark) for symbol in symbols) for mark in used}
     return max(counts, key=lambda mark: counts[mark], default="")
 

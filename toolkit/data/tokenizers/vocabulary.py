@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,26 +16,6 @@ WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first
 SPACE_BYTE = "\u0120"  # the space before a word in byte-level pieces
 ROLES = ("pad", "cls", "sep", "mask", "unk")
-
-
-def starts_sentencepiece_word(symbol: str) -> bool:
-    """Whether a piece starts a word, if the first piece of a word is marked."""
-    return symbol.startswith(WORD_START)
-
-
-def starts_wordpiece_word(symbol: str) -> bool:
-    """Whether a piece starts a word, if all pieces but the first are marked."""
-    return not symbol.startswith(WORD_REST)
-
-
-def starts_byte_level_word(symbol: str) -> bool:
-    """Whether a piece starts a word, if pieces are bytes and a space belongs to the next word."""
-    return symbol.startswith(SPACE_BYTE)
-
-
-def starts_whole_word(symbol: str) -> bool:
-    """Whether a symbol starts a word, if every symbol is a word."""
-    return True
 
 
 def uses_mark(symbols: Sequence[str], mark: str) -> bool:
@@ -58,9 +38,12 @@ class Vocabulary:
         sep: int,
         mask: int,
         unk: int,
-        is_word_start: Callable[[str], bool] = starts_sentencepiece_word,
+        mark: str = WORD_START,
     ) -> None:
-        self.symbols, self._is_word_start = list(symbols), is_word_start
+        self.symbols = list(symbols)
+        self.mark = mark
+        """Prefix of symbols that start a word, or of all others if it is WORD_REST; empty if every
+        symbol is a word."""
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
         for role, number in self.roles.items():
             if not 0 <= number < len(self.symbols):
@@ -88,13 +71,13 @@ class Vocabulary:
 
     def display_symbol(self, symbol: str) -> str:
         """A piece that starts a word without its mark; one that continues a word with a dash."""
-        if self._is_word_start is starts_byte_level_word:
-            return symbol[1:] or "(space)" if self._is_word_start(symbol) else f"-{symbol}"
-        if self._is_word_start is not starts_sentencepiece_word:
-            return symbol if self._is_word_start(symbol) else f"-{symbol.removeprefix(WORD_REST)}"
-        if symbol.startswith(WORD_START):
-            return symbol[1:] or "(space)"
-        return f"-{symbol}" if symbol[:1].isalnum() else symbol
+        unmarked = symbol.removeprefix(self.mark)
+        if self._is_word_start(symbol):
+            return unmarked or "(space)"
+        return f"-{unmarked}" if self.mark != WORD_START or symbol[:1].isalnum() else unmarked
+
+    def _is_word_start(self, symbol: str) -> bool:
+        return symbol.startswith(self.mark) != (self.mark == WORD_REST)
 
     @cached_property
     def starts_word(self) -> BoolArray:

@@ -18,8 +18,6 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     WORD_START,
     Vocabulary,
-    starts_sentencepiece_word,
-    starts_whole_word,
     uses_mark,
 )
 
@@ -117,9 +115,8 @@ class WordLevelTokenizer(Tokenizer):
 
 def _make_vocabulary(symbols: Sequence[str], **roles: int) -> Vocabulary:
     """Symbols are words, or SentencePiece pieces if they carry its mark."""
-    pieces = uses_mark(symbols, WORD_START)
-    is_word_start = starts_sentencepiece_word if pieces else starts_whole_word
-    return Vocabulary(symbols, is_word_start=is_word_start, **roles)
+    mark = WORD_START if uses_mark(symbols, WORD_START) else ""
+    return Vocabulary(symbols, mark=mark, **roles)
 
 
 def _parse_entry(path: Path, number: int, line: str) -> tuple[str, bool]:

@@ -6,7 +6,7 @@ import importlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
@@ -14,14 +14,14 @@ from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.token_offsets import TokenSpan, trim_span
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary, starts_wordpiece_word
+from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary
 from toolkit.data.tokenizers.word_cache import WordCache
 
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 MAX_WORD_CHARACTERS = 100  # longer words are unknown, as in BERT
 
 
-def import_tokenizers() -> Any:
+def import_tokenizers() -> ModuleType:
     """The package tokenizers, imported when first needed."""
     try:
         return importlib.import_module("tokenizers")
@@ -81,7 +81,7 @@ class WordPieceTokenizer(Tokenizer):
     def from_symbols(cls, symbols: Sequence[str], *, lowercase: bool) -> WordPieceTokenizer:
         """From pieces in order of their ids, with the special tokens under BERT's names."""
         roles = {role: symbols.index(name) for role, name in SPECIAL.items()}
-        vocabulary = Vocabulary(symbols, is_word_start=starts_wordpiece_word, **roles)
+        vocabulary = Vocabulary(symbols, mark=WORD_REST, **roles)
         return cls(vocabulary, lowercase=lowercase)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
@@ -123,7 +123,7 @@ class WordPieceTokenizer(Tokenizer):
     def _restore(
         cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> WordPieceTokenizer:
-        vocabulary = Vocabulary(symbols, is_word_start=starts_wordpiece_word, **settings["special"])
+        vocabulary = Vocabulary(symbols, mark=WORD_REST, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
-from toolkit.data.formats.folder_kinds import check_kind, check_tokenizer
+from toolkit.data.formats.folder_kinds import load_tokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -19,9 +19,11 @@ class ClassificationSplit:
     """Texts are read on demand; labels are in memory."""
 
     def __init__(self, folder: DataFolder, split: str) -> None:
-        check_kind(folder, KIND, task="glue", holds="labeled texts", options="--format glue or tsv")
         self.folder, self.name = folder, split
-        tokenizer = check_tokenizer(folder, ClassificationTokenizer)
+        options = "--format glue or tsv"
+        tokenizer = load_tokenizer(
+            folder, ClassificationTokenizer, task="glue", holds="labeled texts", options=options
+        )
         check_same_labels(folder, tokenizer)
         self.vocabulary, self.labels = tokenizer.vocabulary, tokenizer.labels
         columns = folder.split(split).columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from toolkit.common.arrays import IntArray
-from toolkit.data.formats.folder_kinds import check_kind, check_same_tokenizer, check_tokenizer
+from toolkit.data.formats.folder_kinds import check_same_tokenizer, load_tokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
@@ -18,15 +18,14 @@ class ParallelSplit:
     """Source and target sentences, read on demand."""
 
     def __init__(self, folder: DataFolder, split: str) -> None:
-        check_kind(
+        self.folder, self.name = folder, split
+        self.tokenizer = load_tokenizer(
             folder,
-            KIND,
+            ParallelTokenizer,
             task="translation",
             holds="parallel text",
             options="--source-lang and --target-lang",
         )
-        self.folder, self.name = folder, split
-        self.tokenizer = check_tokenizer(folder, ParallelTokenizer)
         check_same_tokenizer(folder, "both vocabularies")
         columns = folder.split(split)
         self.source = TokenColumn(columns.column(SOURCE))

@@ -15,7 +15,7 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.json_files import read_text
-from toolkit.data.formats.folder_kinds import check_kind, check_same_tokenizer, check_tokenizer
+from toolkit.data.formats.folder_kinds import check_same_tokenizer, load_tokenizer
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.storage.columns import Column
@@ -109,8 +109,9 @@ class TaggedSplit(TaggedWords):
         folder.split(split)  # raises for an unknown split
         types, tags, lengths, names = [], [], [], dict[str, int]()
         options = "--format conllu, ptb or columns"
-        check_kind(folder, KIND, task="pos_tagging", holds="tagged text", options=options)
-        tokenizer = check_tokenizer(folder, TaggingTokenizer)
+        tokenizer = load_tokenizer(
+            folder, TaggingTokenizer, task="pos_tagging", holds="tagged text", options=options
+        )
         check_same_tokenizer(folder, "their tags and words")
         for source in folder.sources:
             if split not in source.splits:

@@ -18,7 +18,7 @@ from toolkit.data.formats.tagging.label_tables import (
     LabelTables,
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, starts_whole_word
+from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
@@ -38,7 +38,7 @@ class TaggingTokenizer(WrappedTokenizer):
     def of_words(cls, tables: LabelTables) -> TaggingTokenizer:
         """Every known word is a symbol, after <PAD> and <OOV>: V + 2, as in Dufter et al. 2020."""
         roles = {**dict.fromkeys(ROLES, 0), "unk": 1}
-        vocabulary = Vocabulary([PAD, OOV, *tables.words], is_word_start=starts_whole_word, **roles)
+        vocabulary = Vocabulary([PAD, OOV, *tables.words], mark="", **roles)
         return cls(WordLevelTokenizer(vocabulary), tables)
 
     @cached_property
