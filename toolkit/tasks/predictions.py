@@ -18,6 +18,7 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
+from toolkit.data.formats.predictions import report_write_errors
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
@@ -93,9 +94,5 @@ def check_unique_ids(ids: Sequence[str], kind: str) -> None:
 
 
 def write_predictions_file(path: Path, text: str) -> None:
-    try:
+    with report_write_errors(path):
         path.write_text(text, "utf-8", "replace", newline="\n")
-    except OSError as error:
-        raise ToolkitError(
-            f"Cannot write predictions to {path}: {error.strerror}. Choose another --predictions."
-        ) from None

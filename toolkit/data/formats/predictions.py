@@ -16,6 +16,5 @@ def report_write_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ToolkitError(
-            f"predictions must go where files can be written, but {path} cannot: "
-            f"{error.strerror}. Choose another --predictions."
+            f"Cannot write predictions to {path}: {error.strerror}. Choose another --predictions."
         ) from error
