@@ -31,8 +31,8 @@ from toolkit.training.parallelize import parallelize
 VOCABULARY, UPDATES = 8000, 3
 
 
-def held_gib(device: torch.device) -> float:
-    """Memory in use now."""
+def allocated_gib(device: torch.device) -> float:
+    """Memory of this process, or of the GPU."""
     if device.type == "cuda":
         return torch.cuda.memory_allocated(device) / 2**30
     kib = next(
@@ -64,28 +64,33 @@ def measure(c: argparse.Namespace) -> dict[str, float]:
         optimizer.step()
         optimizer.zero_grad(set_to_none=False)
 
-    before = held_gib(device)
+    before = allocated_gib(device)
     times = [seconds(update, device_clock if gpu else time.process_time) for _ in range(UPDATES)]
     peak = peak_memory_gib(device)
     return {"mib": 1024 * (peak - before), "ms": 1e3 * statistics.median(times[1:])}
 
 
-def in_process(c: argparse.Namespace, length: int, precision: str, recomputed: bool) -> dict:
+def measure_in_process(
+    c: argparse.Namespace, length: int, precision: str, recomputed: bool
+) -> dict[str, float]:
+    """Run `measure` in a new process."""
     command = [sys.executable, __file__, "--one", "--arch", c.arch, "--device", c.device]
     command += ["--tokens", str(c.tokens), "--length", str(length), "--precision", precision]
-    ran = subprocess.run(
+    result = subprocess.run(
         command + ["--recomputed"] * recomputed, capture_output=True, text=True, check=True
     )
-    return json.loads(ran.stdout)
+    return json.loads(result.stdout)
 
 
 def memory_table(c: argparse.Namespace) -> str:
     rows = []
     for length in (128, 512):
         for precision in ("fp32", "bf16"):
-            plain, again = (in_process(c, length, precision, how) for how in (False, True))
-            memory, time_ratio = again["mib"] / plain["mib"], again["ms"] / plain["ms"]
-            sizes = [f"{plain['mib']:,.0f}", f"{again['mib']:,.0f}"]
+            plain, recomputed = (
+                measure_in_process(c, length, precision, how) for how in (False, True)
+            )
+            memory, time_ratio = recomputed["mib"] / plain["mib"], recomputed["ms"] / plain["ms"]
+            sizes = [f"{plain['mib']:,.0f}", f"{recomputed['mib']:,.0f}"]
             rows.append([length, precision, *sizes, f"{memory:.0%}", f"x {time_ratio:.2f}"])
     return table(
         ["tokens per sentence", "precision", "MiB", "MiB recomputed", "memory", "time"], rows

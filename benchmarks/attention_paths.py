@@ -54,7 +54,7 @@ def measure(
 
     programs = {name: partial(step, path) for name, path in paths(bias, rate).items()}
     clock = time.process_time if device == "cpu" else device_clock
-    return {n: 1e3 * found for n, found in alternate(programs, rounds, clock=clock).items()}
+    return {n: 1e3 * seconds for n, seconds in alternate(programs, rounds, clock=clock).items()}
 
 
 def main() -> None:
@@ -62,17 +62,17 @@ def main() -> None:
     options.add_argument("--device", default="cpu")
     options.add_argument("--tokens", type=int, default=4096)
     options.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256, 512, 1024, 2048])
-    given = options.parse_args()
+    args = options.parse_args()
     rows = []
     for dtype in (torch.bfloat16, torch.float32):
         for kind in ("training", "dropout", "bias, dropout", "inference"):
-            for length in given.lengths:
-                found = measure(length, given.tokens, dtype, given.device, kind, given.rounds)
-                times = [f"{found[name]:.1f}" for name in ("products", "sdpa")]
+            for length in args.lengths:
+                milliseconds = measure(length, args.tokens, dtype, args.device, kind, args.rounds)
+                times = [f"{milliseconds[name]:.1f}" for name in ("products", "sdpa")]
                 rows.append([str(dtype)[6:], kind, length, *times])
-    found = table(["dtype", "case", "length", "products, ms", "sdpa, ms"], rows)
-    text = f"{machine(given.device)}\n\n{found}\n"
-    publish(text, given.report, "Attention by products and by SDPA", __doc__)
+    times = table(["dtype", "case", "length", "products, ms", "sdpa, ms"], rows)
+    text = f"{machine(args.device)}\n\n{times}\n"
+    publish(text, args.report, "Attention by products and by SDPA", __doc__)
 
 
 if __name__ == "__main__":

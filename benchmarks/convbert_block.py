@@ -66,16 +66,19 @@ def blocks() -> dict[str, nn.Module]:
     }
 
 
-def operations(block: nn.Module, length: int) -> int:
-    """Of one sentence, as torch counts them."""
+def count_operations(block: nn.Module, length: int) -> int:
+    """Operations of one sentence, as counted by torch."""
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):  # the one that the counter knows
         block.eval()(torch.randn(1, length, WIDTH))
     return counter.get_total_flops()
 
 
-def by_hand(length: int, heads: int, *, convolving: bool) -> tuple[int, int]:
-    """Self-attention with `heads` of 64, and as many of convolution; with and without W_O."""
+def count_by_hand(length: int, heads: int, *, convolving: bool) -> tuple[int, int]:
+    """Operations of self-attention with `heads` of width 64, and as many of convolution.
+
+    With and without W_O.
+    """
     inner = 64 * heads
     total = 2 * length * 3 * WIDTH * inner + 4 * length**2 * inner
     if convolving:
@@ -85,28 +88,30 @@ def by_hand(length: int, heads: int, *, convolving: bool) -> tuple[int, int]:
 
 
 def run(block: nn.Module, x: Tensor, kind: str) -> None:
-    """One pass."""
+    """A forward pass, and a backward pass in training."""
     training = "training" in kind
     block.train(training)
-    given = x.detach().requires_grad_(training)
+    inputs = x.detach().requires_grad_(training)
     with (
         torch.autocast("cpu", torch.bfloat16, enabled="bf16" in kind),
         torch.set_grad_enabled(training),
     ):
-        y = block(given)
+        y = block(inputs)
     if training:
         y.backward(torch.ones_like(y))
 
 
-def measured(contestants: dict[str, nn.Module], length: int, rounds: int) -> dict[str, list[str]]:
+def time_blocks(
+    contestants: dict[str, nn.Module], length: int, rounds: int
+) -> dict[str, list[str]]:
     """Milliseconds per sentence of each block, medians for each kind of pass."""
     x = torch.randn(TOKENS // length, length, WIDTH)
-    found: dict[str, list[str]] = {name: [] for name in contestants}
+    times: dict[str, list[str]] = {name: [] for name in contestants}
     for kind in ("inference, fp32", "inference, bf16", "training, bf16"):
         programs = {name: partial(run, block, x, kind) for name, block in contestants.items()}
         for name, seconds in alternate(programs, rounds, warm_up=2).items():
-            found[name].append(f"{1e3 * seconds / len(x):.2f}")
-    return found
+            times[name].append(f"{1e3 * seconds / len(x):.2f}")
+    return times
 
 
 HEAD = ["length", "block", "GFLOP, counted", "by hand", "without W_O"]
@@ -117,9 +122,12 @@ def block_table(lengths: list[int], rounds: int) -> str:
     rows, contestants = [], blocks()
     for length in lengths:
         hands = [(HEADS, False), (HEADS // 2, False), (HEADS // 2, True), (HEADS // 2, True)]
-        times = measured(contestants, length, rounds)
+        times = time_blocks(contestants, length, rounds)
         for (name, block), (heads, convolving) in zip(contestants.items(), hands, strict=True):
-            counts = operations(block, length), *by_hand(length, heads, convolving=convolving)
+            counts = (
+                count_operations(block, length),
+                *count_by_hand(length, heads, convolving=convolving),
+            )
             rows.append([length, name, *(f"{count / 1e9:.2f}" for count in counts), *times[name]])
     return table([*HEAD, *TIMES], rows)
 
@@ -127,11 +135,11 @@ def block_table(lengths: list[int], rounds: int) -> str:
 def main() -> None:
     options = parser(__doc__, rounds=7)
     options.add_argument("--lengths", type=int, nargs="+", default=[128, 512, 1024])
-    asked = options.parse_args()
+    args = options.parse_args()
     keep_freed_memory()
     torch.manual_seed(0)
-    text = f"{machine()}\n\n{block_table(asked.lengths, asked.rounds)}\n"
-    publish(text, asked.report, "ConvBERT's block", __doc__)
+    text = f"{machine()}\n\n{block_table(args.lengths, args.rounds)}\n"
+    publish(text, args.report, "ConvBERT's block", __doc__)
 
 
 if __name__ == "__main__":

@@ -49,29 +49,30 @@ def preprocess_once(text: str, folder: Path, workers: int, tokenizer: Path) -> d
         *["--valid-fraction", "0.02", "--tokenizer-from", str(tokenizer)],
     ]
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    shown = subprocess.run(command, check=True, text=True, **pipes).stdout
+    output = subprocess.run(
+        command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ).stdout
     wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    match = re.search(r"([\d,]+) tokens in ([\d.]+) s", shown)
-    assert match, shown
+    match = re.search(r"([\d,]+) tokens in ([\d.]+) s", output)
+    assert match, output
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     tokens = float(match[1].replace(",", ""))
     return {"wall": wall, "binarizing": float(match[2]), "cpu": cpu, "tokens": tokens}
 
 
-def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
+def measure_preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     tokenizer = scratch / "sentencepiece"
     options = {"segment_by": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
     begin = time.perf_counter()
     preprocess_files(trainpref=text, destdir=str(tokenizer), **options)
     whole = time.perf_counter() - begin
-    found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    by_workers: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(rounds):
-        for workers, runs in found.items():
+        for workers, runs in by_workers.items():
             runs.append(preprocess_once(text, scratch / "data", workers, tokenizer))
     middle = {
         (workers, what): statistics.median(run[what] for run in runs)
-        for workers, runs in found.items()
+        for workers, runs in by_workers.items()
         for what in runs[0]
     }
     # what does not run in the workers: the command on almost no text
@@ -88,7 +89,7 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
                 f"({middle[workers, 'tokens'] / middle[workers, 'binarizing']:,.0f} tokens/s), "
                 f"{middle[workers, 'cpu']:.2f} s",
             )
-            for workers in found
+            for workers in by_workers
         ),
         (
             "2 workers faster by: command, binarizing, bound by processor time",
@@ -100,23 +101,23 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     ]
 
 
-def tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
+def measure_tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
     """Binarizing with one worker, with tokenizers trained beforehand."""
     options = {"segment_by": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
     for kind in ("words", "wordpiece"):
         preprocess_files(destdir=str(scratch / kind), tokenizer=kind, **options)
     rates: dict[str, list[float]] = {"sentencepiece": [], "words": [], "wordpiece": []}
     for _ in range(rounds):
-        for kind, found in rates.items():
+        for kind, values in rates.items():
             run = preprocess_once(text, scratch / "again", 1, scratch / kind)
-            found.append(run["tokens"] / run["binarizing"])
+            values.append(run["tokens"] / run["binarizing"])
     return [
-        (f"binarizing with 1 worker, {kind}", f"{statistics.median(found):,.0f} tokens/s")
-        for kind, found in rates.items()
+        (f"binarizing with 1 worker, {kind}", f"{statistics.median(values):,.0f} tokens/s")
+        for kind, values in rates.items()
     ]
 
 
-def opening(scratch: Path) -> list[Row]:
+def measure_opening(scratch: Path) -> list[Row]:
     def opener(items: int) -> Callable[[], object]:
         writer = ColumnWriter(scratch / f"opening.{items}", "<u2")
         writer.add(np.zeros(items, np.int64), np.ones(items, np.int64), np.ones(items, bool))
@@ -132,28 +133,28 @@ def opening(scratch: Path) -> list[Row]:
     ]
 
 
-def batches(folder: DataFolder, rounds: int) -> list[Row]:
-    found = []
+def measure_batches(folder: DataFolder, rounds: int) -> list[Row]:
+    rows = []
     for samples, pairs in (("blocks", "chang"), ("pairs", "chang"), ("pairs", "electra")):
-        for law in MASKING_STRATEGIES:
-            config = MaskingConfig(masking=law, sample_mode=samples, pair_mode=pairs)
+        for masking in MASKING_STRATEGIES:
+            config = MaskingConfig(masking=masking, sample_mode=samples, pair_mode=pairs)
             examples = MaskedExamples(config, SplitSource(folder, "train", seed=1, training=True))
             loader = BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1)
-            rates = [tokens_a_second(loader, epoch) for epoch in range(rounds + 1)][1:]
+            rates = [tokens_per_second(loader, epoch) for epoch in range(rounds + 1)][1:]
             rate = f"{statistics.median(rates) / 1e6:.1f}, at best {max(rates) / 1e6:.1f}"
             name = samples if samples == "blocks" else f"{samples} {pairs}"
-            found.append((f"M tokens/s, T=128, {name}, {law}", rate))
-    return found
+            rows.append((f"M tokens/s, T=128, {name}, {masking}", rate))
+    return rows
 
 
-def tokens_a_second(loader: BatchLoader, epoch: int, most: int = 500) -> float:
+def tokens_per_second(loader: BatchLoader, epoch: int, max_updates: int = 500) -> float:
     tokens, begin = 0, time.process_time()
-    for (batch,), _ in zip(loader.updates(epoch), range(most), strict=False):
+    for (batch,), _ in zip(loader.updates(epoch), range(max_updates), strict=False):
         tokens += batch.tokens
     return tokens / (time.process_time() - begin)
 
 
-def waiting(folder: DataFolder) -> list[Row]:
+def measure_waiting(folder: DataFolder) -> list[Row]:
     examples = MaskedExamples(MaskingConfig(), SplitSource(folder, "train", seed=1, training=True))
     loader = BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1, workers=1)
     updates = loader.updates(1)
@@ -167,7 +168,7 @@ def waiting(folder: DataFolder) -> list[Row]:
     return [("share of time waited for data, 1 worker", f"{share:.2%}")]
 
 
-def planning() -> list[Row]:
+def measure_planning() -> list[Row]:
     lengths = np.random.default_rng(0).integers(4, 129, 5_000_000)
     begin = time.perf_counter()
     planner = BatchPlanner(lengths, max_tokens=4096, batch_size=None, seed=1, fingerprint="")
@@ -182,16 +183,17 @@ def planning() -> list[Row]:
 def main() -> None:
     options = parser(__doc__, rounds=5)
     options.add_argument("--text", required=True, help="as for --trainpref; about 70 MB")
-    given = options.parse_args()
+    args = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
-        found = preprocessing(given.text, scratch, given.rounds)
-        found += tokenizers(given.text, scratch, given.rounds)
+        rows = measure_preprocessing(args.text, scratch, args.rounds)
+        rows += measure_tokenizers(args.text, scratch, args.rounds)
         folder = DataFolder.open(scratch / "data")
-        found += opening(scratch) + batches(folder, given.rounds) + planning() + waiting(folder)
+        rows += measure_opening(scratch) + measure_batches(folder, args.rounds)
+        rows += measure_planning() + measure_waiting(folder)
     load = f"load {os.getloadavg()[0]:.1f} at the end, NumPy {np.__version__}"
-    text = f"{machine()}, {load}\n\n{table(['measurement', 'result'], found)}\n"
-    publish(text, given.report, "Data speed", __doc__)
+    text = f"{machine()}, {load}\n\n{table(['measurement', 'result'], rows)}\n"
+    publish(text, args.report, "Data speed", __doc__)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def lengths(count: int, *, text_order: bool = True) -> tuple[Tensor, Tensor]:
-    """Of sources and targets, without their ends."""
+    """Lengths of sources and targets, without end tokens."""
     drawn = torch.randn(2, count, generator=torch.Generator().manual_seed(0))
     source = (14.6 + 5.7 * drawn[0]).round().clamp(4, 40).long()
     related = 0.85 * drawn[0] + (1 - 0.85**2) ** 0.5 * drawn[1]
@@ -48,19 +48,21 @@ def lengths(count: int, *, text_order: bool = True) -> tuple[Tensor, Tensor]:
     return source[order], target[order]
 
 
-def given(count: int, batch: int, *, text_order: bool) -> list[tuple[Tensor, Tensor, Tensor]]:
+def make_batches(
+    count: int, batch: int, *, text_order: bool
+) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Batches: sources, their padding, and the lengths of the outputs."""
     source, target = lengths(count, text_order=text_order)
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(2, WORDS, (count, int(source.max()) + 1), generator=generator)
-    places = torch.arange(tokens.shape[1])
-    tokens[places == source[:, None]], tokens[places > source[:, None]] = END, PAD
-    found = []
+    positions = torch.arange(tokens.shape[1])
+    tokens[positions == source[:, None]], tokens[positions > source[:, None]] = END, PAD
+    batches = []
     for rows in torch.arange(count).split(batch):
         width = int(source[rows].max()) + 1
         part = tokens[rows, :width]
-        found.append((part, part == PAD, target[rows]))
-    return found
+        batches.append((part, part == PAD, target[rows]))
+    return batches
 
 
 def transformers_model(shape: str) -> Any:
@@ -94,8 +96,8 @@ def transformers_model(shape: str) -> Any:
 def transformers_generate(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
     import transformers
 
-    class Ends(transformers.LogitsProcessor):
-        """Ends each sentence at its given length."""
+    class EndAtLength(transformers.LogitsProcessor):
+        """Ends each sentence at its target length."""
 
         def __init__(self, target: Tensor) -> None:
             self.target = target.repeat_interleave(beam)
@@ -118,7 +120,7 @@ def transformers_generate(shape: str, beam: int, batches: list[Any], precision: 
                 num_beams=beam,
                 max_new_tokens=int(target.max()) + 1,
                 early_stopping=beam > 1,
-                logits_processor=transformers.LogitsProcessorList([Ends(target)]),
+                logits_processor=transformers.LogitsProcessorList([EndAtLength(target)]),
             )
 
     return translate
@@ -142,7 +144,7 @@ def toolkit_generate(shape: str, beam: int, batches: list[Any], precision: str) 
 
     def translate() -> None:
         for tokens, padding, target in batches:
-            starts = [DecodingPrompt(most, min_length=most) for most in target.tolist()]
+            starts = [DecodingPrompt(length, min_length=length) for length in target.tolist()]
             inputs = Inputs(tokens, padding=padding if padding.any() else None)
             generate([model], inputs, starts, symbols, c)
 
@@ -156,7 +158,7 @@ WAYS = {
 }
 
 
-def sentences(batch: int) -> int:
+def sentence_count(batch: int) -> int:
     return max(4 * batch, 16)
 
 
@@ -167,14 +169,14 @@ NAMES = " / ".join(WAYS)
 def speed_table(records: dict[tuple[Any, ...], Record]) -> str:
     rows = []
     for batch, beam, precision in {key[1:]: None for key in records}:
-        three = [records[who, batch, beam, precision] for who in WAYS]
-        seconds = [record.median for record in three]
-        count = sentences(batch)
+        columns = [records[who, batch, beam, precision] for who in WAYS]
+        seconds = [record.median for record in columns]
+        count = sentence_count(batch)
         symbols = int(lengths(count)[1].sum()) + count
         cells = [
             *(f"{count / each:,.1f}" for each in seconds),
             " / ".join(f"{symbols / each:,.0f}" for each in seconds),
-            " / ".join(f"{record.peak_mib:,.0f}" for record in three),
+            " / ".join(f"{record.peak_mib:,.0f}" for record in columns),
             *(f"{each / seconds[0]:.2f}" for each in seconds[1:]),
         ]
         rows.append([batch, beam, precision, *cells])
@@ -185,7 +187,7 @@ def speed_table(records: dict[tuple[Any, ...], Record]) -> str:
 def contestants(shape: str, batch: int, beam: int, precision: str) -> dict[tuple[Any, ...], Any]:
     ways = {}
     for who, make in WAYS.items():
-        batches = given(sentences(batch), batch, text_order=who == "HF")
+        batches = make_batches(sentence_count(batch), batch, text_order=who == "HF")
         ways[who, batch, beam, precision] = partial(make, shape, beam, batches, precision)
     return ways
 
@@ -196,14 +198,14 @@ def main() -> None:
     options.add_argument("--beam", type=int, nargs="+", default=[1, 5])
     options.add_argument("--batch", type=int, nargs="+", default=[1, 32])
     options.add_argument("--precision", nargs="+", choices=DTYPES, default=list(DTYPES))
-    asked = options.parse_args()
+    args = options.parse_args()
     records: dict[tuple[Any, ...], Record] = {}
-    for batch, beam, precision in product(asked.batch, asked.beam, asked.precision):
-        ways = contestants(asked.shape, batch, beam, precision)
-        rounds = asked.rounds * max(asked.beam) // beam
+    for batch, beam, precision in product(args.batch, args.beam, args.precision):
+        ways = contestants(args.shape, batch, beam, precision)
+        rounds = args.rounds * max(args.beam) // beam
         records |= race(ways, rounds, warm_up=1, clock=time.process_time)
-    text = f"{machine()}; {asked.shape}\n\n{speed_table(records)}\n"
-    publish(text, asked.report, "Speed of text generation", __doc__, f"-{asked.shape}")
+    text = f"{machine()}; {args.shape}\n\n{speed_table(records)}\n"
+    publish(text, args.report, "Speed of text generation", __doc__, f"-{args.shape}")
 
 
 if __name__ == "__main__":

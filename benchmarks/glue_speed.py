@@ -43,7 +43,7 @@ REFERENCE = "toolkit, bf16"
 WARM_UP = 1
 
 
-def prepare(table: Path, rows: int, words: int, folder: Path) -> Path:
+def preprocess_rows(table: Path, rows: int, words: int, folder: Path) -> Path:
     """A data folder of a task's first training rows, in the vocabulary of all of them."""
     lines = table.read_text("utf-8-sig").split("\n")
     part = folder / "part.tsv"
@@ -61,37 +61,43 @@ def toolkit_epoch(data: Path, precision: str) -> Update:
     keep_freed_memory()
     torch.set_flush_denormal(True)
     shape = {"layers": LAYERS, "width": WIDTH, "heads": HEADS, "embedding_width": WIDTH}
-    given = {"arch": "bert", "task": "glue", **{f"arch.{n}": value for n, value in shape.items()}}
+    components = {
+        "arch": "bert",
+        "task": "glue",
+        **{f"arch.{n}": value for n, value in shape.items()},
+    }
     recipe = {"lr": 5e-5, "batch_size": BATCH, "max_epoch": 1000, "num_workers": 0}
-    config = compose({**given, **recipe, "data.dirs": [str(data)], "precision": precision})
+    config = compose({**components, **recipe, "data.dirs": [str(data)], "precision": precision})
     world = World(device=torch.device("cpu"))
     corpora = Corpora.open(str(data))
-    found = TrainingData(
+    training = TrainingData(
         corpora, resolve_task(config.task, config.arch), config.data, world=world, seed=1
     )
-    made = make_trainer(
+    trainer = make_trainer(
         config, corpora.all, world, total_updates=10**6, resume_point=None, print_message=print
     )
-    made.learner.train()
-    log = MetricsLogger(made, None, config.logging.log_interval, 10**6)
+    trainer.learner.train()
+    log = MetricsLogger(trainer, None, config.logging.log_interval, 10**6)
 
     def epoch() -> None:
-        made.fit(found.loader_for, max_update=10**6, max_epoch=made.progress.epoch, observers=[log])
+        trainer.fit(
+            training.loader_for, max_update=10**6, max_epoch=trainer.progress.epoch, observers=[log]
+        )
 
     return epoch
 
 
-def rows_of(data: Path) -> list[dict[str, list[int] | int]]:
+def load_rows(data: Path) -> list[dict[str, list[int] | int]]:
     """The rows in the format of Transformers' tokenizers."""
     source = SplitSource(DataFolder.open(str(data)), "train", training=True)
     examples = GlueExamples(GlueConfig(tokens_per_sample=DEFAULT_TOKENS), source)
     split = examples.split
-    found: list[dict[str, list[int] | int]] = []
-    for row in range(len(split)):
-        batch = examples.collate(np.array([row]), 1)
+    rows: list[dict[str, list[int] | int]] = []
+    for index in range(len(split)):
+        batch = examples.collate(np.array([index]), 1)
         ids = batch.inputs.tokens[0].tolist()
         types = batch.inputs.segments
-        found.append(
+        rows.append(
             {
                 "input_ids": ids,
                 "token_type_ids": [0] * len(ids) if types is None else types[0].tolist(),
@@ -99,10 +105,10 @@ def rows_of(data: Path) -> list[dict[str, list[int] | int]]:
                 "labels": int(batch.targets[0]),
             }
         )
-    return found
+    return rows
 
 
-def tokenizer(data: Path) -> Any:
+def padding_tokenizer(data: Path) -> Any:
     """A tokenizer that is only used for padding."""
     import tokenizers
     import transformers
@@ -119,7 +125,7 @@ def transformers_epoch(data: Path, **options: Any) -> Update:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    rows, padder = rows_of(data), tokenizer(data)
+    rows, padder = load_rows(data), padding_tokenizer(data)
     config = transformers.BertConfig(
         vocab_size=len(DataFolder.open(str(data)).vocabulary),
         hidden_size=WIDTH,
@@ -142,13 +148,13 @@ def transformers_epoch(data: Path, **options: Any) -> Update:
     )
 
     def epoch() -> None:
-        trainer = transformers.Trainer(
+        hf_trainer = transformers.Trainer(
             model,
             arguments,
             train_dataset=rows,
             data_collator=transformers.DataCollatorWithPadding(padder),
         )
-        trainer.train()
+        hf_trainer.train()
 
     return epoch
 
@@ -179,12 +185,12 @@ def epoch_table(records: Mapping[str, Record], task: str, rows: int) -> str:
     return table([*head, f"times {REFERENCE}", "peak memory MiB"], lines)
 
 
-def measured(task: str, asked: argparse.Namespace) -> str:
+def measure_task(task: str, args: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        training = Path(asked.data) / task / "train.tsv"
-        data = prepare(training, asked.rows, asked.vocab_size, Path(folder))
+        table = Path(args.data) / task / "train.tsv"
+        data = preprocess_rows(table, args.rows, args.vocab_size, Path(folder))
         rows = len(ClassificationSplit(DataFolder.open(str(data)), "train"))
-        return epoch_table(race(contestants(data), asked.rounds, WARM_UP), task, rows)
+        return epoch_table(race(contestants(data), args.rounds, WARM_UP), task, rows)
 
 
 def main() -> None:
@@ -193,10 +199,10 @@ def main() -> None:
     options.add_argument("--tasks", default="MRPC,MNLI", help="comma-separated names")
     options.add_argument("--rows", type=int, default=1024, help="maximum number of rows per epoch")
     options.add_argument("--vocab-size", type=int, default=8000)
-    asked = options.parse_args()
-    found = [measured(task, asked) for task in asked.tasks.split(",")]
-    text = "\n\n".join([f"{machine()}; vocabulary of {asked.vocab_size:,}", *found]) + "\n"
-    publish(text, asked.report, "Speed of fine-tuning", __doc__)
+    args = options.parse_args()
+    tables = [measure_task(task, args) for task in args.tasks.split(",")]
+    text = "\n\n".join([f"{machine()}; vocabulary of {args.vocab_size:,}", *tables]) + "\n"
+    publish(text, args.report, "Speed of fine-tuning", __doc__)
 
 
 if __name__ == "__main__":

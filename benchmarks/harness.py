@@ -13,9 +13,9 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -24,11 +24,12 @@ WARM_UP = 6
 """Rounds before the timed ones, after which memory no longer grows."""
 Update = Callable[[], object]
 Clock = Callable[[], float]
+Name = TypeVar("Name", bound=Hashable)
 
 
 class Record(NamedTuple):
     seconds: list[float]
-    """Of each timed update, in the order of the rounds."""
+    """Seconds of each timed update, in the order of the rounds."""
     peak_mib: float
     """Peak memory of the process, Python and torch included."""
 
@@ -38,22 +39,22 @@ class Record(NamedTuple):
 
 
 def race(
-    contestants: Mapping[str, Callable[[], Update]],
+    contestants: Mapping[Name, Callable[[], Update]],
     rounds: int,
     warm_up: int = WARM_UP,
     clock: Clock = time.perf_counter,
-) -> dict[str, Record]:
+) -> dict[Name, Record]:
     """Time programs in alternation, each in its own process, one update at a time.
 
     Memory settings belong to a process. With `time.process_time` as the clock, single-threaded
     programs take nearly the same time on a busy machine as on an idle one.
     """
     context = multiprocessing.get_context("spawn")
-    pipes: dict[str, Any] = {}
+    pipes: dict[Name, Any] = {}
     for name, make in contestants.items():
         pipes[name], child = context.Pipe()
         context.Process(target=_serve, args=(make, child, clock), daemon=True).start()
-    times: dict[str, list[float]] = {name: [] for name in contestants}
+    times: dict[Name, list[float]] = {name: [] for name in contestants}
     for _ in range(warm_up + rounds):
         for name, pipe in pipes.items():
             pipe.send(True)
@@ -81,7 +82,7 @@ def alternate(
     for _ in range(warm_up + rounds):
         for name, program in programs.items():
             times[name].append(seconds(program, clock))
-    return {name: statistics.median(found[warm_up:]) for name, found in times.items()}
+    return {name: statistics.median(values[warm_up:]) for name, values in times.items()}
 
 
 def seconds(program: Update, clock: Clock = time.perf_counter) -> float:
@@ -91,7 +92,7 @@ def seconds(program: Update, clock: Clock = time.perf_counter) -> float:
 
 
 def device_clock() -> float:
-    """The clock's seconds after the GPU has finished."""
+    """Wall time after all work of the GPU has finished."""
     torch.cuda.synchronize()
     return time.perf_counter()
 
@@ -112,27 +113,25 @@ def machine(device: str = "cpu") -> str:
     return ", ".join([*parts, f"Python {platform.python_version()}"])
 
 
-def table(
-    head: Sequence[str], rows: Iterator[Sequence[object]] | Sequence[Sequence[object]]
-) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def parser(description: str, *, rounds: int | None = None) -> argparse.ArgumentParser:
-    """With the options that all benchmarks have."""
-    made = argparse.ArgumentParser(
+    """A parser with the options that all benchmarks have."""
+    options = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     if rounds is not None:
-        made.add_argument("--rounds", type=int, default=rounds, help="timed rounds")
-    made.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    return made
+        options.add_argument("--rounds", type=int, default=rounds, help="timed rounds")
+    options.add_argument("--report", action="store_true", help="write a dated file in reports/")
+    return options
 
 
 def publish(text: str, report: bool, title: str, description: str, suffix: str = "") -> None:
-    """Print; with `report`, write reports/DAY-SCRIPT.md with the script's description as well."""
+    """Print; with `report`, also write reports/DAY-SCRIPT.md with the script's description."""
     print(text)
     if report:
         day = datetime.date.today().isoformat()

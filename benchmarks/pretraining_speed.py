@@ -71,7 +71,7 @@ CONTESTANTS = {**USUAL, **KEPT_MEMORY}
 TOOLKIT = ("composite, bf16", "no kernels, bf16")
 
 
-def operations() -> int:
+def count_operations() -> int:
     """Operations of a toolkit update: matrix products, forward and twice backward."""
     tokens, selected, inner = BATCH * LENGTH, round(RATE * BATCH * LENGTH), WIDTH // 2
     attention = tokens * 4 * WIDTH**2 + 2 * tokens * LENGTH * WIDTH
@@ -80,7 +80,7 @@ def operations() -> int:
     return 3 * 2 * (12 * attention + feed_forward + tokens * inner * WIDTH + head)
 
 
-def matrix_rate(rows: int, inner: int, columns: int) -> float:
+def measure_matrix_rate(rows: int, inner: int, columns: int) -> float:
     """Operations per second of one bf16 product, the best of a few."""
     a = torch.randn(rows, inner).bfloat16()
     b = torch.randn(inner, columns).bfloat16()
@@ -90,17 +90,17 @@ def matrix_rate(rows: int, inner: int, columns: int) -> float:
 def summary(records: dict[str, Record]) -> str:
     keep_freed_memory()
     shapes = [(BATCH * LENGTH, WIDTH, 4 * WIDTH), (BATCH * LENGTH, 4 * WIDTH, WIDTH), (4096,) * 3]
-    rates = [matrix_rate(*shape) for shape in shapes]
+    rates = [measure_matrix_rate(*shape) for shape in shapes]
     composite, plain = (records[name] for name in TOOLKIT)
-    reached = operations() / composite.median
+    rate = count_operations() / composite.median
     ratio = statistics.median(a / b for a, b in zip(composite.seconds, plain.seconds, strict=True))
     return (
         f"{update_table(records, 'update', TOOLKIT[0], BATCH * LENGTH)}\n\n"
         f"Composite costs {ratio:.2f} times the same network without kernels (median of the "
         f"rounds' ratios).\n"
-        f"{operations() / 1e9:.0f} GFLOP per update at {reached / 1e9:.0f} GFLOP/s: "
-        f"{reached / max(rates):.0%} of this machine's best bf16 product "
-        f"({', '.join(f'{rate / 1e9:.0f}' for rate in rates)} GFLOP/s at "
+        f"{count_operations() / 1e9:.0f} GFLOP per update at {rate / 1e9:.0f} GFLOP/s: "
+        f"{rate / max(rates):.0%} of this machine's best bf16 product "
+        f"({', '.join(f'{it / 1e9:.0f}' for it in rates)} GFLOP/s at "
         f"{', '.join(' x '.join(map(str, shape)) for shape in shapes)}).\n"
     )
 
@@ -108,11 +108,11 @@ def summary(records: dict[str, Record]) -> str:
 def main() -> None:
     options = parser(__doc__, rounds=7)
     options.add_argument("--kept-memory", action="store_true", help="same setting for Transformers")
-    asked = options.parse_args()
-    names = [*TOOLKIT, *KEPT_MEMORY] if asked.kept_memory else list(USUAL)
-    records = race({name: CONTESTANTS[name] for name in names}, asked.rounds)
+    args = options.parse_args()
+    names = [*TOOLKIT, *KEPT_MEMORY] if args.kept_memory else list(USUAL)
+    records = race({name: CONTESTANTS[name] for name in names}, args.rounds)
     text = f"{machine()}\n\n{summary(records)}"
-    publish(text, asked.report, "Pre-training speed", __doc__, "-kept-memory" * asked.kept_memory)
+    publish(text, args.report, "Pre-training speed", __doc__, "-kept-memory" * args.kept_memory)
 
 
 if __name__ == "__main__":

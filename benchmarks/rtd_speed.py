@@ -37,11 +37,11 @@ from workloads import toolkit_update
 
 from toolkit.tasks.build import build_model
 
-WORDS, LENGTH, SENTENCES, PLACES = 30_522, 128, 128, 19
+WORDS, LENGTH, SENTENCES, SELECTED = 30_522, 128, 128, 19
 UPDATES = 1_000_000
 H200 = 989e12
-SHARES = (0.1, 0.2, 0.4)
-"""Of the peak rate: typical of small models, of efficient ones and of large ones."""
+FRACTIONS = (0.1, 0.2, 0.4)
+"""Fractions of the peak rate: typical of small models, of efficient ones and of large ones."""
 MODELS = {
     "ELECTRA small": ("bert_small", "rtd", {"max_positions": 512}),
     "ConvBERT small": ("convbert_small", "rtd", {}),
@@ -49,7 +49,7 @@ MODELS = {
 }
 
 
-def batch_of(task: str, sentences: int) -> Any:
+def make_batch(task: str, sentences: int) -> Any:
     from toolkit.models.interface import Inputs
     from toolkit.tasks.batch import MaskedBatch
     from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
@@ -57,7 +57,7 @@ def batch_of(task: str, sentences: int) -> Any:
     torch.manual_seed(0)
     count = sentences * LENGTH
     tokens = torch.randint(5, WORDS - 4, (sentences, LENGTH))
-    selected_columns = torch.rand(sentences, LENGTH).argsort(1)[:, :PLACES]
+    selected_columns = torch.rand(sentences, LENGTH).argsort(1)[:, :SELECTED]
     selected = (selected_columns + LENGTH * torch.arange(sentences)[:, None]).flatten()
     targets = tokens.flatten()[selected]
     shape = {"inputs": Inputs(tokens), "selected": selected, "targets": targets}
@@ -69,19 +69,19 @@ def batch_of(task: str, sentences: int) -> Any:
     return ReplacedTokensBatch(**shape, draws=draws, weights=weights, **host)
 
 
-def learner_of(model: str) -> Any:
+def build_learner(model: str) -> Any:
     arch, task, overrides = MODELS[model]
     return build_model(arch, vocabulary_size=WORDS, task=task, **overrides)
 
 
-def update_of(model: str, precision: str, sentences: int, device: str) -> Update:
-    batch = batch_of(MODELS[model][1], sentences)
+def make_update(model: str, precision: str, sentences: int, device: str) -> Update:
+    batch = make_batch(MODELS[model][1], sentences)
     copies = SENTENCES // sentences
-    return toolkit_update(learner_of(model), batch, precision, copies=copies, device=device)
+    return toolkit_update(build_learner(model), batch, precision, copies=copies, device=device)
 
 
-def on_gpu(contestants: Mapping[str, Callable[[], Update]], rounds: int) -> dict[str, Record]:
-    """One after the other, as they share the GPU's memory."""
+def race_on_gpu(contestants: Mapping[str, Callable[[], Update]], rounds: int) -> dict[str, Record]:
+    """Time programs one after the other, as they share the GPU's memory."""
     records = {}
     for name, make in contestants.items():
         torch.cuda.empty_cache()
@@ -109,17 +109,17 @@ def hours_table(records: Mapping[str, Record]) -> str:
     return table([*head, "hours for 1M updates", "peak memory MiB"], rows)
 
 
-def arithmetic() -> str:
+def operations_table() -> str:
     """Operations of all updates, and the hours that an H200 needs for them."""
     from toolkit.training.callbacks.throughput import update_flops
 
     rows = []
     for model, (_, task, _) in MODELS.items():
-        batch, copies = batch_of(task, 8), SENTENCES // 8
-        total = update_flops(learner_of(model), batch, torch.device("cpu")) * copies * UPDATES
-        hours = [f"{total / (H200 * share) / 3600:,.1f}" for share in SHARES]
+        batch, copies = make_batch(task, 8), SENTENCES // 8
+        total = update_flops(build_learner(model), batch, torch.device("cpu")) * copies * UPDATES
+        hours = [f"{total / (H200 * fraction) / 3600:,.1f}" for fraction in FRACTIONS]
         rows.append([model, f"{total:.2e}", *hours])
-    heads = [f"hours at {share:.0%}" for share in SHARES]
+    heads = [f"hours at {fraction:.0%}" for fraction in FRACTIONS]
     return table(["1M updates", "operations", *heads], rows)
 
 
@@ -127,19 +127,19 @@ def main() -> None:
     options = parser(__doc__, rounds=3)
     options.add_argument("--micro-batch", type=int, default=32, help="sentences per micro-batch")
     options.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    asked = options.parse_args()
+    args = options.parse_args()
     contestants = {
         f"{model}, {precision}": partial(
-            update_of, model, precision, asked.micro_batch, asked.device
+            make_update, model, precision, args.micro_batch, args.device
         )
         for model, precision in [(m, "bf16") for m in MODELS] + [("ELECTRA small", "fp32")]
     }
-    found = (race if asked.device == "cpu" else on_gpu)(contestants, asked.rounds)
+    records = (race if args.device == "cpu" else race_on_gpu)(contestants, args.rounds)
     text = (
-        f"{machine(asked.device)}; micro-batches of {asked.micro_batch} sentences\n\n"
-        f"{hours_table(found)}\n\nComputed for an H200:\n\n{arithmetic()}\n"
+        f"{machine(args.device)}; micro-batches of {args.micro_batch} sentences\n\n"
+        f"{hours_table(records)}\n\nComputed for an H200:\n\n{operations_table()}\n"
     )
-    publish(text, asked.report, "Replaced token detection", __doc__, f"-{asked.device}")
+    publish(text, args.report, "Replaced token detection", __doc__, f"-{args.device}")
 
 
 if __name__ == "__main__":

@@ -34,10 +34,12 @@ REFERENCE = "taco mlm, bf16"
 def taco(task: str, precision: str, length: int, tokens: int) -> Update:
     learner = build_model("taco_small", vocabulary_size=WORDS, task=task)
     batch = masked_batch(WORDS, length, tokens)
-    return toolkit_update(learner, both(batch) if task == "mpm" else batch, precision)
+    return toolkit_update(
+        learner, add_masked_positions(batch) if task == "mpm" else batch, precision
+    )
 
 
-def both(words: MaskedBatch) -> MaskedPositionsBatch:
+def add_masked_positions(words: MaskedBatch) -> MaskedPositionsBatch:
     """Sentences with masked tokens, then the same sentences with masked positions."""
     tokens, selected, count = words.inputs.tokens, words.selected, words.inputs.tokens.numel()
     order = torch.arange(tokens.shape[1]).expand_as(tokens)

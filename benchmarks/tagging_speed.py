@@ -42,14 +42,14 @@ def run_config(data: str, row: str) -> RunConfig:
     return load([data, *recipes, "--arch", "conv_san_ud"], TRAIN).config
 
 
-def split(data: str, part: str, row: str) -> LoadedSplit:
+def load_split(data: str, part: str, row: str) -> LoadedSplit:
     c = run_config(data, row)
     task, folder = resolve_task(c.task, c.arch), DataFolder.open(data)
     training = part == "train"
     return open_split(part, folder, task, c.data, world=CPU, seed=1, training=training)
 
 
-def trainer(data: str, row: str, precision: str) -> Any:
+def build_trainer(data: str, row: str, precision: str) -> Any:
     torch.set_flush_denormal(True)
     c = run_config(data, row)
     sizes = to_sizes(DataFolder.open(data))
@@ -60,39 +60,42 @@ def trainer(data: str, row: str, precision: str) -> Any:
     )
 
 
-def batches(data: str, row: str) -> list[Any]:
-    updates = split(data, "train", row).loader.updates(1)
+def load_batches(data: str, row: str) -> list[Any]:
+    updates = load_split(data, "train", row).loader.updates(1)
     return [batch for _, (batch,) in zip(range(BATCHES), updates, strict=False)]
 
 
 def training(data: str, row: str, precision: str) -> Update:
-    made, given = trainer(data, row, precision), batches(data, row)
-    return lambda: [made.step([batch], 1000) for batch in given]
+    trainer, updates = build_trainer(data, row, precision), load_batches(data, row)
+    return lambda: [trainer.step([batch], 1000) for batch in updates]
 
 
 def tagging(data: str, row: str, precision: str) -> Update:
-    made, part = trainer(data, row, precision), split(data, "valid", row)
+    trainer, part = build_trainer(data, row, precision), load_split(data, "valid", row)
     return lambda: evaluate_model(
-        made.learner,
-        made.criterion,
+        trainer.learner,
+        trainer.criterion,
         part.loader,
         world=CPU,
-        precision=made.precision,
+        precision=trainer.precision,
         examples=len(part.examples.lengths),
     )
 
 
-def operations(data: str, row: str) -> float:
-    """Of the products of an update, forward and backward; the mean over the batches."""
-    sizes, given = to_sizes(DataFolder.open(data)), batches(data, row)
-    c = run_config(data, row)
-    parts = [both for batch in given for both in count_batch(c, sizes, batch).values()]
-    return sum(map(sum, parts)) / len(given)
+def count_operations(data: str, row: str) -> float:
+    """Mean FLOPs of the matrix products of an update, forward and backward."""
+    c, sizes, updates = (
+        run_config(data, row),
+        to_sizes(DataFolder.open(data)),
+        load_batches(data, row),
+    )
+    parts = [part for batch in updates for part in count_batch(c, sizes, batch).values()]
+    return sum(map(sum, parts)) / len(updates)
 
 
 def speed_table(data: str, rows: list[str], precision: str, rounds: int, *, busy: bool) -> str:
-    trained = sum(batch.tokens for batch in batches(data, rows[0]))
-    tagged = sum(batch.tokens for batch in split(data, "valid", rows[0]).loader.evaluation())
+    trained = sum(batch.tokens for batch in load_batches(data, rows[0]))
+    tagged = sum(batch.tokens for batch in load_split(data, "valid", rows[0]).loader.evaluation())
     programs = {
         (row, what): partial(make, data, row, precision)
         for row in rows
@@ -103,7 +106,7 @@ def speed_table(data: str, rows: list[str], precision: str, rounds: int, *, busy
     lines = []
     for row in rows:
         update, tags = records[row, "training"].median / BATCHES, records[row, "tagging"].median
-        work = operations(data, row) / 1e9
+        work = count_operations(data, row) / 1e9
         speeds = [f"{trained / BATCHES / update:,.0f}", f"{tagged / tags:,.0f}"]
         costs = [f"{1e3 * update:.0f}", f"{work:.1f}", f"{work / update:.0f}"]
         lines.append([row, *costs, *speeds])
@@ -120,10 +123,10 @@ def main() -> None:
     options.add_argument("--rows", default="add,pr,temp,conv1d,conv2d", help="comma-separated")
     options.add_argument("--fp32", action="store_true", help="single precision instead of bf16")
     options.add_argument("--busy", action="store_true", help="measure processor time")
-    given = options.parse_args()
-    precision, rows = "fp32" if given.fp32 else "bf16", given.rows.split(",")
-    found = speed_table(given.data, rows, precision, given.rounds, busy=given.busy)
-    publish(f"{machine()}; {found}\n", given.report, "Speed of tagging", __doc__)
+    args = options.parse_args()
+    precision, rows = "fp32" if args.fp32 else "bf16", args.rows.split(",")
+    text = speed_table(args.data, rows, precision, args.rounds, busy=args.busy)
+    publish(f"{machine()}; {text}\n", args.report, "Speed of tagging", __doc__)
 
 
 if __name__ == "__main__":

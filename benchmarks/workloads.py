@@ -52,8 +52,8 @@ def make_trainer(
     from toolkit.training.trainer import Trainer
 
     keep_freed_memory()
-    place = torch.device(device)
-    learner.to(place)
+    torch_device = torch.device(device)
+    learner.to(torch_device)
     criterion, entry = CRITERIA["cross_entropy"], OPTIMIZERS[optimizer]
     schedule = LR_SCHEDULERS[lr_scheduler]
     return Trainer(
@@ -61,8 +61,8 @@ def make_trainer(
         criterion.factory(criterion.config),
         entry.factory(replace(entry.config, **(options or {})), list(learner.named_parameters())),
         schedule.factory(schedule.config, 1000),
-        world=World(device=place),
-        precision=Precision(precision, place),
+        world=World(device=torch_device),
+        precision=Precision(precision, torch_device),
         clip_norm=clip_norm,
     )
 
@@ -76,7 +76,7 @@ def toolkit_update(
 
 
 def transformers_update(model: Any, words: int, length: int, tokens: int, precision: str) -> Update:
-    """What `transformers.Trainer.train` does between two batches, with logits of all positions."""
+    """The update of `transformers.Trainer.train`, with logits of all positions."""
     optimizer = torch.optim.AdamW(model.train().parameters(), lr=5e-5, fused=True)
     ids, selected = random_tokens(words, length, tokens)
     labels = torch.full_like(ids, -100)
@@ -123,8 +123,8 @@ def compare(
     options = parser(description, rounds=5)
     options.add_argument("--length", type=int, default=128, help="tokens per sentence")
     options.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
-    given = options.parse_args()
-    records = race(contestants(given.length, given.tokens), given.rounds)
-    found = update_table(records, f"update at T={given.length}", reference, given.tokens)
-    text = f"{machine()}; {given.tokens:,} tokens per batch\n\n{found}\n"
-    publish(text, given.report, title, description, f"-{given.length}")
+    args = options.parse_args()
+    records = race(contestants(args.length, args.tokens), args.rounds)
+    results = update_table(records, f"update at T={args.length}", reference, args.tokens)
+    text = f"{machine()}; {args.tokens:,} tokens per batch\n\n{results}\n"
+    publish(text, args.report, title, description, f"-{args.length}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 SAMPLES = 6
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+")  # where lines are paragraphs
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")  # if lines are paragraphs
 
 
 def read_lines(path: Path) -> list[str]:
@@ -28,9 +28,9 @@ def mask_word(words: list[str]) -> str | None:
     index = next((i for i in range(4, len(words) - 1) if words[i].isalpha()), None)
     if index is None:
         return None
-    shown = " ".join([*words[:index], "[MASK]", *words[index + 1 :]])
-    print(f"{words[index]:>15}  {shown}", file=sys.stderr)
-    return shown
+    masked = " ".join([*words[:index], "[MASK]", *words[index + 1 :]])
+    print(f"{words[index]:>15}  {masked}", file=sys.stderr)
+    return masked
 
 
 def swap_words(words: list[str]) -> str | None:
@@ -39,22 +39,22 @@ def swap_words(words: list[str]) -> str | None:
     if len(indices) < 2:
         return None
     print(f"  {' '.join(words)}", file=sys.stderr)
-    first, second, shown = indices[0], indices[-1], list(words)
-    shown[first], shown[second] = f"{{{words[second]}}}", f"{{{words[first]}}}"
-    return " ".join(shown)
+    first, second, swapped = indices[0], indices[-1], list(words)
+    swapped[first], swapped[second] = f"{{{words[second]}}}", f"{{{words[first]}}}"
+    return " ".join(swapped)
 
 
 def select_sentences(text: list[str]) -> list[list[str]]:
     """Words of the lines with 8 to 16 words and little punctuation."""
-    fit = [line.split() for line in text if 8 <= len(line.split()) <= 16]
-    return [words for words in fit if all(re.fullmatch(r"[\w',;-]+[.]?", w) for w in words)]
+    sentences = [line.split() for line in text if 8 <= len(line.split()) <= 16]
+    return [words for words in sentences if all(re.fullmatch(r"[\w',;-]+[.]?", w) for w in words)]
 
 
 def main() -> None:
     names = [name for name in sys.argv[1:] if name != "--swap"]
     if not names:
         sys.exit(__doc__)
-    make = swap_words if "--swap" in sys.argv else mask_word
+    change = swap_words if "--swap" in sys.argv else mask_word
     text = [line for name in names for line in read_lines(Path(name))]
     fit = select_sentences(text) or select_sentences(
         [s for line in text for s in SENTENCE_END.split(line)]
@@ -62,8 +62,8 @@ def main() -> None:
     if not fit:
         sys.exit(f"{' '.join(names)} has no sentences of 8 to 16 words.")
     for words in fit[len(fit) // (2 * SAMPLES) :: max(1, len(fit) // SAMPLES)][:SAMPLES]:
-        if shown := make(words):
-            print(shown)
+        if changed := change(words):
+            print(changed)
 
 
 if __name__ == "__main__":

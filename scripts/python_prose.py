@@ -1,5 +1,5 @@
 """Extracts the English prose that ships with Python: one sentence per line, a blank line
-between documents. Sources: the language reference behind `help()` and the standard library's
+between documents. Sources: the language reference of `help()` and the standard library's
 docstrings, read with `ast` (nothing is imported or executed).
 
     python scripts/python_prose.py FILE
@@ -36,8 +36,8 @@ def docstrings() -> Iterator[str]:
         except (SyntaxError, UnicodeDecodeError):
             continue  # test files that are invalid on purpose
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        found = (ast.get_docstring(n) for n in ast.walk(tree) if isinstance(n, kinds))
-        yield "\n\n".join(d for d in found if d)
+        texts = (ast.get_docstring(n) for n in ast.walk(tree) if isinstance(n, kinds))
+        yield "\n\n".join(text for text in texts if text)
 
 
 def sentences(document: str) -> Iterator[str]:

@@ -49,8 +49,8 @@ def main() -> None:
         path = args.folder / run.name.removeprefix(f"{args.name}/")
         add_test_metrics(run, path.as_posix(), results)
         run.record.update(machine=args.machine, commit=args.commit)
-    kept = {run.name: run for run in load_runs(args.into)} if args.into.exists() else {}
-    write_runs((kept | {run.name: run for run in added}).values(), args.into)
+    earlier = load_runs(args.into) if args.into.exists() else []
+    write_runs({run.name: run for run in [*earlier, *added]}.values(), args.into)
     print(f"{args.into}: {len(added)} runs added or replaced")
 
 
@@ -70,7 +70,7 @@ def current_commit() -> str:
 
 
 def add_test_metrics(run: Run, path: str, results: dict[str, Any]) -> None:
-    """Results are keyed by the path of the run, or by its last parts."""
+    """Add the results of the run, whose keys are its path or the last parts of it."""
     for name, metrics in results.items():
         if path == name or path.endswith(f"/{name}"):
             run.record["results"] = metrics
@@ -78,14 +78,14 @@ def add_test_metrics(run: Run, path: str, results: dict[str, Any]) -> None:
 
 def unpack(runs: list[Run], folder: Path) -> None:
     for run in runs:
-        path = folder / run.name
-        path.mkdir(parents=True, exist_ok=True)
+        target = folder / run.name
+        target.mkdir(parents=True, exist_ok=True)
         events = [{"event": "valid", **it} for it in run.validations]
         text = "".join(json.dumps(event) + "\n" for event in events)
-        (path / "metrics.jsonl").write_text(text, "utf-8")
+        (target / "metrics.jsonl").write_text(text, "utf-8")
         known = ("updates", "epochs", "seconds", "train", "valid", "best", "config_digest")
         result = {key: run.record[key] for key in known} | {"signal": None, "config": run.config}
-        (path / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        (target / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

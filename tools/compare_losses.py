@@ -17,11 +17,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FIGURES = ("update", "epoch", "loss", "mlm_loss", "gradient_norm", "lr", "accuracy")
+METRICS = ("update", "epoch", "loss", "mlm_loss", "gradient_norm", "lr", "accuracy")
 WORDS = ["the", "a", "small", "old", "red", "house", "river", "saw", "took", "under", "near"]
 
 
-def text(sentences: int = 2000) -> str:
+def make_text(sentences: int = 2000) -> str:
     """Sentences from a linear congruential generator: the same everywhere, no files needed."""
     state, lines = 1, []
     for _ in range(sentences):
@@ -33,25 +33,25 @@ def text(sentences: int = 2000) -> str:
     return "\n".join(lines) + "\n"
 
 
-def trace(tree: Path, folder: Path) -> list[dict[str, object]]:
-    """Preprocess and train with the code of `tree`; return the logged figures."""
+def train(tree: Path, folder: Path) -> list[dict[str, object]]:
+    """Preprocess and train with the code of `tree`; return the logged metrics."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
 
-    def command(name: str, *arguments: str) -> None:
+    def run_command(name: str, *arguments: str) -> None:
         call = [sys.executable, "-m", f"toolkit.cli.{name}", *arguments]
         subprocess.run(call, check=True, env=environment, cwd=folder, stdout=subprocess.DEVNULL)
 
-    (folder / "text.txt").write_text(text())
-    command(
+    (folder / "text.txt").write_text(make_text())
+    run_command(
         *("preprocess", "--trainpref", "text.txt", "--validpref", "text.txt"),
         *("--destdir", "data", "--vocab-size", "60"),
     )
-    command(
+    run_command(
         *("train", "data", "--arch", "composite_bert_tiny", "--task", "mlm", "--save-dir", "run"),
         *("--max-update", "50", "--log-interval", "1", "--precision", "fp32", "--lr", "1e-3"),
     )
     records = map(json.loads, (folder / "run" / "metrics.jsonl").read_text().splitlines())
-    return [{k: r[k] for k in FIGURES if k in r} for r in records]
+    return [{k: r[k] for k in METRICS if k in r} for r in records]
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def main() -> int:
                 git = ["git", "-C", str(ROOT), "worktree"]
                 subprocess.run([*git, "add", "--detach", "-q", str(tree), revision], check=True)
             try:
-                traces.append(trace(tree, folder))
+                traces.append(train(tree, folder))
             finally:
                 if revision is not None:
                     subprocess.run([*git, "remove", "--force", str(tree)], check=True)

@@ -26,10 +26,10 @@ TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tables(example: str, source: Path, name: str = "") -> dict[str, Rows]:
-    """Key -> rows, for the tables that have runs."""
-    make = runpy.run_path(str(HERE / "tables" / f"{example}.py"))["tables"]
-    pairs = make(load_runs(source, name), source)
-    return {key: rows for key, rows in pairs if len(rows) > 1}
+    """Key -> rows of each table that has runs."""
+    build = runpy.run_path(str(HERE / "tables" / f"{example}.py"))["tables"]
+    built = build(load_runs(source, name), source)
+    return {key: rows for key, rows in built if len(rows) > 1}
 
 
 def regenerate(readme: Path) -> str:

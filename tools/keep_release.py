@@ -31,19 +31,19 @@ SHAPE = {"arch.layers": 1, "arch.width": 16, "arch.heads": 2, "arch.embedding_wi
 
 def main() -> None:
     if TARGET.exists():
-        raise SystemExit(f"{TARGET} is there; what a release wrote never changes.")
+        raise SystemExit(f"{TARGET} exists; what a release wrote never changes.")
     with tempfile.TemporaryDirectory() as temporary:
-        os.chdir(temporary)  # so that the checkpoint names no place of this machine
+        os.chdir(temporary)  # so that the checkpoint has no paths of this machine
         make_data()
         train()
-        keep()
+        store()
     print(f"{TARGET}: {sum(f.stat().st_size for f in TARGET.rglob('*') if f.is_file()):,} bytes")
 
 
 def make_data() -> None:
-    draw = random.Random(1)
+    rng = random.Random(1)
     for name, lines in (("train", 60), ("valid", 12)):
-        text = (" ".join(draw.choices(WORDS, k=draw.randint(4, 9))) for _ in range(lines))
+        text = (" ".join(rng.choices(WORDS, k=rng.randint(4, 9))) for _ in range(lines))
         Path(f"{name}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
     preprocess_files(
         trainpref="train.txt", validpref="valid.txt", destdir="data", vocab_size=40, workers=1
@@ -57,25 +57,25 @@ def train() -> None:
     run(compose({"arch": "composite_bert_tiny", **SHAPE, "task": "mlm", **options}))
 
 
-def keep() -> None:
+def store() -> None:
     TARGET.mkdir(parents=True)
     source = Path("run", "checkpoint_last").resolve()
     shutil.copytree(source, TARGET / source.name)
-    twice = shutil.ignore_patterns("sentencepiece.model")  # 240 kB that the checkpoint has too
-    shutil.copytree("data", TARGET / "data", ignore=twice)
+    ignored = shutil.ignore_patterns("sentencepiece.model")  # 240 kB that the checkpoint has too
+    shutil.copytree("data", TARGET / "data", ignore=ignored)
     learner = load_checkpoint(source)
     tokens = torch.arange(5, 21).view(2, 8)
     padding = torch.zeros(2, 8, dtype=torch.bool)
     padding[1, 5:] = True
     save_file(
-        {"tokens": tokens, "padding": padding, "logits": logits(learner, tokens, padding)},
+        {"tokens": tokens, "padding": padding, "logits": compute_logits(learner, tokens, padding)},
         TARGET / "predictions.safetensors",
     )
 
 
 @torch.no_grad()
-def logits(learner, tokens: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
-    """Of every place that is no padding."""
+def compute_logits(learner, tokens: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+    """Logits of all positions but padding."""
     states = learner.encoder(Inputs(tokens, padding=padding)).states[~padding]
     return learner.task.head(states, learner.encoder.token_embedding.weight).clone()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RUNS, CURVES = "runs.jsonl", "curves.jsonl.xz"
-UNIMPORTANT = ("training.seed", "checkpoint.", "logging.", "data.dirs", "data.num_workers")
+IRRELEVANT = ("training.seed", "checkpoint.", "logging.", "data.dirs", "data.num_workers")
 NOTED = ("checkpoint.finetune_from",)
 
 
@@ -129,7 +129,7 @@ def varying_options(configs: Sequence[dict[str, Any]]) -> list[str]:
         }
         implied = len(pairs) == len({arch for arch, _ in pairs})
         differs = len({value for _, value in pairs}) > 1
-        if differs and not implied and (key in NOTED or not key.startswith(UNIMPORTANT)):
+        if differs and not implied and (key in NOTED or not key.startswith(IRRELEVANT)):
             options.append(key)
     return list(dict.fromkeys(options))
 
@@ -162,5 +162,5 @@ def group(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]
     return dict(groups)
 
 
-def of_experiment(runs: Iterable[Run], name: str) -> list[Run]:
+def select_experiment(runs: Iterable[Run], name: str) -> list[Run]:
     return [run for run in runs if run.name.startswith(f"{name}/")]

@@ -18,8 +18,8 @@ def mean(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
 
 def spread(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
     """Mean ± standard deviation over seeds; the mean alone for a single seed."""
-    found = mean(values, digits, scale)
-    return found + (f" ± {scale * deviation(values):.{digits}f}" if len(values) > 1 else "")
+    text = mean(values, digits, scale)
+    return text + (f" ± {scale * deviation(values):.{digits}f}" if len(values) > 1 else "")
 
 
 def deviation(values: Sequence[float]) -> float:

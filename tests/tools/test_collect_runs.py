@@ -17,13 +17,13 @@ VALID = {"update": 9, "epoch": 1, "subset": "valid", "loss": 1.25}
 
 
 def write_run(folder, seed=0, lr=0.1, signal=None):
-    place = folder / f"lr={lr},seed={seed}"
-    place.mkdir(parents=True)
+    save_dir = folder / f"lr={lr},seed={seed}"
+    save_dir.mkdir(parents=True)
     events = [
         {"event": "train", "update": 9, "loss": 2.0, "tokens_per_second": 100.0},
         {"event": "valid", **VALID, "seconds": 3.0},
     ]
-    (place / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    (save_dir / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     config = {
         "arch": {"name": "bert_tiny", "layers": 2},
         "task": {"name": "mlm"},
@@ -34,7 +34,7 @@ def write_run(folder, seed=0, lr=0.1, signal=None):
     best = {"metric": "loss", "value": 1.25, "update": 9}
     result = {"updates": 9, "epochs": 1, "seconds": 4.0, "train": {"loss": 2.0}, "best": best}
     result |= {"valid": {"valid": {"loss": 1.25}}, "signal": signal, "config_digest": "ab"}
-    (place / "result.json").write_text(json.dumps({**result, "config": config}))
+    (save_dir / "result.json").write_text(json.dumps({**result, "config": config}))
 
 
 @pytest.fixture

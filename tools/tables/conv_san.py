@@ -1,4 +1,4 @@
-"""Tagging accuracy on treebanks, beside that of Dufter et al. 2020."""
+"""Tagging accuracy on treebanks, compared with Dufter et al. 2020."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from run_records import Run, group, of_experiment
+from run_records import Run, group, select_experiment
 from table_cells import Rows, spread
 
 HERE = Path(__file__).resolve().parent
@@ -54,7 +54,7 @@ def treebank(run: Run) -> str:
 
 
 def percents(runs: Sequence[Run], metric: str) -> list[float]:
-    """On the test set, at the best epoch of the development set."""
+    """Accuracies on the test set at the best epoch of the development set."""
     return [100 * run.best(METRICS[metric], "test") for run in runs]
 
 
@@ -68,38 +68,53 @@ def macro(treebanks: Mapping[str, list[Run]], metric: str = "all") -> Cell:
     return Cell(*(statistics.mean(column) for column in zip(*cells, strict=True)))
 
 
-def beside(ours: str, paper: float | None) -> str:
-    return ours if paper is None else f"{ours} / {paper:.2f}"
+def with_paper(text: str, paper: float | None) -> str:
+    return text if paper is None else f"{text} / {paper:.2f}"
 
 
 def by_treebank(runs: list[Run]) -> Rows:
     """Accuracy on all words, with the paper's."""
-    found = {name: group(of, variant) for name, of in group(runs, treebank).items()}
-    names = [name for name in NAMES if any(name in of for of in found.values())]
+    variants_by_bank = {
+        bank: group(bank_runs, variant) for bank, bank_runs in group(runs, treebank).items()
+    }
+    names = [
+        name for name in NAMES if any(name in variants for variants in variants_by_bank.values())
+    ]
     rows = [["treebank", *(NAMES[name] for name in names)]]
-    for place, of in sorted(found.items()):
-        paper = PAPER["ud"].get(place, {})
+    for bank, variants in sorted(variants_by_bank.items()):
+        paper = PAPER["ud"].get(bank, {})
+        accuracies = {name: cell(percents(seeds, "all")).text() for name, seeds in variants.items()}
         cells = [
-            beside(cell(percents(of[name], "all")).text(), paper.get(name)) if name in of else "-"
+            with_paper(accuracies[name], paper.get(name)) if name in accuracies else "-"
             for name in names
         ]
-        rows.append([place, *cells])
+        rows.append([bank, *cells])
     means = []
     for name in names:
-        of = {place: variants[name] for place, variants in found.items() if name in variants}
-        papers = [PAPER["ud"][place][name] for place in of if place in PAPER["ud"]]
-        theirs = statistics.mean(papers) if len(papers) == len(of) else None
-        means.append(beside(macro(of).text(), theirs) if len(of) == len(found) else "-")
-    return [*rows, [f"mean of {len(found)}", *means]]
+        by_bank = {
+            bank: variants[name] for bank, variants in variants_by_bank.items() if name in variants
+        }
+        papers = [PAPER["ud"][bank][name] for bank in by_bank if bank in PAPER["ud"]]
+        paper_mean = statistics.mean(papers) if len(papers) == len(by_bank) else None
+        means.append(
+            with_paper(macro(by_bank).text(), paper_mean)
+            if len(by_bank) == len(variants_by_bank)
+            else "-"
+        )
+    return [*rows, [f"mean of {len(variants_by_bank)}", *means]]
 
 
 def by_words(runs: list[Run], names: Sequence[str]) -> Rows:
     """Means over treebanks, of all, unknown and ambiguous words."""
     rows = [["model", *(f"{metric} words" for metric in METRICS)]]
     for name in names:
-        of = group([run for run in runs if variant(run) == name], treebank)
-        if of and len(of) == len(group(runs, treebank)):  # else a mean over other treebanks
-            rows.append([NAMES[name], *(f"{macro(of, metric).mean:.2f}" for metric in METRICS)])
+        by_bank = group([run for run in runs if variant(run) == name], treebank)
+        if by_bank and len(by_bank) == len(
+            group(runs, treebank)
+        ):  # else a mean over other treebanks
+            rows.append(
+                [NAMES[name], *(f"{macro(by_bank, metric).mean:.2f}" for metric in METRICS)]
+            )
     return rows
 
 
@@ -118,27 +133,26 @@ def best_update(validations: list[dict[str, Any]], patience: int) -> int:
 def after_two_epochs(runs: list[Run]) -> Rows:
     """French-Spoken and the mean over treebanks with patience 2."""
     cells: dict[str, dict[str, list[float]]] = {}
-    for (place, name), of in group(runs, lambda run: (treebank(run), variant(run))).items():
-        cells.setdefault(place, {})[name] = [
-            100 * run.at(best_update(run.validations, 2), "accuracy", "test") for run in of
+    for (bank, name), seeds in group(runs, lambda run: (treebank(run), variant(run))).items():
+        cells.setdefault(bank, {})[name] = [
+            100 * run.at(best_update(run.validations, 2), "accuracy", "test") for run in seeds
         ]
-    names = [name for name in NAMES if all(name in of for of in cells.values())]
+    names = [name for name in NAMES if all(name in variants for variants in cells.values())]
     rows = [["patience 2", *(NAMES[name] for name in names)]]
     if "French-Spoken" in cells:
-        of_one = cells["French-Spoken"]
-        rows.append(["French-Spoken", *(spread(of_one[name], 1) for name in names)])
-    means = [statistics.mean(statistics.mean(of[name]) for of in cells.values()) for name in names]
+        french = cells["French-Spoken"]
+        rows.append(["French-Spoken", *(spread(french[name], 1) for name in names)])
+    means = [statistics.mean(statistics.mean(it[name]) for it in cells.values()) for name in names]
     return [*rows, [f"mean of {len(cells)}", *(f"{mean:.2f}" for mean in means)]]
 
 
 def two_models(runs: list[Run]) -> Rows:
     """Baseline and 2d convolution; two treebanks a row."""
-    found = group(runs, treebank)
     lines = []
-    for place, of in sorted(found.items()):
-        models = group(of, variant)
+    for bank, bank_runs in sorted(group(runs, treebank).items()):
+        models = group(bank_runs, variant)
         cells = [spread(percents(models[name], "all"), 2) for name in BASELINE_AND_BEST]
-        lines.append([place, *cells])
+        lines.append([bank, *cells])
     half = math.ceil(len(lines) / 2)
     padded = [*lines, ["", "", ""]][: 2 * half]
     head = ["treebank", *(NAMES[name] for name in BASELINE_AND_BEST)]
@@ -147,15 +161,16 @@ def two_models(runs: list[Run]) -> Rows:
 
 
 def penn(runs: list[Run], spectral: list[Run]) -> Rows:
-    found = group(runs, variant)
-    ours = {name: {m: cell(percents(of, m)) for m in METRICS} for name, of in found.items()}
+    measured = {
+        name: {metric: cell(percents(seeds, metric)) for metric in METRICS}
+        for name, seeds in group(runs, variant).items()
+    }
     paper = {name: Cell(*PAPER["penn"][name]["all"]) for name in NAMES}
     head = ["model", *(f"{metric} words" for metric in METRICS), "all words, paper"]
     rows = [[*head, "rank", "rank, paper"]]
-    for name in (it for it in NAMES if it in ours):
-        theirs = rank(paper, name)
-        here = rank({other: cells["all"] for other, cells in ours.items()}, name)
-        rows.append([NAMES[name], *texts(ours[name]), paper[name].text(), here, theirs])
+    for name in (it for it in NAMES if it in measured):
+        ranks = rank({other: it["all"] for other, it in measured.items()}, name), rank(paper, name)
+        rows.append([NAMES[name], *texts(measured[name]), paper[name].text(), *ranks])
     if spectral:
         cells = texts({metric: cell(percents(spectral, metric)) for metric in METRICS})
         rows.append(["R as in the authors' code", *cells, paper["r"].text(), "-", "8"])
@@ -181,16 +196,16 @@ def cost(runs: list[Run]) -> Rows:
 
 
 def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
-    ud, reduced, penn_runs = (of_experiment(runs, name) for name in ("ud", "reduced", "penn"))
+    ud, reduced, penn_runs = (select_experiment(runs, name) for name in ("ud", "reduced", "penn"))
     yield "cost", cost(runs)
     if ud:
         yield "ud", by_treebank(ud)
         yield "words", by_words(ud, list(NAMES))
         yield "patience", after_two_epochs(ud)
-    if spectral := of_experiment(runs, "ud_spectral"):
+    if spectral := select_experiment(runs, "ud_spectral"):
         yield "spectral", by_treebank(spectral)
     if reduced:
         yield "reduced", two_models(reduced)
         yield "all", by_words(ud + reduced, BASELINE_AND_BEST)
     if penn_runs:
-        yield "penn", penn(penn_runs, of_experiment(runs, "penn_spectral"))
+        yield "penn", penn(penn_runs, select_experiment(runs, "penn_spectral"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from run_records import Run, group, of_experiment
+from run_records import Run, group, select_experiment
 from table_cells import Rows, mean, spread
 
 KINDS = ("none", "conventional", "dynamic", "span")
@@ -27,10 +27,12 @@ def cells(runs: list[Run]) -> list[str]:
 
 
 def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
-    types = group(of_experiment(runs, "types"), lambda run: run.record["config"]["arch.conv_type"])
+    types = group(
+        select_experiment(runs, "types"), lambda run: run.record["config"]["arch.conv_type"]
+    )
     rows = [[kind, *cells(types[kind])] for kind in KINDS if kind in types]
     yield "types", [["convolution", "seeds", *METRICS], *rows]
-    sizes = of_experiment(runs, "kernels")
+    sizes = select_experiment(runs, "kernels")
     kernels = group(sizes, lambda run: run.record["config"]["arch.kernel_size"])
     seeds = {run.record["seed"] for run in sizes}
     kernels[9] = [run for run in types.get("span", []) if run.record["seed"] in seeds]

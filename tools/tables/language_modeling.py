@@ -33,12 +33,12 @@ def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
     heads = [f"ppl after {n:,} updates" for n in updates]
     rows = [["positions", "seeds", *heads, "word ppl", "added parameters"]]
     for name in (it for it in PARAMETERS if it in models):
-        found = models[name]
+        seeds = models[name]
         digits = [1] * (len(updates) - 1) + [2]
         ppls = [
-            spread([run.at(n, "ppl") for run in found], d)
+            spread([run.at(n, "ppl") for run in seeds], d)
             for n, d in zip(updates, digits, strict=True)
         ]
-        word_ppl = spread([run.last("word_ppl") for run in found], 1)
-        rows.append([name, str(len(found)), *ppls, word_ppl, f"{PARAMETERS[name]:,}"])
+        word_ppl = spread([run.last("word_ppl") for run in seeds], 1)
+        rows.append([name, str(len(seeds)), *ppls, word_ppl, f"{PARAMETERS[name]:,}"])
     yield "novels", rows

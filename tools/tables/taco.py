@@ -1,16 +1,16 @@
-"""TACO, its ablations and BERT; and the same training in two precisions."""
+"""TACO, seeds ablations and BERT; and the same training in two precisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from run_records import Run, group, of_experiment
+from run_records import Run, group, select_experiment
 from table_cells import Rows, spread
 
 ROWS = {
     "both/taco_192": "TACO",
-    "both/taco_192_summed": "TACO without its convolution",
+    "both/taco_192_summed": "TACO without seeds convolution",
     "words/taco_192": "TACO, masked words only",
     "both/bert_192": "BERT, both objectives",
     "words/bert_192": "BERT, masked words only",
@@ -37,10 +37,10 @@ def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
     ]
     yield "novels", [["model", "seeds", *WORDS, *POSITIONS], *rows]
     by_precision = group(
-        of_experiment(runs, "precision"), lambda run: run.record["config"]["training.precision"]
+        select_experiment(runs, "precision"), lambda run: run.record["config"]["training.precision"]
     )
     rows = [
-        [name, *(spread([run.at(update, "loss") for run in found], 3) for update in UPDATES)]
-        for name, found in by_precision.items()
+        [name, *(spread([run.at(update, "loss") for run in seeds], 3) for update in UPDATES)]
+        for name, seeds in by_precision.items()
     ]
     yield "precision", [["precision", *(f"{update} updates" for update in UPDATES)], *rows]

@@ -25,8 +25,8 @@ def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
     tested = [run for run in runs if "results" in run.record]
     models = group(tested, lambda run: run.name.partition("/")[0])
     rows = [["tagger", "parameters", "seeds", *METRICS.values()]]
-    for name, found in models.items():
-        values = [[run.record["results"]["test"][key] for run in found] for key in METRICS]
+    for name, seeds in models.items():
+        values = [[run.record["results"]["test"][key] for run in seeds] for key in METRICS]
         title, parameters = ROWS.get(name, (name, ""))
-        rows.append([title, parameters, str(len(found)), *(spread(it, 2, 100) for it in values)])
+        rows.append([title, parameters, str(len(seeds)), *(spread(it, 2, 100) for it in values)])
     yield "test", rows
