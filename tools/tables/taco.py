@@ -10,7 +10,7 @@ from table_cells import Rows, spread
 
 ROWS = {
     "both/taco_192": "TACO",
-    "both/taco_192_summed": "TACO without seeds convolution",
+    "both/taco_192_summed": "TACO without its convolution",
     "words/taco_192": "TACO, masked words only",
     "both/bert_192": "BERT, both objectives",
     "words/bert_192": "BERT, masked words only",
