@@ -65,7 +65,27 @@ CASES = {  # command, words, events in their order, keys of the last
         ["sentence", "map", "map", "concentration", "concentration"],
         {"layer", "mean", "near_rate", "sentences"},
     ),
-    "inspect flops": (
+    "plot perturbation": (
+        "perturbation --path {run} --sentences {tmp}/pairs.en --output {tmp}/p.png",
+        ["difference", "difference"],
+        {"word", "distance", "angle"},
+    ),
+    "plot confusion": (
+        "confusion {tmp}/confusion.jsonl --output {tmp}/c.png",
+        ["mistake", "end"],
+        {"output"},
+    ),
+    "generate score": (
+        "score {tmp}/pairs.en {tmp}/pairs.de",
+        ["score", "score", "score"],
+        {"name", "value"},
+    ),
+    "average": (
+        "{run} --last 2 --output {tmp}/mean",
+        ["averaged", "averaged", "end"],
+        {"parameters"},
+    ),
+    "inspect --flops": (
         "--flops --arch bert_tiny --max-update 9",
         [*["part"] * 6, "flops"],
         {"forward", "backward", "update", "updates", "run"},
@@ -90,6 +110,9 @@ def files(data, trained, tmp_path):
     (tmp_path / "tags.txt").write_text("the D\ncat N\n\ndogs N\nrun V\n\n")
     (tmp_path / "table.tsv").write_text("text\tmood\na cat\tgood\na dog\tbad\ndogs\n")
     (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": [SQUAD]}]}))
+    confusion = {"checkpoint": "a", "subset": "valid", "true": ["N", "V"], "predicted": ["N", "V"]}
+    event = {"event": "confusion", **confusion, "counts": [[2, 1], [0, 3]]}
+    (tmp_path / "confusion.jsonl").write_text(json.dumps(event) + "\n")
     for language in ("en", "de"):
         (tmp_path / f"pairs.{language}").write_text("the cat\nthe dog\n")
     return {"tmp": tmp_path, "data": data, "run": trained}
@@ -117,12 +140,12 @@ def documented_keys(page, command, *words):
 
     `words` are the first cell, such as a format, and the event; or the event alone.
     """
-    section = re.search(rf"^## toolkit-{command}$.*?(?=^## |\Z)", page, re.M | re.S)
+    section = re.search(rf"^## [^\n]*toolkit-{command}\b.*?(?=^## |\Z)", page, re.M | re.S)
     rows = [line.split(" | ") for line in section[0].splitlines() if line.startswith("| ")]
     [keys] = [
         keys
         for first, event, keys in rows
-        if f"`{words[-1]}`" in event and all(word in first for word in words[:-1])
+        if f"`{words[-1]}`" in event and all(f"`{word}`" in first for word in words[:-1])
     ]
     named = re.sub(r"\([^)]*\)|`<objective>_loss`", "", keys)
     required, _, optional = named.partition("optional:")
