@@ -132,33 +132,35 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
 @torch.no_grad()
 def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
     """Load a verified checkpoint's weights into a learner, which must match exactly."""
-    saved, own = open_tensors([folder / file]), learner.state_dict()
-    problems = describe_mismatches(saved, own)
+    saved, tensors = open_tensors([folder / file]), learner.state_dict()
+    problems = describe_mismatches(saved, tensors)
     if problems:
         raise ToolkitError(
             f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
             f"It was written by another version of its architecture or task."
         )
-    for name, tensor in own.items():
+    for name, tensor in tensors.items():
         to_local(tensor).copy_(saved[name][local_rows(tensor)])
 
 
 def describe_mismatches(
-    saved: Mapping[str, Tensor | LazyTensor], own: Mapping[str, Tensor]
+    saved: Mapping[str, Tensor | LazyTensor], expected: Mapping[str, Tensor]
 ) -> list[str]:
-    """Why saved weights do not match this learner's; empty if they do."""
-    return [f"{kind}: {names}" for kind, names in compare_tensors(saved, own).items()]
+    """Mismatches between saved weights and those of a learner; empty if there are none."""
+    return [f"{kind}: {names}" for kind, names in compare_tensors(saved, expected).items()]
 
 
 def compare_tensors(
-    saved: Mapping[str, Tensor | LazyTensor], own: Mapping[str, Tensor]
+    saved: Mapping[str, Tensor | LazyTensor], expected: Mapping[str, Tensor]
 ) -> dict[str, str]:
     """Names of tensors that are missing, unknown or of another shape, by kind."""
-    other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
-    shapes = [f"{n} {tuple(saved[n].shape)} for {tuple(own[n].shape)}" for n in other]
     mismatches = {
-        "missing": sorted(own.keys() - saved.keys()),
-        "unknown": sorted(saved.keys() - own.keys()),
-        "of another shape": shapes,
+        "missing": sorted(expected.keys() - saved.keys()),
+        "unknown": sorted(saved.keys() - expected.keys()),
+        "of another shape": [
+            f"{name} {tuple(saved[name].shape)} for {tuple(tensor.shape)}"
+            for name, tensor in expected.items()
+            if name in saved and saved[name].shape != tensor.shape
+        ],
     }
     return {kind: join_first(names) for kind, names in mismatches.items() if names}

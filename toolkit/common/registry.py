@@ -57,24 +57,24 @@ class Registry:
     def register(self, name: str, config: object) -> Callable[[F], F]:
         """Decorator that adds a factory; another one of the same name is an error."""
 
-        def add(build: F) -> F:
-            here, there = source_location(build), self._conflicting_source(name, build)
-            if there is not None:
+        def add(factory: F) -> F:
+            source, other = source_location(factory), self._conflicting_source(name, factory)
+            if other is not None:
                 raise ToolkitError(
-                    f"{self.kind} names must be unique, but {name!r} is registered by {there} "
-                    f"and by {here}. Rename one of the two."
+                    f"{self.kind} names must be unique, but {name!r} is registered by {other} "
+                    f"and by {source}. Rename one of the two."
                 )
-            self._entries[name] = Entry(name, build, config, here)
-            return build
+            self._entries[name] = Entry(name, factory, config, source)
+            return factory
 
         return add
 
-    def _conflicting_source(self, name: str, build: Callable[..., object]) -> str | None:
-        """Source of another component that already has this name; None if it is free."""
+    def _conflicting_source(self, name: str, factory: Callable[..., object]) -> str | None:
+        """Source of another component of this name; None if there is none."""
         if name in self._entries:
-            taken = self._entries[name]
-            return None if is_same_object(taken.factory, build) else taken.source_location
-        if name in self.builtins and build.__module__ != self.builtins[name].module:
+            entry = self._entries[name]
+            return None if is_same_object(entry.factory, factory) else entry.source_location
+        if name in self.builtins and factory.__module__ != self.builtins[name].module:
             return str(PROJECT / Path(*self.builtins[name].module.split("."))) + ".py"
         return None
 

@@ -51,7 +51,7 @@ def has_process(process: int) -> bool:
 
 def signal_name(number: int) -> str:
     """SIGTERM and the like; real-time signals have only a number."""
-    names = {one.value: one.name for one in signal.Signals}
+    names = {known.value: known.name for known in signal.Signals}
     return names.get(number, f"signal {number}")
 
 

@@ -144,7 +144,7 @@ class Options:
     help_title: ClassVar[str] = ""
     """Title in `--help` of the options that this class itself declares."""
 
-    required: ClassVar[dict[str, str]] = {}
+    required_fields: ClassVar[dict[str, str]] = {}
     """Field that must not be empty -> the message if it is."""
 
     def __init_subclass__(
@@ -155,13 +155,13 @@ class Options:
     ) -> None:
         super().__init_subclass__()
         cls.help_title = title
-        inherited = ChainMap(*(getattr(base, "required", {}) for base in cls.__bases__))
-        cls.required = {**inherited, **(required or {})}
+        inherited = ChainMap(*(getattr(base, "required_fields", {}) for base in cls.__bases__))
+        cls.required_fields = {**inherited, **(required or {})}
         if section is not None:
             cls.section = section
 
     def __post_init__(self) -> None:
-        for name, message in self.required.items():
+        for name, message in self.required_fields.items():
             if not getattr(self, name):
                 raise ToolkitError(message)
         prefix = f"{self.section}." if self.section else ""

@@ -60,11 +60,11 @@ def diff_configs(
 
     The value of an option that a run lacks is None; values are compared as JSON would keep them.
     """
-    one, other = (flatten(json.loads(json_files.dumps(it))) for it in (before, after))
+    old, new = (flatten(json.loads(json_files.dumps(run))) for run in (before, after))
     return {
-        path: (one.get(path), other.get(path))
-        for path in sorted(one.keys() | other.keys())
-        if one.get(path) != other.get(path)
+        path: (old.get(path), new.get(path))
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
     }
 
 

@@ -211,16 +211,16 @@ def load_finetune_weights(
             f"The vocabulary of the data differs from that of --finetune-from {folder}. "
             f"Run toolkit-preprocess with --tokenizer-from {folder}."
         )
-    saved, own = read_tensors(folder / weights_file(folder)), learner.state_dict()
+    saved, initial = read_tensors(folder / weights_file(folder)), learner.state_dict()
     if (folder / EXTRA_FILE).exists():
         saved |= read_tensors(folder / EXTRA_FILE)
-    fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
+    fitting = {n: t for n, t in saved.items() if n in initial and initial[n].shape == t.shape}
     if not fitting:
         raise ToolkitError(
             f"--finetune-from: none of the {len(saved)} tensors in {folder} fits the model. Choose "
             f"the architecture it was trained with."
         )
     learner.load_state_dict(fitting, strict=False)
-    print_message(f"loaded {len(fitting)} of {len(own)} tensors from {folder}")
-    for kind, names in compare_tensors(saved, own).items():
+    print_message(f"loaded {len(fitting)} of {len(initial)} tensors from {folder}")
+    for kind, names in compare_tensors(saved, initial).items():
         print_message(f"{MISFIT_MESSAGES[kind]}: {names}")

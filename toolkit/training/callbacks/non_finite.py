@@ -161,8 +161,8 @@ class NonFiniteGuard:
             )
 
     def stop_training(self, step: Step, what: str, precision: str) -> None:
-        where = diagnose_non_finite(self.trainer.accumulator, step.micro_batches, step.weights)
+        finding = diagnose_non_finite(self.trainer.accumulator, step.micro_batches, step.weights)
         raise ToolkitError(
-            f"{what}; the first value that is not finite: {where or 'none any more'}. "
+            f"{what}; the first value that is not finite: {finding or 'none any more'}. "
             f"Lower --lr, lengthen --warmup-updates, or use --precision {precision}."
         )
