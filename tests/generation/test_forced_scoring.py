@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tests.generation.test_step_scorer import SPECIAL_TOKENS, sources
-from tests.models.test_encoder_decoder import built
+from tests.models.test_encoder_decoder import build
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.forced_scoring import compute_alignments, score_references
 from toolkit.generation.generate import generate
@@ -11,7 +11,7 @@ from toolkit.generation.hypothesis import DecodingPrompt
 
 @pytest.mark.parametrize("name", ["transformer_tiny", "dynamicconv_tiny", "transformer_lm_tiny"])
 def test_hypothesis_scored_as_a_reference_has_the_same_score(name):
-    models, inputs = [built(name)], None if "_lm" in name else sources()
+    models, inputs = [build(name)], None if "_lm" in name else sources()
     generated = generate(
         models,
         inputs,
@@ -29,7 +29,7 @@ def test_hypothesis_scored_as_a_reference_has_the_same_score(name):
 
 
 def test_ensemble_scores_references_by_the_mean_of_the_probabilities():
-    models = [built("transformer_tiny"), built("lightconv_tiny")]
+    models = [build("transformer_tiny"), build("lightconv_tiny")]
     references = [[2, 3]] * 4
     one, two = (score_references([m], sources_of(), references, 1, 1.0) for m in models)
     both = score_references(models, sources_of(), references, 1, 1.0)
@@ -46,7 +46,7 @@ def sources_of():
 
 def test_alignments_exclude_padding_and_end_symbols():
     maps = compute_alignments(
-        [built("transformer_tiny")], sources(), [[2, 3], [4], [], [5, 6, 7]], 1
+        [build("transformer_tiny")], sources(), [[2, 3], [4], [], [5, 6, 7]], 1
     )
     assert [tuple(m.shape) for m in maps] == [(2, 6), (1, 2), (0, 4), (3, 0)]
     assert all((m.sum(1) < 1).all() for m in maps)  # the source's end has the rest

@@ -54,7 +54,7 @@ def options(beam, begin, lenpen=1.0):
 
 def marian():
     """Marian with random weights, large enough for varied hypotheses, and the same model here."""
-    hf, entry = test_transformer.theirs("Marian"), ARCHITECTURES["transformer"]
+    hf, entry = test_transformer.build_hugging_face("Marian"), ARCHITECTURES["transformer"]
     torch.manual_seed(3)
     for parameter in hf.parameters():
         if parameter.dim() > 1 and parameter.requires_grad:  # the same in every version
@@ -65,7 +65,7 @@ def marian():
     hf.generation_config.bad_words_ids = [[PAD]]
     shape = {**test_transformer.SHAPE, **test_transformer.LAYERS}
     model = entry.factory(dataclasses.replace(entry.config, **shape), Sizes(tokens=WORDS)).eval()
-    test_transformer.copied(model, hf.model)
+    test_transformer.copy_model(model, hf.model)
     return hf.double(), model.double()  # in fp32 some scores are so close that rounding decides
 
 
@@ -102,7 +102,7 @@ def test_continuations_equal_those_of_gpt2(beam):
     own = {**test_transformer_lm.SHAPE, "activation": "relu"}
     model = entry.factory(dataclasses.replace(entry.config, **own), Sizes(tokens=WORDS)).eval()
     inner = hf.transformer
-    test_transformer_lm.copied(model, inner.wte, inner.wpe, inner)
+    test_transformer_lm.copy_model(model, inner.wte, inner.wpe, inner)
     model.decoder.norm.load_state_dict(inner.ln_f.state_dict())
     prompts = torch.randint(2, WORDS, (COUNT, 4))
     given = torch.cat([torch.full((COUNT, 1), END), prompts], 1)

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 import torch
 
-from tests.models.test_encoder_decoder import MODELS, NAMES, built
+from tests.models.test_encoder_decoder import MODELS, NAMES, build
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search
@@ -38,7 +38,7 @@ def cached(model, inputs):
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
 @torch.no_grad()
 def test_cached_search_equals_the_search_with_whole_prefixes(name, changes):
-    model = built(name, changes)
+    model = build(name, changes)
     model.target_embedding.weight.data[1] *= 3  # ends now and then
     inputs = None if model.decoder_only else sources()
     prompt = (3, 4) if model.decoder_only else ()
@@ -55,7 +55,7 @@ def test_cached_search_equals_the_search_with_whole_prefixes(name, changes):
 
 @torch.no_grad()
 def test_ensemble_of_three_equal_models_equals_the_model():
-    model, inputs = built("transformer_tiny"), sources()
+    model, inputs = build("transformer_tiny"), sources()
     c, prompts = dataclasses.replace(SearchConfig(), beam=4), [DecodingPrompt(8)] * 4
     (alone, three) = (
         search(scorer, prompts, SPECIAL_TOKENS, c)
@@ -70,7 +70,7 @@ def test_ensemble_of_three_equal_models_equals_the_model():
 
 @torch.no_grad()
 def test_half_precision_scores_are_summed_in_single_precision():
-    scorer = cached(built("transformer_tiny").bfloat16(), sources())
+    scorer = cached(build("transformer_tiny").bfloat16(), sources())
     (hypotheses, *_) = search(scorer, [DecodingPrompt(5)] * 4, SPECIAL_TOKENS, SearchConfig(beam=2))
     assert hypotheses[0].score == pytest.approx(
         sum(hypotheses[0].log_probabilities) / len(hypotheses[0].log_probabilities)
