@@ -32,8 +32,9 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.glue.config import DEFAULT_TOKENS, GlueConfig
+from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import GlueExamples
+from toolkit.tasks.glue.task import Glue
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.data import TrainingData, resolve_task
 from toolkit.training.setup import make_trainer
@@ -90,7 +91,7 @@ def toolkit_epoch(data: Path, precision: str) -> Update:
 def load_rows(data: Path) -> list[dict[str, list[int] | int]]:
     """The rows in the format of Transformers' tokenizers."""
     source = SplitSource(DataFolder.open(str(data)), "train", training=True)
-    examples = GlueExamples(GlueConfig(tokens_per_sample=DEFAULT_TOKENS), source)
+    examples = GlueExamples(GlueConfig(tokens_per_sample=Glue.default_tokens), source)
     split = examples.split
     rows: list[dict[str, list[int] | int]] = []
     for index in range(len(split)):

@@ -12,6 +12,7 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.commands.generate import ContinueConfig, TranslateConfig
 from toolkit.config.run import ComponentConfig
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.generation.hypothesis import Hypothesis
@@ -25,10 +26,11 @@ WORDS = Vocabulary(
 )
 
 
-class Letters:
+class Letters(Tokenizer):
     """A letter is a token."""
 
-    vocabulary, fingerprint = WORDS, "letters"
+    def __init__(self):
+        super().__init__(WORDS, lowercase=False)
 
     def encode(self, text):
         return [WORDS.symbols.index(letter) for letter in text if letter.strip(" \u200b")]
@@ -37,6 +39,7 @@ class Letters:
         return "".join(WORDS.symbols[i] for i in ids)
 
 
+Letters.__abstractmethods__ = frozenset()
 Letters.target = Letters()
 
 
@@ -136,6 +139,7 @@ class Words(Letters):
         return " ".join(WORDS.symbols[i] for i in ids)
 
 
+Words.__abstractmethods__ = frozenset()
 Words.target = Words()
 
 

@@ -24,11 +24,10 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
 from toolkit.nn.layer_stack import LayerStack
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.training.data import resolve_task
-from toolkit.training.device import to_device
 from toolkit.training.flop_counter import FlopCounter, attribute_flops
 
 META, CPU = torch.device("meta"), torch.device("cpu")

@@ -20,12 +20,13 @@ from toolkit.config.commands.generate import (
     OrderConfig,
     TextGenerationConfig,
 )
+from toolkit.data.tokenizers.tokenizer import MASK
 from toolkit.distributed import launch
 from toolkit.generation.fill_mask import FilledSentence, fill_lines
 from toolkit.generation.output import FillMaskOutput
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
-from toolkit.tasks.pretraining.fill_mask import MASK, encode_masked
+from toolkit.tasks.pretraining.fill_mask import encode_masked
 from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words
 from toolkit.tasks.task import Learner, Task
 

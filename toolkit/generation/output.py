@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from rich.console import Console
 
@@ -29,7 +29,7 @@ class FillMaskOutput(NamedTuple):
     sentence: str = ""
     """The line in its predicted order, if --order was given."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """{"line": 1, "text": ..., "masks": [[{"token": ..., "probability": ...}]], "note": ...}"""
         masks = [[{"token": t, "probability": p} for t, p in mask] for mask in self.masks]
         record = {"line": self.number, "text": self.text, "masks": masks, "note": self.note or None}
@@ -85,9 +85,9 @@ class GenerationOutput(NamedTuple):
     def best(self) -> str:
         return self.hypotheses[0].text if self.hypotheses else ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """{"line": 1, "source": ..., "reference": ..., "hypotheses": [{"text": ..., ...}]}"""
-        record: dict[str, Any] = {"line": self.number, "source": self.source}
+        record: dict[str, object] = {"line": self.number, "source": self.source}
         if self.reference is not None:
             record["reference"] = self.reference
         record["hypotheses"] = [
@@ -145,7 +145,7 @@ class OutputRecord(Protocol):
     def number(self) -> int: ...
     @property
     def note(self) -> str: ...
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> dict[str, object]: ...
 
 
 @runtime_checkable

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.models.interface import Inputs
+
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -40,3 +43,16 @@ class MaskedBatch(NamedTuple):
     weights: dict[str, float]
     sentences: int
     tokens: int
+
+
+def to_device(batch: T, device: torch.device) -> T:
+    """The batch, a NamedTuple of tensors, other NamedTuples and plain values, on the device."""
+    return batch if device.type == "cpu" else move(batch, device)
+
+
+def move(value: object, device: torch.device) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(move(part, device) for part in value))
+    return value

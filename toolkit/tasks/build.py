@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
@@ -22,7 +21,7 @@ def build_model(
     vocabulary_size: int | None = None,
     sizes: Mapping[str, int] | None = None,
     task: str | None = None,
-    **overrides: Any,
+    **overrides: object,
 ) -> nn.Module:
     """The encoder of a registered architecture, or with `task` the learner with that task's heads.
 

@@ -28,7 +28,7 @@ def max_input_length(arch: ArchConfig | EncoderModel) -> int | None:
     return arch.max_length if isinstance(arch, ArchConfig) else arch.max_positions
 
 
-def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int | None = None) -> C:
+def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int = 0) -> C:
     """The config with tokens_per_sample 0 replaced by the default, or what the architecture allows.
 
     Without a default and a limit it stays 0.
@@ -37,7 +37,8 @@ def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int | No
     if limit and tokens > limit:
         raise ToolkitError(
             f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, "
-            f"but is {tokens}. Lower it, or raise the architecture's max_positions."
+            f"but is {tokens}. Lower it, or raise the architecture's "
+            f"{'fixed_length' if arch.fixed_length else 'max_positions'}."
         )
     bounds = [bound for bound in (default, limit) if bound]
     return replace(config, tokens_per_sample=tokens or min(bounds, default=0))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
@@ -18,7 +19,7 @@ class EncoderFactory(NamedTuple):
     arch: ComponentConfig
     sizes: Sizes
 
-    def __call__(self, **overrides: Any) -> EncoderModel:
+    def __call__(self, **overrides: object) -> EncoderModel:
         """An encoder with some of the architecture's options changed."""
         config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
         encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
@@ -41,7 +42,7 @@ class EncoderFactory(NamedTuple):
             ) from error
 
 
-def override_config(config: C, changes: dict[str, Any], owner: str) -> C:
+def override_config(config: C, changes: Mapping[str, object], owner: str) -> C:
     """The config with some fields changed; unknown fields are an error."""
     known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
     for name in changes:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.batch import Batch
@@ -31,6 +32,14 @@ class SplitSource(NamedTuple):
     """Pad the number of selected positions to a multiple of 64: CPUs and GPUs prepare a matrix
     product once per shape, which takes longer than a few more rows."""
 
+    def check_labeled(self, labeled: bool, unlabeled: str) -> None:
+        """Raise if a split for training has `unlabeled` items, such as "rows without labels"."""
+        if self.training and not labeled:
+            raise ToolkitError(
+                f"Split {self.name!r} of {self.folder.name} has {unlabeled} and cannot be used for "
+                f"training. Choose another --train-subset."
+            )
+
 
 class Examples(ABC, Generic[B]):
     """Base class: set `lengths` and `fingerprint`, and define `make_batch`."""
@@ -46,7 +55,7 @@ class Examples(ABC, Generic[B]):
     """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
 
     @abstractmethod
-    def __init__(self, config: Any, source: SplitSource) -> None:
+    def __init__(self, config: object, source: SplitSource) -> None:
         """`config` is the task's, completed for the architecture."""
 
     def __len__(self) -> int:
@@ -87,6 +96,10 @@ class Examples(ABC, Generic[B]):
 
 
 def pad_to_multiple(values: IntArray, fill: int, multiple: int) -> Int[Tensor, " N"]:
-    padded = np.full(multiple * max(1, -(-len(values) // multiple)), fill, np.int64)
+    return pad_rows(values, multiple * max(1, -(-len(values) // multiple)), fill)
+
+
+def pad_rows(values: IntArray | BoolArray, rows: int, fill: int) -> Shaped[Tensor, " N"]:
+    padded = np.full(rows, fill, values.dtype)
     padded[: len(values)] = values
     return torch.from_numpy(padded)

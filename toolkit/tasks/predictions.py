@@ -16,16 +16,20 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.formats.predictions import report_write_errors
 from toolkit.distributed import World
+from toolkit.metrics.classification import class_metrics
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
 from toolkit.tasks.batch import Batch
 
 B = TypeVar("B", bound=Batch, contravariant=True)
 Array = npt.NDArray[Any]
+Event = tuple[str, dict[str, object]]
+"""Name and values of an event for --json."""
 
 
 class PredictionCollector(ABC, Generic[B]):
@@ -74,13 +78,32 @@ class PredictionCollector(ABC, Generic[B]):
         """Tables for the console."""
         return []
 
-    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """Names and values of events for --json."""
+    def events(self) -> Sequence[Event]:
+        """Events for --json."""
         return []
 
     @abstractmethod
     def write(self, path: Path) -> None:
         """Write the predictions in the format of the data they belong to."""
+
+
+def class_table(confusion: IntArray, classes: Sequence[str], *, column: str, count: str) -> Table:
+    """Precision, recall and F1 per class; `column` names the classes and `count` their items."""
+    scores = ("precision", "recall", "f1")
+    return Table(
+        columns=(column, *scores, count),
+        rows=[tuple(row) for row in class_metrics(confusion, classes)],
+        shared_precision=scores,
+    )
+
+
+def class_events(
+    confusion: IntArray, classes: Sequence[str], *, event: str, true_classes: Sequence[str]
+) -> list[Event]:
+    """One event per class, and one with the confusion matrix."""
+    rows = [(event, row._asdict()) for row in class_metrics(confusion, classes)]
+    counts = {"predicted": classes, "true": true_classes, "counts": confusion.tolist()}
+    return [*rows, ("confusion", counts)]
 
 
 def check_unique_ids(ids: Sequence[str], kind: str) -> None:

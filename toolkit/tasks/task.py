@@ -15,6 +15,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.batch import Batch
+from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import PredictionCollector
 
@@ -67,6 +68,9 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     """Mode of toolkit-generate for checkpoints of the task: translate, continue or fill-mask."""
     examples_class: ClassVar[type[Examples[Any]]]
     """Class of the examples."""
+    default_tokens: ClassVar[int | None] = None
+    """Replaces tokens_per_sample 0, as far as the architecture allows; 0 for its maximum. None if
+    the examples do not depend on the architecture."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
 
@@ -87,7 +91,10 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     @classmethod
     def resolve_for(cls, config: C, arch: ArchConfig) -> C:
         """The config for `examples`, completed for an architecture's config or encoder."""
-        return config
+        if cls.default_tokens is None:
+            return config
+        assert isinstance(config, HasTokensPerSample), "default_tokens replaces tokens_per_sample"
+        return resolve_length(config, arch, cls.default_tokens)
 
     def collector(self, examples: E) -> PredictionCollector[B] | None:
         """Collects predictions for toolkit-validate; None if the task has no use for them."""
@@ -124,12 +131,24 @@ class Learner(nn.Module):
     Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
     """
 
-    tokenizer: Any = None
-    """Set by load_checkpoint: a Tokenizer, of whatever kind the data has."""
-
     def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
         super().__init__()
         self.encoder, self.task = encoder, task
+        self._tokenizer: Tokenizer | None = None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the training data; load_checkpoint sets it."""
+        if self._tokenizer is None:
+            raise ToolkitError(
+                "The learner has no tokenizer. Load it with load_checkpoint, or set "
+                "learner.tokenizer."
+            )
+        return self._tokenizer
+
+    @tokenizer.setter
+    def tokenizer(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
 
     def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
         return self.task.predict(self.encoder, batch)
@@ -178,14 +197,9 @@ class Learner(nn.Module):
     @contextmanager
     def _evaluating(self) -> Iterator[Tokenizer]:
         """In evaluation mode, with the tokenizer."""
-        if self.tokenizer is None:
-            raise ToolkitError(
-                "The learner has no tokenizer. Load it with load_checkpoint, or set "
-                "learner.tokenizer."
-            )
-        training = self.training
+        tokenizer, training = self.tokenizer, self.training
         self.eval()
         try:
-            yield self.tokenizer
+            yield tokenizer
         finally:
             self.train(training)

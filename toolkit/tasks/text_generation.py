@@ -18,6 +18,7 @@ from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.requests import EncodedLine, GenerationRequest
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
+from toolkit.tasks.batch import to_device
 from toolkit.tasks.task import Learner
 from toolkit.tasks.translation.examples import to_source_inputs
 
@@ -117,9 +118,8 @@ class TextGenerator:
         vocabulary, device = self.tokenizer.vocabulary, self.models[0].token_embedding.weight.device
         ids = np.concatenate([np.array(request.source, np.int64) for request in requests])
         lengths = np.array([len(request.source) for request in requests])
-        inputs = to_source_inputs(TokenTexts(ids, lengths), vocabulary.sep, vocabulary.pad)
-        padding = None if inputs.padding is None else inputs.padding.to(device)
-        return Inputs(inputs.tokens.to(device), padding=padding)
+        texts = TokenTexts(ids, lengths)
+        return to_device(to_source_inputs(texts, vocabulary.sep, vocabulary.pad), device)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[GenerationOutput]:
         """Hypotheses for a batch, or the scores of its references."""

@@ -14,9 +14,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion
 from toolkit.distributed import GradientSync, World, no_sync
 from toolkit.optim.precision import Precision
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.task import Learner
-from toolkit.training.device import seed_rng, to_device
+from toolkit.training.device import seed_rng
 from toolkit.training.out_of_memory import run_in_memory
 
 Losses = dict[str, Tensor]

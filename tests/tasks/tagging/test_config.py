@@ -26,6 +26,9 @@ def test_config_and_encoder_allow_the_same_length(absolute, tokens):
     encoder = composite_bert(arch, Sizes(tokens=9))
     for source in (arch, encoder):
         assert resolve_tagging(PosTaggingConfig(), source).tokens_per_sample == tokens
+        if not absolute:  # no maximum
+            longer = PosTaggingConfig(tokens_per_sample=600)
+            assert resolve_tagging(longer, source).tokens_per_sample == 600
 
 
 def test_tokens_per_sample_may_be_shorter_but_not_longer_than_the_maximum():

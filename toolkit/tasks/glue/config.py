@@ -7,9 +7,6 @@ from typing import Annotated, Literal
 
 from toolkit.config.declared import AtLeast, Options, Rate
 
-DEFAULT_TOKENS = 128
-"""As in the papers."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class GlueConfig(Options, section="task"):

@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.loading.batching import compute_fingerprint
@@ -55,11 +54,7 @@ class GlueExamples(Examples[GlueBatch]):
 
     def __init__(self, c: GlueConfig, source: SplitSource) -> None:
         split = ClassificationSplit(source.folder, source.name)
-        if source.training and not split.labeled.all():
-            raise ToolkitError(
-                f"Split {split.name!r} of {split.folder.name} has rows without labels and cannot "
-                f"be used for training. Choose another --train-subset."
-            )
+        source.check_labeled(bool(split.labeled.all()), "rows without labels")
         self.split = split
         room = c.tokens_per_sample - (SPECIAL_OF_PAIR if split.second else SPECIAL_OF_SINGLE)
         first = split.first.lengths.astype(np.int64)
@@ -68,8 +63,8 @@ class GlueExamples(Examples[GlueBatch]):
         kept = self._first + self._second
         self.lengths = kept + c.tokens_per_sample - room
         self.remark = describe_truncation(first + second, kept)
-        fingerprint = split.folder.fingerprint
-        self.fingerprint = compute_fingerprint(fingerprint, split.name, c.tokens_per_sample)
+        options = (split.name, c.tokens_per_sample)
+        self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> GlueBatch:
         ids = ids % len(self)

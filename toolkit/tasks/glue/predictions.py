@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,17 @@ from toolkit.data.formats.classification.submission import write_submission
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,
     REGRESSION_METRICS,
-    class_metrics,
     confusion_matrix,
 )
-from toolkit.reporting.tables import Cell, Table
+from toolkit.reporting.tables import Table
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch
-from toolkit.tasks.predictions import Array, PredictionCollector
+from toolkit.tasks.predictions import (
+    Array,
+    Event,
+    PredictionCollector,
+    class_events,
+    class_table,
+)
 
 
 class GlueCollector(PredictionCollector[GlueBatch]):
@@ -62,19 +66,14 @@ class GlueCollector(PredictionCollector[GlueBatch]):
         """Precision, recall and F1 per class."""
         if self.split.is_regression or not self.split.labeled.any():
             return []
-        rows: list[tuple[Cell, ...]]
-        rows = [tuple(row) for row in class_metrics(self.confusion, self.labels.classes)]
-        scores = ("precision", "recall", "f1")
-        return [Table(columns=("class", *scores, "rows"), rows=rows, shared_precision=scores)]
+        return [class_table(self.confusion, self.labels.classes, column="class", count="rows")]
 
-    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
+    def events(self) -> Sequence[Event]:
         """One event per class, and one with the confusion matrix."""
         if self.split.is_regression or not self.split.labeled.any():
             return []
-        names = self.labels.classes
-        classes = [("class", row._asdict()) for row in class_metrics(self.confusion, names)]
-        counts = {"predicted": names, "true": names, "counts": self.confusion.tolist()}
-        return [*classes, ("confusion", counts)]
+        classes = self.labels.classes
+        return class_events(self.confusion, classes, event="class", true_classes=classes)
 
     def write(self, path: Path) -> None:
         write_submission(self.split, self.predicted, path)

@@ -10,10 +10,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
 from toolkit.models.heads import Pooler, SentenceHead
-from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
-from toolkit.tasks.capabilities import resolve_length
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.glue.config import DEFAULT_TOKENS, GlueConfig
+from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
 from toolkit.tasks.glue.predictions import GlueCollector
 from toolkit.tasks.task import Task
@@ -29,6 +28,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     examples_class = GlueExamples
+    default_tokens = 128
 
     def __init__(
         self, c: GlueConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
@@ -41,10 +41,6 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         self.is_regression = sizes["labels"] == 1
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = SentenceHead(encoder.width, sizes["labels"], c.head_dropout)
-
-    @classmethod
-    def resolve_for(cls, config: GlueConfig, arch: ArchConfig) -> GlueConfig:
-        return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)

@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import AtLeast, Options
 
-DEFAULT_TOKENS = 512
-
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelingConfig(Options, section="task"):

@@ -9,10 +9,10 @@ import torch
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
-from toolkit.tasks.capabilities import check_generative, resolve_length
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.language_modeling.config import DEFAULT_TOKENS, LanguageModelingConfig
+from toolkit.tasks.language_modeling.config import LanguageModelingConfig
 from toolkit.tasks.language_modeling.examples import OBJECTIVE, BlockBatch, BlockExamples
 from toolkit.tasks.task import Metric, Perplexity, Task
 from toolkit.tasks.token_metrics import negative_log_likelihood, token_metrics
@@ -26,6 +26,7 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     is_generative = True
     generation_mode = "continue"
     examples_class = BlockExamples
+    default_tokens = 512
 
     def __init__(
         self,
@@ -36,12 +37,6 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     ) -> None:
         super().__init__()
         check_generative(encoder, "language_modeling", decoder_only=True)
-
-    @classmethod
-    def resolve_for(
-        cls, config: LanguageModelingConfig, arch: ArchConfig
-    ) -> LanguageModelingConfig:
-        return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"

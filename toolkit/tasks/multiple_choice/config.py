@@ -7,9 +7,6 @@ from typing import Annotated, Literal
 
 from toolkit.config.declared import AtLeast, Options, Rate
 
-DEFAULT_TOKENS = 512
-"""As in the papers; only RACE has texts as long."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class MultipleChoiceConfig(Options, section="task"):

@@ -14,7 +14,6 @@ from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
@@ -58,11 +57,7 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
 
     def __init__(self, c: MultipleChoiceConfig, source: SplitSource) -> None:
         self.split = split = ChoiceSplit(source.folder, source.name)
-        if source.training and (split.answers < 0).any():
-            raise ToolkitError(
-                f"Split {split.name!r} of {split.folder.name} has questions without answers and "
-                f"cannot be used for training. Choose another --train-subset."
-            )
+        source.check_labeled(bool((split.answers >= 0).all()), "questions without answers")
         counts = split.option_counts
         self._first_options = np.cumsum(counts) - counts
         passages = np.repeat(split.passage_lengths, counts)

@@ -9,10 +9,9 @@ from torch import nn
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.models.heads import OptionHead, Pooler
-from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
-from toolkit.tasks.capabilities import resolve_length
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.multiple_choice.config import DEFAULT_TOKENS, MultipleChoiceConfig
+from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
 from toolkit.tasks.multiple_choice.examples import (
     NO_OPTION,
     OBJECTIVE,
@@ -36,6 +35,7 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     examples_class = MultipleChoiceExamples
+    default_tokens = 512
 
     def __init__(
         self,
@@ -47,10 +47,6 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
         super().__init__()
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = OptionHead(encoder.width, c.head_dropout)
-
-    @classmethod
-    def resolve_for(cls, config: MultipleChoiceConfig, arch: ArchConfig) -> MultipleChoiceConfig:
-        return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (B, D)

@@ -9,12 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.tokenizer import MASK as MASK
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.batch import MaskedBatch, to_device
 
 
 @torch.no_grad()
@@ -70,14 +69,15 @@ def collate_masked(
     for row, ids in enumerate(encoded):
         tokens[row, : len(ids)], padding[row, : len(ids)] = torch.tensor(ids), False
     selected = ((tokens == vocabulary.mask) & ~padding).flatten().nonzero().flatten()
-    return MaskedBatch(
-        Inputs(tokens=tokens.to(device), padding=padding.to(device)),
-        selected.to(device),
-        tokens.flatten()[selected].to(device),
-        {"mlm": float(len(selected))},
-        len(encoded),
-        int((~padding).sum()),
+    batch = MaskedBatch(
+        inputs=Inputs(tokens=tokens, padding=padding),
+        selected=selected,
+        targets=tokens.flatten()[selected],
+        weights={"mlm": float(len(selected))},
+        sentences=len(encoded),
+        tokens=int((~padding).sum()),
     )
+    return to_device(batch, device)
 
 
 def top_predictions(

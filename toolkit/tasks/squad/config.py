@@ -8,9 +8,6 @@ from typing import Annotated
 from toolkit.config.declared import AtLeast, Options, PositiveInt
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR
 
-DEFAULT_TOKENS = 384
-"""As in the papers."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SquadConfig(Options, section="task"):

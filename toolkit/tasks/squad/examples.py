@@ -14,7 +14,6 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.formats.qa.windows import Windows, split_into_windows
@@ -62,11 +61,7 @@ class SquadExamples(Examples[SquadBatch]):
     def __init__(self, c: SquadConfig, source: SplitSource) -> None:
         self.config, self.split = c, SquadSplit(source.folder, source.name)
         split = self.split
-        if source.training and (split.spans == UNKNOWN).all():
-            raise ToolkitError(
-                f"Split {split.name!r} of {split.folder.name} has questions without answers and "
-                f"cannot be used for training. Choose another --train-subset."
-            )
+        source.check_labeled(not (split.spans == UNKNOWN).all(), "questions without answers")
         lengths = split.questions.lengths.astype(np.int64)
         self._question = np.minimum(lengths, c.max_question_tokens)
         room = c.tokens_per_sample - SPECIAL_OF_PAIR - self._question

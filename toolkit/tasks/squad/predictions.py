@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -184,11 +184,11 @@ def write_answers(
         write_predictions_file(path / ODDS, to_json(odds))
 
 
-def to_json(values: Mapping[str, Any]) -> str:
+def to_json(values: Mapping[str, object]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
 
 
-def format_nbest(question: QuestionPrediction) -> list[dict[str, Any]]:
+def format_nbest(question: QuestionPrediction) -> list[dict[str, object]]:
     """Each answer with its score and its probability, a softmax over the scores."""
     top = max(question.scores, default=0.0)
     odds = [math.exp(score - top) for score in question.scores]

@@ -10,10 +10,9 @@ from torch import Tensor
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.models.heads import SpanHead
-from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
-from toolkit.tasks.capabilities import resolve_length
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.squad.config import DEFAULT_TOKENS, SquadConfig
+from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
 from toolkit.tasks.squad.predictions import SquadCollector
 from toolkit.tasks.task import Task
@@ -33,6 +32,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {START: 0.5, END: 0.5}
     examples_class = SquadExamples
+    default_tokens = 384
     null_threshold: Tensor
     """Tuned on split valid and saved with the checkpoint."""
 
@@ -42,10 +42,6 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
         super().__init__()
         self.head = SpanHead(encoder.width)
         self.register_buffer("null_threshold", torch.zeros(()))
-
-    @classmethod
-    def resolve_for(cls, config: SquadConfig, arch: ArchConfig) -> SquadConfig:
-        return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: SquadBatch) -> dict[str, Prediction]:
         scores = self.head(encoder(batch.inputs).states)  # (B, S, D) -> (B, S, 2)

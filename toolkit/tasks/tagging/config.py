@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
-from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import AtLeast, Options
 from toolkit.models.interface import ArchConfig, EncoderModel
-from toolkit.tasks.capabilities import max_input_length
+from toolkit.tasks.capabilities import resolve_length
 
 DEFAULT_TOKENS = 512
 """tokens_per_sample for architectures without a maximum length."""
@@ -33,13 +32,6 @@ class ResolvedTaggingConfig(PosTaggingConfig):
 
 def resolve_tagging(c: PosTaggingConfig, arch: ArchConfig | EncoderModel) -> ResolvedTaggingConfig:
     """Resolve the lengths for an architecture's config or an encoder."""
-    fixed = arch.fixed_length or 0
-    limit = fixed or max_input_length(arch) or DEFAULT_TOKENS
-    if c.tokens_per_sample > limit:
-        raise ToolkitError(
-            f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, "
-            f"but is {c.tokens_per_sample}. Lower it, or raise the architecture's "
-            f"{'fixed_length' if fixed else 'max_positions'}."
-        )
-    options = {**asdict(c), "tokens_per_sample": c.tokens_per_sample or limit}
-    return ResolvedTaggingConfig(**{**options, "fixed_length": fixed})
+    tokens = resolve_length(c, arch).tokens_per_sample or DEFAULT_TOKENS
+    lengths = {"tokens_per_sample": tokens, "fixed_length": arch.fixed_length or 0}
+    return ResolvedTaggingConfig(**{**asdict(c), **lengths})

@@ -6,10 +6,9 @@ N words of the batch   P of their pieces
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -22,7 +21,7 @@ from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.ragged import ragged_arange
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import SHAPE_MULTIPLE, Examples
+from toolkit.tasks.examples import SHAPE_MULTIPLE, Examples, pad_rows
 from toolkit.tasks.tagging.config import ResolvedTaggingConfig
 
 OBJECTIVE = "tag"
@@ -74,8 +73,8 @@ class TaggingExamples(Examples[TaggingBatch]):
                 "--tokenizer-from."
             )
         self._word_level = tokenizer.has_words
-        # [CLS] and [SEP]
         self._special = int(tokenizer.vocabulary.cls != tokenizer.vocabulary.pad)
+        """1 with [CLS] and [SEP], 0 without."""
         room = c.tokens_per_sample - 2 * self._special
         self._counts = np.minimum(split.type_pieces.counts, room)
         self._chunks = split_into_chunks(split.lengths, self._counts[split.types], room)
@@ -150,11 +149,3 @@ class TaggingExamples(Examples[TaggingBatch]):
     def _row_count(self, count: int) -> int:
         """With fixed shapes the next multiple, with one padding row at least."""
         return SHAPE_MULTIPLE * (count // SHAPE_MULTIPLE + 1) if self.fixed_shapes else count
-
-
-def pad_rows(values: npt.NDArray[Any], rows: int, fill: int) -> Tensor:
-    if len(values) == rows:
-        return torch.from_numpy(values)
-    padded = np.full(rows, fill, values.dtype)
-    padded[: len(values)] = values
-    return torch.from_numpy(padded)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,9 @@ from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.write_predictions import write_predictions
-from toolkit.metrics.classification import class_metrics, confusion_matrix, macro_f1
+from toolkit.metrics.classification import confusion_matrix, macro_f1
 from toolkit.reporting.tables import Table
-from toolkit.tasks.predictions import PredictionCollector
+from toolkit.tasks.predictions import Event, PredictionCollector, class_events, class_table
 from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch
 
 UNSEEN = "(unseen)"
@@ -50,12 +49,7 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per tag, and the most frequent confusions, if any."""
-        scores = ("precision", "recall", "f1")
-        by_tag = Table(
-            columns=("tag", *scores, "words"),
-            rows=[tuple(row) for row in class_metrics(self.confusion, self.tags)],
-            shared_precision=scores,
-        )
+        by_tag = class_table(self.confusion, self.tags, column="tag", count="words")
         confusions = self.top_confusions()[:MAX_CONFUSIONS]
         rows = [(true, predicted, count) for count, true, predicted in confusions]
         tables = [by_tag, Table(columns=("true", "predicted", "words"), rows=rows)]
@@ -68,13 +62,11 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         confusions = [(int(self.confusion[t, p]), names[t], names[p]) for t, p in cells if t != p]
         return sorted(confusions, key=lambda row: (-row[0], row[1:]))
 
-    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
+    def events(self) -> Sequence[Event]:
         """One event per tag, and one with the confusion matrix."""
-        tags = [("tag", row._asdict()) for row in class_metrics(self.confusion, self.tags)]
-        unseen = bool(self.confusion[-1].any())
-        names = [*self.tags, UNSEEN] if unseen else self.tags
-        table = self.confusion[: len(names)].tolist()
-        return [*tags, ("confusion", {"predicted": self.tags, "true": names, "counts": table})]
+        names = [*self.tags, UNSEEN] if self.confusion[-1].any() else self.tags
+        confusion = self.confusion[: len(names)]
+        return class_events(confusion, self.tags, event="tag", true_classes=names)
 
     def write(self, path: Path) -> None:
         write_predictions(self.split, [self.tags[label] for label in self.predicted], path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,8 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
+from toolkit.tasks.batch import to_device
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig, resolve_tagging
@@ -100,20 +100,11 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         device, order = self.head.weight.device, np.argsort(examples.lengths, kind="stable")
         for start in range(0, len(order), CHUNKS_PER_BATCH):
             ids = order[start : start + CHUNKS_PER_BATCH]
-            batch = move_inputs(examples.collate(ids, None), device)
+            batch = to_device(examples.collate(ids, None), device)
             logits, _ = self.predict(encoder, batch)[OBJECTIVE]
             labels[batch.word_ids.cpu().numpy()] = logits.argmax(-1).cpu().numpy()
         tags = iter([tokenizer.tables.tags[label] for label in labels])
         return [list(islice(tags, len(sentence))) for sentence in sentences]
-
-
-def move_inputs(batch: TaggingBatch, device: torch.device) -> TaggingBatch:
-    """Move what `predict` reads to the device."""
-    parts: list[Any] = [None if part is None else part.to(device) for part in batch.inputs]
-    index = None if batch.word_index is None else batch.word_index.to(device)
-    return batch._replace(
-        inputs=Inputs(*parts), selected=batch.selected.to(device), word_index=index
-    )
 
 
 def mean_per_word(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.predictions import PredictionCollector, write_predictions_file
+from toolkit.tasks.predictions import Event, PredictionCollector, write_predictions_file
 from toolkit.tasks.translation.examples import TranslationBatch
 
 EMPTY_LENGTH = 1
@@ -81,7 +80,7 @@ class TranslationCollector(PredictionCollector[TranslationBatch]):
         rows = [(s.name, s.signature, s.detail) for s in self.scores]
         return [Table(columns=("score", "signature", "detail"), rows=rows)] if rows else []
 
-    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
+    def events(self) -> Sequence[Event]:
         """One event per score."""
         return [("score", score._asdict()) for score in self.scores]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
-from toolkit.tasks.capabilities import check_generative, resolve_length
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.task import Metric, Task
 from toolkit.tasks.token_metrics import token_metrics
@@ -29,6 +29,7 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
     is_generative = True
     generation_mode = "translate"
     examples_class = TranslationExamples
+    default_tokens = 0
 
     def __init__(
         self,
@@ -40,10 +41,6 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         super().__init__()
         check_generative(encoder, "translation", decoder_only=False)
         self.config = c
-
-    @classmethod
-    def resolve_for(cls, config: TranslationConfig, arch: ArchConfig) -> TranslationConfig:
-        return resolve_length(config, arch)
 
     def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"

@@ -9,9 +9,8 @@ from time import perf_counter
 import torch
 
 from toolkit.optim.precision import DTYPES
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.task import Learner
-from toolkit.training.device import to_device
 from toolkit.training.flop_counter import FlopCounter
 
 # Dense multiply rates in operations per second, from the manufacturer's data sheets.
