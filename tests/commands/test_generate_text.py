@@ -194,7 +194,7 @@ def test_sampling_depends_only_on_seed_and_line(generated):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--beam", "50"], "beam must be at most the symbols that can be written, "),
+        (["--beam", "50"], "beam must be at most the number of symbols that can be generated, "),
         (["--task", "mlm"], "--task mlm does not match the checkpoint"),
         (["--order"], "no option is called --order"),
         (["--nbest", "9"], "nbest must be at most beam (5), but is 9"),
