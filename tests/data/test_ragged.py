@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.ragged import ragged_arange
+from toolkit.data.ragged import pack_rows, ragged_arange, split_rows
 
 NOTHING = np.zeros(0, np.int64)
 
@@ -19,3 +19,11 @@ def test_ragged_arange_equals_python_ranges(starts):
 def test_ragged_arange_of_nothing_is_empty(counts):
     found = ragged_arange(np.zeros_like(counts), counts)
     assert (len(found), found.dtype) == (0, np.int64)
+
+
+def test_packed_rows_are_split_again():
+    rows = [[1, 2], [], [3]]
+    values, lengths = pack_rows(rows)
+    assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+    assert [row.tolist() for row in split_rows(values, lengths)] == rows
+    assert split_rows(*pack_rows([])) == []

@@ -14,6 +14,7 @@ from toolkit.commands.text_io import open_input
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import TextGenerationConfig
 from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.ragged import split_rows
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
@@ -97,7 +98,7 @@ def text_requests(
 
 def list_tokens(column: TokenColumn) -> list[list[int]]:
     text = column.take(np.arange(len(column.lengths)), column.lengths)
-    return [row.tolist() for row in np.split(text.ids, np.cumsum(text.lengths)[:-1])]
+    return [row.tolist() for row in split_rows(*text)]
 
 
 def check_request(request: GenerationRequest, generator: TextGenerator) -> GenerationRequest:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from toolkit.data.ragged import split_rows
 from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
 from toolkit.generation.step_scorer import to_log_probabilities
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
@@ -44,7 +45,7 @@ def score_references(
         [target_log_probabilities(model, inputs, previous, selected, targets) for model in models]
     )
     mean = each_model.logsumexp(0) - math.log(len(models))
-    log_probabilities = np.split(mean.double().cpu().numpy(), np.cumsum(lengths)[:-1])
+    log_probabilities = split_rows(mean.double().cpu().numpy(), lengths)
     return [
         make_hypothesis(tokens, np.cumsum(row).tolist(), lenpen)
         for tokens, row in zip(references, log_probabilities, strict=True)

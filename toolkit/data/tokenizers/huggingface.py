@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
+from toolkit.data.ragged import pack_rows
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
     TokenSpan,
@@ -59,19 +59,18 @@ class HuggingFaceTokenizer(Tokenizer):
         self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
         symbols = list_symbols(self._ids, rows)
         ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
-        self._mark = find_word_mark(ordinary)
-        super().__init__(Vocabulary(symbols, mark=self._mark, **roles), lowercase=False)
+        mark = find_word_mark(ordinary)
+        super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         # one by one: encode_batch would start its own threads in every worker
         encoded = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
-        lengths = np.array([len(ids) for ids in encoded], np.int64)
-        ids = np.fromiter(chain.from_iterable(encoded), np.int64, int(lengths.sum()))
+        ids, lengths = pack_rows(encoded)
         return self._replace_unknown(ids), lengths
 
     def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Byte-level pieces include the space before a word."""
-        if self._mark == SPACE_BYTE:
+        if self.vocabulary.mark == SPACE_BYTE:
             words = [f" {word}" for word in words]
         return self.encode_lines(words)
 
@@ -100,8 +99,8 @@ class HuggingFaceTokenizer(Tokenizer):
         ids = self.encode(text)
         if not ids:
             return ids
-        first = self.vocabulary.symbols[ids[0]]
-        other = WORD_REST + first if self._mark == WORD_REST else first.removeprefix(self._mark)
+        first, mark = self.vocabulary.symbols[ids[0]], self.vocabulary.mark
+        other = WORD_REST + first if mark == WORD_REST else first.removeprefix(mark)
         if not other:
             return ids[1:]
         return [self._ids.get(other, ids[0]), *ids[1:]]

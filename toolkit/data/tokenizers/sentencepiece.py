@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
-import numpy as np
 import sentencepiece
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
+from toolkit.data.ragged import pack_rows
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
     TokenSpan,
@@ -57,10 +57,7 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         if self._word_by_word:
             return self._words.encode_lines(lines)
-        segmented = self._segment(lines)
-        lengths = np.array([len(ids) for ids in segmented], np.int64)
-        ids = np.fromiter(chain.from_iterable(segmented), np.int64, int(lengths.sum()))
-        return ids, lengths
+        return pack_rows(self._segment(lines))
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         if self._word_by_word:

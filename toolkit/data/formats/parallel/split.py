@@ -6,6 +6,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.data.formats.folder_kinds import check_same_tokenizer, load_tokenizer
+from toolkit.data.ragged import split_rows
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
@@ -40,8 +41,7 @@ class ParallelSplit:
     def references(self, ids: IntArray) -> list[str]:
         """Target sentences as in the file, or, if the folder lacks these, decoded from tokens."""
         column = self._reference or self.target
-        text = column.take(ids, column.lengths[ids])
-        rows = np.split(text.ids, np.cumsum(text.lengths)[:-1])
+        rows = split_rows(*column.take(ids, column.lengths[ids]))
         if self._reference is not None:
             return [bytes(row.astype(np.uint8)).decode() for row in rows]
         return [self.tokenizer.target.decode(row.tolist()) for row in rows]

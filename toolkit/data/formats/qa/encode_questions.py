@@ -24,6 +24,7 @@ from toolkit.data.formats.qa.answer_spans import (
 from toolkit.data.formats.qa.passages import Passage, SpanQuestion
 from toolkit.data.preprocessing.choose_tokenizer import replace_line_breaks
 from toolkit.data.preprocessing.workers import load_tokenizer
+from toolkit.data.ragged import split_rows
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -66,10 +67,6 @@ def encode_bytes(text: str) -> IntArray:
 def encode_lines(tokenizer: Tokenizer, texts: Iterable[str]) -> list[IntArray]:
     """The ids of each text, whose line breaks become spaces."""
     return split_rows(*tokenizer.encode_lines([replace_line_breaks(text) for text in texts]))
-
-
-def split_rows(values: IntArray, lengths: IntArray) -> list[IntArray]:
-    return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
