@@ -33,6 +33,17 @@ def test_fp16_is_rejected_on_a_cpu():
         resolve_precision("fp16", CPU)
 
 
+@pytest.mark.parametrize("kind", ["cpu", "mps", "xpu"])
+def test_tf32_is_rejected_without_an_nvidia_gpu(kind):
+    with pytest.raises(ToolkitError, match=f"fp32 on {kind}, but is tf32"):
+        resolve_precision("tf32", torch.device(kind))
+    assert resolve_precision("tf32", torch.device("cuda")) == "tf32"
+
+
+def test_auto_precision_is_fp32_on_untested_accelerators():
+    assert resolve_precision("auto", torch.device("mps")) == "fp32"
+
+
 def test_short_precision_flags_equal_the_option():
     assert requested_precision(TrainingConfig(bf16=True)) == "bf16"
     assert requested_precision(TrainingConfig(fp16=True)) == "fp16"

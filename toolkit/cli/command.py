@@ -16,6 +16,8 @@ from toolkit.config.early_exit import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
+CPU_FALLBACKS = ("PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_ENABLE_XPU_FALLBACK")
+"""Variables with which torch runs on the CPU, with a warning, what Apple's or Intel's GPU lacks."""
 Act = Callable[[LoadedConfig], int | None]
 """Carries out a command; returns its exit code, or None for 0."""
 
@@ -37,6 +39,8 @@ def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | Non
     """
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
+    for variable in CPU_FALLBACKS:  # torch reads them when it is imported
+        os.environ.setdefault(variable, "1")
     code = 0
     try:
         prepared = prepare(command, sys.argv[1:] if argv is None else argv)

@@ -10,8 +10,8 @@ from typing import Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options, PositiveInt
 
-Device = Literal["auto", "cpu", "cuda"]
-Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Device = Literal["auto", "cpu", "cuda", "mps", "xpu"]
+Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
 Weights = Literal["auto", "trained", "average"]
 
 
@@ -24,13 +24,15 @@ class OutputOptions(Options, title="output"):
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions(Options, title="device and precision"):
     device: Device = "auto"
-    """Device to compute on. auto: cuda if there is a GPU, else cpu."""
+    """Device to compute on. auto: cuda if there is a GPU, else cpu. mps (Apple) and xpu (Intel) are
+    untested."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionOptions(DeviceOptions, title="device and precision"):
     precision: Precision = "auto"
-    """Floating-point format to compute in. auto: bf16 if the hardware is fast at it, else fp32."""
+    """Floating-point format to compute in. auto: bf16 if the hardware is fast at it, else fp32.
+    tf32: fp32 whose products and convolutions a GPU rounds to 10 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,31 +8,15 @@ from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
-import torch
 import torch.distributed as dist
 
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed.device import configure_backend, select_device
 from toolkit.distributed.watchdog import GRACE_SECONDS, HEARTBEAT_SECONDS, Watchdog
 from toolkit.distributed.world import World
 
 TIMEOUT_SECONDS = 1800.0
-
-
-def select_device(name: str, local_rank: int = 0) -> torch.device:
-    """The device of this process for auto, cpu or cuda."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ToolkitError(
-            "device must be one of this machine, but is 'cuda' and torch finds no CUDA device. "
-            "Use --device cpu or auto, or install a CUDA build of torch."
-        )
-    if name == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    if local_rank >= torch.cuda.device_count():
-        raise ToolkitError(
-            f"each process must have its own CUDA device, but LOCAL_RANK is {local_rank} and "
-            f"there are {torch.cuda.device_count()}. Start fewer with torchrun --nproc-per-node."
-        )
-    return torch.device("cuda", local_rank)
+BACKENDS = {"cuda": "cpu:gloo,cuda:nccl", "xpu": "cpu:gloo,xpu:xccl"}
 
 
 def read_int_variable(name: str, default: int) -> int:
@@ -55,19 +39,19 @@ def launch(
 ) -> Iterator[World]:
     """This process's world: a single process unless torchrun started it.
 
-    Host tensors use gloo and GPU tensors NCCL, so that the small all-reduce before each update does
-    not wait for the device. If a rank waits for another for longer than `timeout_seconds`, all
-    ranks are aborted with an error that names the stalled one, and their stacks are in `folder`.
+    Host tensors use gloo and those of GPUs NCCL or XCCL, so that the small all-reduce before each
+    update does not wait for the device. If a rank waits for another for longer than
+    `timeout_seconds`, all ranks are aborted with an error that names the stalled one, and their
+    stacks are in `folder`.
     """
     rank, size = read_int_variable("RANK", 0), read_int_variable("WORLD_SIZE", 1)
     local_rank = read_int_variable("LOCAL_RANK", 0)
     device = select_device(device_name, local_rank)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
+    configure_backend(device)
     world = World(rank=rank, size=size, local_rank=local_rank, device=device)
     joins = (size > 1 or "TORCHELASTIC_RUN_ID" in os.environ) and not dist.is_initialized()
     if joins:
-        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        backend = BACKENDS.get(device.type, "gloo")
         # later than the watchdog, which names the stalled rank
         timeout = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
         dist.init_process_group(backend, rank=rank, world_size=size, timeout=timeout)

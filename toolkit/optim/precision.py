@@ -9,6 +9,7 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
+from toolkit.distributed.device import set_tf32
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -17,6 +18,8 @@ def bf16_is_fast(device: torch.device) -> bool:
     """Whether the hardware multiplies bf16: AVX512_BF16 or AMX, or a GPU since Ampere."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type != "cpu":
+        return False
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
@@ -26,13 +29,18 @@ def requested_precision(c: TrainingConfig) -> str:
 
 
 def resolve_precision(name: str, device: torch.device) -> str:
-    """The format that auto, fp32, bf16 or fp16 means on this device."""
+    """The format that auto, fp32, tf32, bf16 or fp16 means on this device."""
     if name == "auto":
         return "bf16" if bf16_is_fast(device) else "fp32"
     if name == "fp16" and device.type == "cpu":
         raise ToolkitError(
             "precision must be auto, bf16 or fp32 on a CPU, but is fp16, which CPUs only "
             "emulate. Omit it: auto chooses the fast format of this machine."
+        )
+    if name == "tf32" and device.type != "cuda":
+        raise ToolkitError(
+            f"precision must be auto, bf16 or fp32 on {device.type}, but is tf32, a format of "
+            f"NVIDIA's GPUs. Omit it: auto chooses the fast format of this machine."
         )
     return name
 
@@ -64,13 +72,18 @@ class LossScale:
 
 
 class Precision:
-    """Autocast for the learner and the criterion; parameters stay in fp32."""
+    """Autocast for the learner and the criterion; parameters stay in fp32.
+
+    The choice between fp32 and tf32 holds for the whole process.
+    """
 
     def __init__(self, name: str, device: torch.device) -> None:
         self.name, self.device = name, device
         self.loss_scale = LossScale(device) if name == "fp16" else None
+        if device.type == "cuda":
+            set_tf32(name == "tf32")
 
     def autocast(self) -> AbstractContextManager[object]:
-        if self.name == "fp32":
+        if self.name not in DTYPES:
             return nullcontext()
         return torch.autocast(self.device.type, DTYPES[self.name])

@@ -52,7 +52,7 @@ def to_device(batch: T, device: torch.device) -> T:
 
 def move(value: object, device: torch.device) -> Any:
     if isinstance(value, Tensor):
-        return value.to(device, non_blocking=True)
+        return value.to(device, non_blocking=device.type != "mps")  # only from pinned memory there
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(move(part, device) for part in value))
     return value

@@ -12,5 +12,5 @@ def seed_rng(seed: int, device: torch.device) -> None:
     overhead of an update.
     """
     torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
+    if device.type != "cpu":
+        torch.get_device_module(device).manual_seed(seed)

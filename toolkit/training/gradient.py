@@ -78,7 +78,8 @@ class GradientAccumulator:
 
     def accumulate(self, parts: Sequence[MicroBatchPart], weights: Mapping[str, float]) -> Losses:
         """Gradients are averaged over the ranks during the last part's backward pass."""
-        self.learner.train()
+        if not self.learner.training:
+            self.learner.train()
         losses: Losses = {}
         for index, part in enumerate(parts):
             last = index == len(parts) - 1

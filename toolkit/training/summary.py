@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 
 from toolkit.config.run import RunConfig
+from toolkit.distributed.device import gpu_name
 from toolkit.reporting.tables import Table
 from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.result import RunResult
@@ -52,8 +53,8 @@ def describe_ema(decay: float) -> str:
 
 
 def device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+    if device.type != "cpu":
+        return gpu_name(device)
     threads = torch.get_num_threads()
     return f"CPU ({platform.machine()}, {threads} of {os.cpu_count()} threads)"
 
