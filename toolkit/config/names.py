@@ -11,7 +11,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
 
-# Short names, as in fairseq. They take precedence over options with the same last part.
+# Short names, as in fairseq, or of options that messages recommend. They take precedence over other
+# options with the same last part.
 RESERVED_NAMES = {
     "arch": "arch.name",
     "task": "task.name",
@@ -27,7 +28,10 @@ RESERVED_NAMES = {
     "max_epoch": "training.max_epoch",
     "clip_norm": "training.clip_norm",
     "seed": "training.seed",
+    "device": "training.device",
+    "precision": "training.precision",
     "patience": "training.patience",
+    "best_metric": "training.best_metric",
     "validate_interval_updates": "training.validate_interval_updates",
     "fp16": "training.fp16",
     "bf16": "training.bf16",
@@ -36,6 +40,7 @@ RESERVED_NAMES = {
     "tokens_per_sample": "task.tokens_per_sample",
     "save_dir": "checkpoint.save_dir",
     "restore_file": "checkpoint.restore_file",
+    "finetune_from": "checkpoint.finetune_from",
     "keep_last_epochs": "checkpoint.keep_last_epochs",
     "save_interval_updates": "checkpoint.save_interval_updates",
     "log_interval": "logging.log_interval",

@@ -27,7 +27,7 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
     """Keep also the checkpoints between epochs whose update is a multiple of N (0: none)."""
     keep_best_checkpoints: NonNegativeInt = 0
-    """Keep also the N best checkpoints by --training.best-metric (0: only checkpoint_best)."""
+    """Keep also the N best checkpoints by --best-metric (0: only checkpoint_best)."""
     max_failed_saves: PositiveInt = field(default=3, metadata=ADVANCED)
     """Number of consecutive failed saves that stops the run. Earlier failures are logged."""
     no_save: bool = False
