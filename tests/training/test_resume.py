@@ -4,8 +4,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.config.load import compose
+from toolkit.data.preprocess import preprocess
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 
@@ -96,6 +99,34 @@ def test_resume_rejects_other_data(config, data, tmp_path, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=r"with other data: its examples"):
         run(config(max_update=2, train_subset="valid"))
+
+
+def test_resume_rejects_the_other_direction_of_translation(tmp_path):
+    for language, line in (("xx", "a b c"), ("yy", "d e")):
+        (tmp_path / f"train.{language}").write_text(f"{line}\n" * 9)
+
+    def options(source, target, updates):
+        folder = tmp_path / f"{source}-{target}"
+        preprocess(
+            preprocess_config(
+                trainpref=str(tmp_path / "train"),
+                source_lang=source,
+                target_lang=target,
+                tokenizer="words",
+                joined_dictionary=True,
+                destdir=str(folder),
+                workers=1,
+            )
+        )
+        return compose({
+            "arch": "transformer_tiny", "task": "translation", "data.dirs": [str(folder)],
+            "save_dir": str(tmp_path / "run"), "valid_subset": "", "max_update": updates,
+            "device": "cpu", "precision": "fp32", "num_workers": 0,
+        })  # fmt: skip
+
+    run(options("xx", "yy", 1))
+    with pytest.raises(ToolkitError, match="differs: one translates yy-xx, the other xx-yy"):
+        run(options("yy", "xx", 2))
 
 
 def test_resume_skips_a_damaged_checkpoint(config, tmp_path, capfd, stopped):

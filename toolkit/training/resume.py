@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.checkpoints import manifest, optimizer_state, sharded
+from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.load import (
     AVERAGE,
     EXTRA_FILE,
@@ -26,6 +27,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.finetune_defaults import FINETUNE_OPTION
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_differences, diff_configs, to_dict
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.tasks.task import Learner
@@ -154,8 +156,13 @@ def check_same_options(folder: Path, config: RunConfig) -> None:
         )
 
 
-def check_same_data(resume_point: ResumePoint, fingerprints: Mapping[str, str]) -> None:
-    """Check that the examples are the same, and within an epoch also their order."""
+def check_same_data(
+    resume_point: ResumePoint, fingerprints: Mapping[str, str], data: DataFolder
+) -> None:
+    """Check that the examples are the same, and within an epoch also their order.
+
+    Fingerprints do not tell source from target; tokenizers do.
+    """
     before, progress = resume_point.state["data"], resume_point.progress
     if before["examples"] != fingerprints["examples"]:
         raise ToolkitError(
@@ -163,6 +170,8 @@ def check_same_data(resume_point: ResumePoint, fingerprints: Mapping[str, str]) 
             f"fingerprint {before['examples'][:12]}, these {fingerprints['examples'][:12]}. Choose "
             f"another --save-dir, or load only the weights with --finetune-from."
         )
+    saved = Tokenizer.load(resume_point.folder)
+    check_data_matches_checkpoint(data.tokenizer, data.name, saved, str(resume_point.folder))
     if before["order"] != fingerprints["order"] and progress.consumed:
         raise ToolkitError(
             f"data.max_tokens, data.batch_size and data.weights must stay the same within an "

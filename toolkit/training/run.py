@@ -157,7 +157,7 @@ class TrainingRun:
                 f"line, on copies of one data folder."
             )
         if self.resume_point:
-            resume.check_same_data(self.resume_point, self.train.fingerprints)
+            resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
 
     def open_valid_split(self, name: str) -> LoadedSplit:
         folder, c = self.corpora.with_split(name), self.config.data
