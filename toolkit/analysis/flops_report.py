@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from toolkit.analysis.flops import BERT_VOCABULARY, Flops, PassFlops, count_flops
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import STATE, read_config, read_json
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
 from toolkit.config.commands.inspect import FlopsConfig
 from toolkit.config.run import RunConfig
@@ -67,7 +68,7 @@ def print_flops(flops: Flops, output: Output) -> None:
     print(format_columns(describe_flops(flops).items()), file=output.text_stream)
 
 
-def flops_record(flops: Flops) -> dict[str, Any]:
+def flops_record(flops: Flops) -> JsonObject:
     """The cost as a JSON event; forward and backward per sentence."""
     run, updates = flops.run, flops.run.training.max_update
     return {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from toolkit.common.json_files import JsonObject
 from toolkit.reporting.tables import Cell, Table
 
 MIN_RADIUS = 3  # shown on any terminal
@@ -54,7 +55,7 @@ class KernelRows(NamedTuple):
     def heads(self) -> Sequence[int]:
         return self.numbers or range(1, len(self.mean) + 1)
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JsonObject:
         """The kernel as a JSON event."""
         return {
             "layer": self.layer,

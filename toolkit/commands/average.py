@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +22,7 @@ from toolkit.checkpoints.new_directory import check_new_directory
 from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import diff_configs, to_dict
@@ -38,7 +38,7 @@ class AveragedCheckpoint:
     """A verified checkpoint to average."""
 
     folder: Path
-    facts: Mapping[str, Any]
+    facts: JsonObject
     run: RunConfig
     sizes: Sizes
 

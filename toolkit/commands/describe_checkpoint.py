@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json
@@ -14,6 +13,7 @@ from toolkit.checkpoints.save_folder import BEST, LAST
 from toolkit.checkpoints.tensor_files import read_shapes
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -21,14 +21,14 @@ class SavedCheckpoint(NamedTuple):
     """The small files of a checkpoint."""
 
     folder: Path
-    manifest: Mapping[str, Any]
-    config: Mapping[str, Any]
-    state: Mapping[str, Any]
+    manifest: JsonObject
+    config: JsonObject
+    state: JsonObject
     """Empty for an average or an import."""
 
     @property
-    def run(self) -> Mapping[str, Any]:
-        run: Mapping[str, Any] = self.config["run"]
+    def run(self) -> JsonObject:
+        run: JsonObject = self.config["run"]
         return run
 
     @property
@@ -74,7 +74,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
     }
 
 
-def checkpoint_record(folder: Path) -> dict[str, Any]:
+def checkpoint_record(folder: Path) -> JsonObject:
     """The description as a JSON event; None for unknown values."""
     saved = read_checkpoint(folder)
     shapes = saved.shapes
@@ -112,7 +112,7 @@ def describe_plugins(saved: SavedCheckpoint) -> dict[str, str]:
     return {"plugins": names} if required else {}
 
 
-def describe_run(run: Mapping[str, Any]) -> dict[str, str]:
+def describe_run(run: JsonObject) -> dict[str, str]:
     return {
         "architecture": describe_component(run, "arch"),
         "task": describe_component(run, "task"),
@@ -122,7 +122,7 @@ def describe_run(run: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def describe_component(run: Mapping[str, Any], section: str) -> str:
+def describe_component(run: JsonObject, section: str) -> str:
     """Name and options of a component."""
     options = [
         f"{name} {value}"
@@ -141,17 +141,17 @@ def describe_parameters(saved: SavedCheckpoint) -> str:
     return f"{count:,} in {len(shapes)} tensors of {', '.join(dtypes)}"
 
 
-def describe_save(listed: Mapping[str, Any]) -> str:
+def describe_save(listed: JsonObject) -> str:
     reasons = ", ".join(listed.get("reasons", [])) or "unknown"
     return f"update {listed.get('update')}, epoch {listed.get('epoch')}, reasons: {reasons}"
 
 
-def best_validation(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    best: Mapping[str, Any] | None = state.get("observers", {}).get("validation", {}).get("best")
+def best_validation(state: JsonObject) -> JsonObject | None:
+    best: JsonObject | None = state.get("observers", {}).get("validation", {}).get("best")
     return best
 
 
-def describe_progress(state: Mapping[str, Any]) -> dict[str, str]:
+def describe_progress(state: JsonObject) -> dict[str, str]:
     """Best metric so far, precision and ranks, if the state has them."""
     facts = {}
     if best := best_validation(state):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.parallel.split import KIND as PARALLEL
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING
@@ -32,7 +33,7 @@ class DataDescription(NamedTuple):
     """A table."""
     items: Mapping[str, str]
     """Split and item number -> text."""
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[JsonObject]
     """One JSON event per row of the table."""
 
 
@@ -43,7 +44,7 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
     facts = collect_facts(corpora, sources)
     if verify:
         facts["verified"] = verify_sources(sources)
-    records, items = list[dict[str, Any]](), dict[str, str]()
+    records, items = list[JsonObject](), dict[str, str]()
     for source in sources:
         for split in source.splits:
             name = f"{source.path}/{split}" if len(sources) > 1 else split
@@ -73,7 +74,7 @@ def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str
     }
 
 
-def tokenizer_kind(settings: Mapping[str, Any]) -> str:
+def tokenizer_kind(settings: JsonObject) -> str:
     inner = settings.get("inner")
     if not inner:
         return str(settings["kind"])
@@ -81,7 +82,7 @@ def tokenizer_kind(settings: Mapping[str, Any]) -> str:
     return f"{inner['kind']}{labels}"
 
 
-def enabled_settings(settings: Mapping[str, Any]) -> list[str]:
+def enabled_settings(settings: JsonObject) -> list[str]:
     """The settings that differ from off, as text."""
     return [
         name.replace("_", " ") + ("" if value is True else f" {value}")
@@ -99,7 +100,7 @@ def describe_vocabularies(tokenizer: Tokenizer) -> str:
     return own if own == target else f"{own}; target {target}"
 
 
-def split_records(source: FolderSource, split: str, name: str) -> Iterator[dict[str, Any]]:
+def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonObject]:
     folder = DataFolder([source])
     for column in folder.split(split).columns.values():
         is_text = column.name == TEXT
@@ -109,9 +110,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[dict[
         yield {**keys, **column_record(column, counts, folder.tokenizer)}
 
 
-def column_record(
-    column: Column, counts: Mapping[str, int], tokenizer: Tokenizer
-) -> dict[str, Any]:
+def column_record(column: Column, counts: Mapping[str, int], tokenizer: Tokenizer) -> JsonObject:
     lengths = count_lengths(column)
     unknown_rate, is_estimated = measure_unknown_rate(column, counts, tokenizer)
     return {
@@ -132,7 +131,7 @@ def column_record(
     }
 
 
-def format_row(record: Mapping[str, Any]) -> list[str]:
+def format_row(record: JsonObject) -> list[str]:
     unknown = "" if record["unknown_rate"] is None else f"{record['unknown_rate']:.3%}"
     return [
         record["name"],

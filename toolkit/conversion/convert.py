@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from toolkit.checkpoints.new_directory import check_new_directory
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
 from toolkit.config.commands.convert import ConvertConfig
 from toolkit.conversion import write_checkpoint
@@ -39,7 +39,7 @@ def convert(c: ConvertConfig) -> Path:
     return target
 
 
-def import_model(source: Path, target: Path) -> dict[str, Any]:
+def import_model(source: Path, target: Path) -> JsonObject:
     """Write another program's model as a checkpoint."""
     file = roberta.find_file(source)
     model = roberta.import_file(file) if file else importer.import_folder(source)
@@ -47,14 +47,14 @@ def import_model(source: Path, target: Path) -> dict[str, Any]:
     return describe_imported(model)
 
 
-def export_model(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]:
+def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
     """Write a checkpoint as a folder for Transformers."""
     model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
     exporter.write_model(target, model)
     return describe_exported(model)
 
 
-def describe_imported(model: ConvertedModel) -> dict[str, Any]:
+def describe_imported(model: ConvertedModel) -> JsonObject:
     arch = model.run.arch.config
     return {
         "architecture": model.run.arch.name,
@@ -69,7 +69,7 @@ def describe_imported(model: ConvertedModel) -> dict[str, Any]:
     }
 
 
-def describe_exported(model: ExportedModel) -> dict[str, Any]:
+def describe_exported(model: ExportedModel) -> JsonObject:
     return {
         "class": model.config["architectures"][0],
         "parameters": count_parameters(model.tensors),

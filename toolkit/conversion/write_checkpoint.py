@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from toolkit import __version__
 from toolkit.checkpoints.load import EXTRA_FILE, MODEL, write_config
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.tensor_files import write_tensors
+from toolkit.common.json_files import JsonObject
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -37,10 +37,10 @@ class ConvertedModel:
     tokenizer: Tokenizer
     extra: Mapping[str, Tensor] = field(default_factory=dict)
     """Tensors outside the learner, such as BERT's pooler."""
-    origin: Mapping[str, Any] | None = None
+    origin: JsonObject | None = None
 
 
-def compose_run(arch: str, task: str, options: Mapping[str, Any]) -> RunConfig:
+def compose_run(arch: str, task: str, options: JsonObject) -> RunConfig:
     """A run's configuration with this architecture and task, and defaults otherwise."""
     arch_options = {f"arch.{name}": value for name, value in options.items()}
     return compose({"arch": arch, "task": task, **arch_options})

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 
 EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]
 """Values of one event: metrics as numbers, and text such as subset and path."""
-Record = dict[str, Any]
+Record = JsonObject
 
 
 def to_scalars(event: str, values: EventValues) -> dict[str, float]:

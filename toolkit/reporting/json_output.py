@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
 
@@ -52,7 +52,7 @@ class Output:
     def console(self) -> Console:
         return Console(stderr=self.target == STDOUT)
 
-    def write(self, event: str, values: Mapping[str, Any]) -> None:
+    def write(self, event: str, values: Mapping[str, object]) -> None:
         """Write one JSON line with the type of the event; numbers keep full precision."""
         if self.file:
             self.file.write(json_files.dumps({"event": event, **values}) + "\n")

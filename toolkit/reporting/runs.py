@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.serialize import flatten
 from toolkit.reporting.event_log import Record, read_records
 
@@ -23,7 +23,7 @@ IRRELEVANT_OPTIONS = ("checkpoint.", "logging.", "data.num_workers")
 class LoggedRun:
     folder: Path
     records: Sequence[Record]
-    options: Mapping[str, Any]
+    options: JsonObject
     """Option path -> value, without the seed and options that do not change the result."""
 
 
@@ -47,7 +47,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
     return list(runs.values())
 
 
-def read_options(folder: Path) -> dict[str, Any]:
+def read_options(folder: Path) -> JsonObject:
     """Options from the run's result, else from its sweep options, else its path."""
     for name in (RESULT_FILE, OPTIONS_FILE):
         try:
@@ -64,7 +64,7 @@ def name_without_seed(folder: Path) -> str:
     return re.sub(r",?seed=\d+", "", folder.name)
 
 
-def relevant_options(config: Mapping[str, Any]) -> dict[str, Any]:
+def relevant_options(config: JsonObject) -> JsonObject:
     """Option path -> value, for all options that change the result of a run."""
     return {
         path: value
@@ -95,12 +95,12 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
     return dict(zip(names, ordered, strict=True))
 
 
-def count_distinct(options: Sequence[Mapping[str, Any]], *keys: str) -> int:
+def count_distinct(options: Sequence[JsonObject], *keys: str) -> int:
     """Number of different combinations of values of these keys."""
     return len({json_files.dumps([it.get(key) for key in keys]) for it in options})
 
 
-def is_implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> bool:
+def is_implied(options: Sequence[JsonObject], key: str, name: str) -> bool:
     """Whether the name of a component determines the value of `key`."""
     return count_distinct(options, name, key) == count_distinct(options, name)
 

@@ -124,7 +124,7 @@ class WandbSink:
     """
 
     def __init__(
-        self, project: str, folder: Path, options: Mapping[str, Any], *, resumed_at: int = 0
+        self, project: str, folder: Path, options: Mapping[str, object], *, resumed_at: int = 0
     ) -> None:
         before = read_run_id(folder, project) if resumed_at else None
         self.sent = read_reported(folder / METRICS_FILE, after=resumed_at) if before else set()
@@ -145,7 +145,7 @@ class WandbSink:
 
 
 def start_wandb_run(
-    project: str, folder: Path, options: Mapping[str, Any], before: str | None
+    project: str, folder: Path, options: Mapping[str, object], before: str | None
 ) -> Any:
     """A new W&B run, or the one with this id."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -67,7 +66,7 @@ class Table:
         ]
         return "\n".join(lines) + "\n"
 
-    def json(self, **more: Any) -> str:
+    def json(self, **more: object) -> str:
         """Full precision: {"rows": [{column: cell}], "best": row or null, "caption": ...}."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         value = {"caption": self.caption, "best": self.best, "rows": rows, **more}

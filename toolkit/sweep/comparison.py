@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.serialize import diff_configs
 from toolkit.metrics.seed_summary import SeedSummary, summarize
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
@@ -25,10 +25,10 @@ class Outcome:
     """A finished run of a sweep with its result.json."""
 
     point: GridPoint
-    result: Mapping[str, Any]
+    result: JsonObject
 
 
-def load_result(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
     """The result in a folder, if it is that of a complete run of this config."""
     try:
         result = json_files.loads((folder / RESULT_FILE).read_text("utf-8"))

@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import TaskID
 
+from toolkit.common.json_files import JsonObject
 from toolkit.reporting.progress import create_bar, format_duration
 from toolkit.sweep.jobs import LOG_FILE, JobResult, SweepJob
 
@@ -97,7 +97,7 @@ class SweepProgress:
             self.bars.update(self.tasks[job.name], completed=latest["update"], text=text)
 
 
-def read_latest_record(path: Path) -> dict[str, Any] | None:
+def read_latest_record(path: Path) -> JsonObject | None:
     """The last complete training record of a log that another process is writing."""
     try:
         with path.open("rb") as file:

@@ -6,10 +6,9 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -17,6 +16,7 @@ from toolkit.analysis.plots.curve import draw_curves as draw_curves
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.flags import scan_flags
@@ -178,7 +178,7 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
 
 
 def write_tables(table: Table, outcomes: Sequence[Outcome], base: Path) -> None:
-    runs: list[Mapping[str, Any]] = [
+    runs: list[JsonObject] = [
         {
             "name": o.point.name,
             "values": dict(o.point.values),

@@ -1,4 +1,4 @@
-"""TACO, seeds ablations and BERT; and the same training in two precisions."""
+"""TACO, its ablations and BERT, and the same training in two precisions."""
 
 from __future__ import annotations
 

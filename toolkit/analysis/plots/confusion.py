@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from toolkit.analysis.plots.style import Axes, Figure, new_figure, save_figure
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import ConfusionConfig
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
@@ -66,7 +67,7 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
     return matrices
 
 
-def parse_confusion(event: Mapping[str, Any]) -> ConfusionMatrix:
+def parse_confusion(event: JsonObject) -> ConfusionMatrix:
     title = f"{event['checkpoint']} {event['subset']}"
     counts = np.array(event["counts"], np.int64)
     return ConfusionMatrix(title, event["true"], event["predicted"], counts)

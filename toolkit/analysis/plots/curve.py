@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from toolkit.analysis.plots.style import (
     save_figure,
 )
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seed_summary import SeedSummary, summarize
 from toolkit.reporting.json_output import Output
@@ -29,7 +30,7 @@ class Curve(NamedTuple):
     summaries: Sequence[SeedSummary]
     runs: int
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """The curve as JSON; each list has one value per update."""
         statistics = ("mean", "deviation", "minimum", "maximum")
         lists = {name: [getattr(s, name) for s in self.summaries] for name in statistics}
@@ -57,7 +58,7 @@ def is_finite_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def record_subset(record: Mapping[str, Any]) -> str | None:
+def record_subset(record: JsonObject) -> str | None:
     """ "train", or the split of a validation; None for other events."""
     event = record.get("event")
     return "train" if event == "train" else record.get("subset") if event == "valid" else None
@@ -187,7 +188,7 @@ def legend_label(line: CurveLine, groups: Mapping[str, Sequence[LoggedRun]]) -> 
     return (line.subset if len(groups) == 1 else line.name) + seeds
 
 
-def to_record(line: CurveLine) -> dict[str, Any]:
+def to_record(line: CurveLine) -> JsonObject:
     return {"subset": line.subset, "name": line.name, **line.curve.record()}
 
 

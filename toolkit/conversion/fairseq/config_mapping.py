@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.conversion.mismatches import Mismatch
 from toolkit.conversion.torch_file import OpaqueObject
 
@@ -29,7 +29,7 @@ SUPPORTED: dict[str, str | bool] = {
 """Settings with the value that the toolkit supports; older files omit them."""
 
 
-def read_settings(checkpoint: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def read_settings(checkpoint: JsonObject, path: Path) -> JsonObject:
     """The model's settings, under cfg.model or args, depending on fairseq's version."""
     config = to_plain(checkpoint.get("cfg"))
     model = config.get("model") if isinstance(config, dict) else None
@@ -54,7 +54,7 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def setting_mismatches(settings: Mapping[str, Any]) -> list[Mismatch]:
+def setting_mismatches(settings: JsonObject) -> list[Mismatch]:
     """Unsupported settings, and sizes that are not numbers in range."""
     problems = [
         Mismatch("setting", key, str(settings[key]), str(supported))
@@ -68,7 +68,7 @@ def setting_mismatches(settings: Mapping[str, Any]) -> list[Mismatch]:
     return problems
 
 
-def arch_options(settings: Mapping[str, Any], positions: int) -> dict[str, Any]:
+def arch_options(settings: JsonObject, positions: int) -> JsonObject:
     """Options of the architecture `bert`."""
     rates = {option: settings.get(name) for name, option in RATES.items()}
     return {

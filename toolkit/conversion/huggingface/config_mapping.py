@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from toolkit.common.json_files import JsonObject
 from toolkit.conversion.huggingface.model_types import CONVBERT, FIXED, ModelType
 from toolkit.conversion.mismatches import Mismatch
 from toolkit.models.convbert import ConvBertConfig
@@ -15,7 +13,7 @@ MAX_SETTING = 1 << 24
 """Maximum value of a setting, so that tensor sizes do not overflow."""
 
 
-def config_mismatches(model_type: ModelType, config: Mapping[str, Any]) -> list[Mismatch]:
+def config_mismatches(model_type: ModelType, config: JsonObject) -> list[Mismatch]:
     """Unsupported settings, and settings that are not numbers in range."""
     problems = [
         Mismatch("setting", f"config.json: {key}", str(config[key]), " or ".join(map(str, known)))
@@ -29,7 +27,7 @@ def config_mismatches(model_type: ModelType, config: Mapping[str, Any]) -> list[
     return problems
 
 
-def arch_options(model_type: ModelType, config: Mapping[str, Any]) -> dict[str, Any]:
+def arch_options(model_type: ModelType, config: JsonObject) -> JsonObject:
     """Options of the toolkit's architecture."""
     settings = {**model_type.defaults, **config}
     options = {option: settings[name] for name, option in model_type.settings.items()}
@@ -40,8 +38,8 @@ def arch_options(model_type: ModelType, config: Mapping[str, Any]) -> dict[str, 
 
 
 def to_hf_config(
-    model_type: ModelType, arch: EncoderConfig, tokens: int, pad: int, origin: Mapping[str, Any]
-) -> dict[str, Any]:
+    model_type: ModelType, arch: EncoderConfig, tokens: int, pad: int, origin: JsonObject
+) -> JsonObject:
     """A Transformers config for an architecture; unmapped settings come from `origin`."""
     settings = {name: getattr(arch, option) for name, option in model_type.settings.items()}
     settings["intermediate_size"] = arch.feed_forward_width or 4 * arch.width

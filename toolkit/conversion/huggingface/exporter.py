@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
 from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, weights_file
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.run import RunConfig
 from toolkit.conversion.huggingface import config_mapping, files
@@ -85,7 +85,7 @@ class ExportedModel:
     """The contents of the exported folder."""
 
     model_type: ModelType
-    config: dict[str, Any]
+    config: JsonObject
     tensors: dict[str, Tensor]
     tokenizer: Tokenizer
     omitted: list[str] = field(default_factory=list)
@@ -145,16 +145,16 @@ def rename_tensors(
     return renamed, sorted(omitted)
 
 
-def read_origin(folder: Path) -> dict[str, Any]:
+def read_origin(folder: Path) -> JsonObject:
     """The config.json of an imported checkpoint; empty for one trained here."""
     if not (folder / ORIGIN_FILE).exists():
         return {}
-    config: dict[str, Any] = read_json(folder / ORIGIN_FILE)
+    config: JsonObject = read_json(folder / ORIGIN_FILE)
     return config
 
 
 def choose_model_type(
-    arch: EncoderConfig, component: ModelComponent, origin: Mapping[str, Any]
+    arch: EncoderConfig, component: ModelComponent, origin: JsonObject
 ) -> ModelType:
     """The original model type, else the simplest one that fits."""
     if origin.get("model_type") in MODEL_TYPES:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -19,7 +18,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.atomic import atomic_dir
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.conversion import torch_file
 from toolkit.conversion.huggingface.model_types import MODEL_TYPES, ModelType
 
@@ -40,7 +39,7 @@ class HfModelFiles:
 
     folder: Path
     model_type: ModelType
-    config: dict[str, Any]
+    config: JsonObject
     tensors: dict[str, Tensor]
     file: str
 
@@ -60,7 +59,7 @@ def read_model(folder: Path) -> HfModelFiles:
     return HfModelFiles(folder, model_type, config, tensors, file)
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> JsonObject:
     reason = "" if (folder / CONFIG).exists() else f"has no {CONFIG}"
     if (folder / manifest.NAME).exists():
         reason = "is a checkpoint of the toolkit; for that use --to hf"
@@ -81,7 +80,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def find_model_type(config: Mapping[str, Any], folder: Path) -> ModelType:
+def find_model_type(config: JsonObject, folder: Path) -> ModelType:
     name = config.get("model_type")
     if name is None and any(str(key).startswith("num_hidden") for key in config):
         name = "bert"  # folders released by Google do not name it
@@ -129,7 +128,7 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def write_config(folder: Path, config: Mapping[str, Any]) -> None:
+def write_config(folder: Path, config: JsonObject) -> None:
     text = json.dumps(config, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.conversion.huggingface.tokenizer_import import (
     ROLE_SETTINGS,
     SETTINGS_FILE,
@@ -45,7 +45,7 @@ def write_tokenizer(
         hf_tokenizer.post_processor = pair_template(source, second=int(token_types > 1))
     hf_tokenizer.save(str(folder / TOKENIZER_FILE))
     types = ["token_type_ids"] if token_types > 1 else []
-    settings: dict[str, Any] = {
+    settings: JsonObject = {
         **{ROLE_SETTINGS[role]: symbols[number] for role, number in roles.items()},
         "model_max_length": positions,
         "model_input_names": ["input_ids", *types, "attention_mask"],

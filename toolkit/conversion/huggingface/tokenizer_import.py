@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json, read_text
+from toolkit.common.json_files import JsonObject, read_json, read_text
 from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
@@ -36,9 +35,9 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
     return build_wordpiece(tokenizer.vocabulary.symbols, lower=lower, rows=rows)
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
+def read_settings(folder: Path) -> JsonObject:
     """Settings from the optional files of the tokenizer."""
-    settings: dict[str, Any] = {}
+    settings: JsonObject = {}
     for name in (OLD_SETTINGS_FILE, SETTINGS_FILE):
         if (folder / name).exists():
             try:
@@ -49,7 +48,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def check_bert_splitting(folder: Path, settings: Mapping[str, Any], *, lower: bool) -> None:
+def check_bert_splitting(folder: Path, settings: JsonObject, *, lower: bool) -> None:
     """Raise if vocab.txt alone does not determine how text is split."""
     chinese, accents = settings.get("tokenize_chinese_chars", True), settings.get("strip_accents")
     if chinese is not True or accents not in (None, lower):
@@ -75,7 +74,7 @@ def check_symbol_count(symbols: int, rows: int) -> None:
         )
 
 
-def from_tokenizer_json(text: str, settings: Mapping[str, Any], rows: int) -> Tokenizer:
+def from_tokenizer_json(text: str, settings: JsonObject, rows: int) -> Tokenizer:
     """The tokenizer of a tokenizer.json."""
     try:
         description = json.loads(text)
@@ -93,7 +92,7 @@ def from_tokenizer_json(text: str, settings: Mapping[str, Any], rows: int) -> To
     return HuggingFaceTokenizer(text, special_token_ids(ids, settings), rows=rows)
 
 
-def bert_vocabulary(description: Mapping[str, Any]) -> list[str] | None:
+def bert_vocabulary(description: JsonObject) -> list[str] | None:
     """Symbols in the order of their ids if the tokenizer is exactly BERT's, else None."""
     model, normalizer = description["model"], description.get("normalizer") or {}
     pre_tokenizer = description.get("pre_tokenizer") or {}
@@ -125,7 +124,7 @@ ROLE_SETTINGS |= {"unk": "unk_token"}
 FALLBACK_SETTINGS = {"cls": "bos_token", "sep": "eos_token"}
 
 
-def special_token_ids(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, int]:
+def special_token_ids(ids: Mapping[str, int], settings: JsonObject) -> dict[str, int]:
     """Role -> id of the special tokens that the settings name."""
     roles: dict[str, int] = {}
     for role in ROLES:
@@ -144,7 +143,7 @@ def special_token_ids(ids: Mapping[str, int], settings: Mapping[str, Any]) -> di
     return roles
 
 
-def symbol_ids(description: Mapping[str, Any]) -> dict[str, int]:
+def symbol_ids(description: JsonObject) -> dict[str, int]:
     """Symbol -> id; unigram models list their symbols in order."""
     pieces = description["model"]["vocab"]
     if not isinstance(pieces, dict):
@@ -152,7 +151,7 @@ def symbol_ids(description: Mapping[str, Any]) -> dict[str, int]:
     return {**pieces, **added_token_ids(description)}
 
 
-def added_token_ids(description: Mapping[str, Any]) -> dict[str, int]:
+def added_token_ids(description: JsonObject) -> dict[str, int]:
     return {token["content"]: token["id"] for token in description.get("added_tokens", [])}
 
 
