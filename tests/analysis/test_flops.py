@@ -119,3 +119,10 @@ def test_list_parts_gives_layers_and_their_parts():
     assert (
         "encoder.layers.1.attention" in names and "encoder.layers.1.attention.output" not in names
     )
+
+
+def test_flops_of_large_batches_include_the_head():
+    """Training never stores the logits of such a batch; its criterion computes them."""
+    found = counted(Sizes(tokens=30522), tokens_per_sample=128, batch_size=128)
+    head = found.parts["task.head"]
+    assert head.forward > 128 * 15 * 2 * 16 * 30522 and head.backward == 2 * head.forward

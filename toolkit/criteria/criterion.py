@@ -74,14 +74,19 @@ def project(
 ) -> Classes | ProjectedClasses:
     """Predictions with logits states @ table.T + bias, which large batches do not store.
 
-    Evaluation stores them for its metrics, and fp16 for its loss scaling.
+    Evaluation stores them for its metrics, and fp16 for its loss scaling. On the meta device, where
+    operations are counted, tensors need no memory.
     """
     projected = ProjectedClasses(states, table, bias, targets)
-    device = states.device.type
-    scaled = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
-    if len(states) * len(table) < MIN_PROJECTED_LOGITS or scaled or not torch.is_grad_enabled():
+    small = states.is_meta or len(states) * len(table) < MIN_PROJECTED_LOGITS
+    if small or not torch.is_grad_enabled() or scales_loss(states.device.type):
         return projected.to_classes()
     return projected
+
+
+def scales_loss(device: str) -> bool:
+    """Whether autocast computes in fp16."""
+    return torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
 
 
 def compute_logits(predictions: Mapping[str, LazyPrediction]) -> dict[str, Prediction]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -30,13 +32,14 @@ class TiedHead(nn.Module):
         init_bert_weights(self)
 
     def forward(
-        self, states: Float[Tensor, "N D"], table: Float[Tensor, "V E"]
-    ) -> Float[Tensor, "N V"]:
-        return F.linear(self.hidden(states), table, self.bias)
-
-    def hidden(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N E"]:
-        """LN(gelu(W x + b))."""
-        return self.norm(F.gelu(self.transform(states[:, self.columns])))
+        self,
+        states: Float[Tensor, "N D"],
+        table: Float[Tensor, "V E"],
+        output: Callable[[Tensor, Tensor, Tensor], object] = F.linear,
+    ) -> object:
+        """`output` of LN(gelu(W x + b)), the table and the bias: the logits, unless it is given."""
+        hidden = self.norm(F.gelu(self.transform(states[:, self.columns])))  # (N, D) -> (N, E)
+        return output(hidden, table, self.bias)
 
 
 class TokenHead(TiedHead):

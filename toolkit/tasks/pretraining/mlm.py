@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
@@ -45,8 +46,8 @@ class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, Masked
 
     def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
-        table = encoder.token_embedding.weight
-        return {"mlm": project(self.head.hidden(states), table, self.head.bias, batch.targets)}
+        output = partial(project, targets=batch.targets)
+        return {"mlm": self.head(states, encoder.token_embedding.weight, output)}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: MaskedBatch

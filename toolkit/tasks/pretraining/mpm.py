@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
@@ -58,8 +59,8 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
         tokens = len(batch.token_targets)
         predictions: dict[str, LazyPrediction] = {}
         if "mlm" in self.coefficients:
-            hidden, words = self.head.hidden(states[:tokens]), encoder.token_embedding.weight
-            predictions["mlm"] = project(hidden, words, self.head.bias, batch.token_targets)
+            words, output = states[:tokens], partial(project, targets=batch.token_targets)
+            predictions["mlm"] = self.head(words, encoder.token_embedding.weight, output)
         if "mpm" in self.coefficients:
             table = encoder.position_embedding
             assert table is not None, "checked when the task is built"
