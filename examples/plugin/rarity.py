@@ -27,9 +27,9 @@ class Rarity(Task):
     examples_class = RarityExamples
     criterion, coefficients = "focal", {"rarity": 1.0}
 
-    def __init__(self, c, encoder, sizes, make_encoder):
+    def __init__(self, c, encoder, make_encoder):
         super().__init__()
-        self.head = nn.Linear(encoder.width, sizes["tokens"].bit_length())
+        self.head = nn.Linear(encoder.width, make_encoder.sizes["tokens"].bit_length())
 
     def predict(self, encoder, batch):
         states = encoder(batch.inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)

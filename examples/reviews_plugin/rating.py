@@ -63,7 +63,7 @@ class Rating(Task):
     examples_class, coefficients = RatingExamples, {"stars": 1.0}
     reports_perplexity = False
 
-    def __init__(self, c, encoder, sizes, make_encoder):
+    def __init__(self, c, encoder, make_encoder):
         super().__init__()
         self.head = nn.Linear(encoder.width, c.max_stars)
 

@@ -42,7 +42,7 @@ def parameters(name: str, changes: dict[str, object]) -> int:
     entry, task, sizes = ARCHITECTURES[name], TASKS["mlm"], Sizes(tokens=30_004)
     with torch.device("meta"):
         encoder = entry.factory(dataclasses.replace(entry.config, **changes), sizes)
-        head = task.factory(task.config, encoder, sizes, EncoderFactory(None, sizes))
+        head = task.factory(task.config, encoder, EncoderFactory(None, sizes))
     return sum(p.numel() for part in (encoder, head) for p in part.parameters())
 
 

@@ -52,4 +52,4 @@ def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) ->
     encoder, build = make_encoder(), TASKS[task.name].factory
     is_generative = isinstance(build, type) and issubclass(build, Task) and build.is_generative
     check_encoder_only(encoder, task.name, is_generative=is_generative)
-    return Learner(encoder, build(task.config, encoder, sizes, make_encoder))
+    return Learner(encoder, build(task.config, encoder, make_encoder))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Prediction
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import Examples, SplitSource
@@ -32,7 +32,7 @@ class Encode(Task[EncodeConfig, Examples[Batch], Batch]):
     coefficients: Mapping[str, float] = {}
 
     def __init__(
-        self, c: EncodeConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
+        self, c: EncodeConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
 

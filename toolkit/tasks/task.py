@@ -52,8 +52,9 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     """Heads and metrics for one kind of work; registered with `@register_task(name, config)`.
 
     The parameters are the classes of its config, examples and batches. Built as
-    `Task(config, encoder, sizes, make_encoder)`: `make_encoder(**overrides)` builds a second
-    encoder of the same architecture, `make_encoder.scale(fraction)` a smaller one.
+    `Task(config, encoder, make_encoder)`: `make_encoder(**overrides)` builds a second encoder of
+    the same architecture, `make_encoder.scale(fraction)` a smaller one; `make_encoder.sizes` has
+    the sizes that the data decides.
     """
 
     criterion: ClassVar[str] = "cross_entropy"

@@ -52,7 +52,7 @@ def build(name: str = "composite_bert_tiny"):
     encoder = entry.factory(dataclasses.replace(entry.config, **shape), sizes).eval()
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    return encoder, task.factory(task.config, encoder, sizes, EncoderFactory(None, sizes))
+    return encoder, task.factory(task.config, encoder, EncoderFactory(None, sizes))
 
 
 def tokens(text: str) -> list[str]:

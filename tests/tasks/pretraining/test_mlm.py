@@ -19,7 +19,7 @@ def build():
     entry, task = ARCHITECTURES["composite_bert_tiny"], TASKS["mlm"]
     config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8)
     encoder = entry.factory(config, SIZES).eval()
-    return encoder, task.factory(task.config, encoder, SIZES, EncoderFactory(None, SIZES))
+    return encoder, task.factory(task.config, encoder, EncoderFactory(None, SIZES))
 
 
 def batch(selected: list[int], targets: list[int]) -> MaskedBatch:

@@ -22,7 +22,7 @@ def build(name="taco_tiny", objectives="mlm,mpm", **changes):
     entry, task = ARCHITECTURES[name], TASKS["mpm"]
     encoder = entry.factory(dataclasses.replace(entry.config, **changes), SIZES).eval()
     config = dataclasses.replace(task.config, objectives=objectives)
-    return encoder, task.factory(config, encoder, SIZES, EncoderFactory(None, SIZES))
+    return encoder, task.factory(config, encoder, EncoderFactory(None, SIZES))
 
 
 def batch() -> MaskedPositionsBatch:
@@ -99,7 +99,7 @@ def test_max_position_must_be_in_the_table():
     encoder, task = build(max_positions=64)
     config = dataclasses.replace(TASKS["mpm"].config, position_range="full_table")
     with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
-        type(task)(config, encoder, SIZES, EncoderFactory(None, SIZES))
+        type(task)(config, encoder, EncoderFactory(None, SIZES))
 
 
 def test_hidden_position_embedding_requires_a_position_table():

@@ -45,9 +45,8 @@ class Oracle(torch.nn.Module):
         return 5.0 * torch.nn.functional.one_hot(torch.tensor(positions), len(table)).float()
 
 
-def sizes_of(tokenizer):
-    sizes = Sizes(tokens=len(tokenizer.vocabulary))
-    return sizes, EncoderFactory(None, sizes)
+def make_factory(tokenizer):
+    return EncoderFactory(None, Sizes(tokens=len(tokenizer.vocabulary)))
 
 
 def encoder(tokenizer):
@@ -99,7 +98,7 @@ def test_order_words_rejects_braces_that_enclose_no_single_word(tokenizer, word)
 def test_order_words_evaluates_and_restores_the_training_mode(tokenizer):
     torch.manual_seed(0)
     net, task = encoder(tokenizer), TASKS["mpm"]
-    learner = Learner(net, task.factory(task.config, net, *sizes_of(tokenizer)))
+    learner = Learner(net, task.factory(task.config, net, make_factory(tokenizer)))
     learner.tokenizer = tokenizer
     first, second = (learner.train().order_words("bob once asked") for _ in range(2))
     assert first == second and learner.training
@@ -111,7 +110,7 @@ def test_order_words_rejects_tasks_without_position_modeling(tokenizer):
     for name, config in (("mlm", {}), ("mpm", {"objectives": "mlm"})):
         task = TASKS[name]
         c = dataclasses.replace(task.config, **config)
-        learner = Learner(net, task.factory(c, net, *sizes_of(tokenizer)))
+        learner = Learner(net, task.factory(c, net, make_factory(tokenizer)))
         learner.tokenizer = tokenizer
         with pytest.raises(ToolkitError, match="Ordering words requires a"):
             learner.order_words("bob once asked")

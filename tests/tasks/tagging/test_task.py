@@ -42,7 +42,7 @@ def batch(tagged):
 
 def test_tags_are_predicted_from_the_state_of_their_word(batch):
     encoder = Embedded()
-    task = PosTagging(PosTaggingConfig(), encoder, SIZES, EncoderFactory(None, SIZES))
+    task = PosTagging(PosTaggingConfig(), encoder, EncoderFactory(None, SIZES))
     logits, targets = task.predict(encoder, batch)["tag"]
     ids = batch.inputs.tokens[~batch.inputs.padding]
     torch.testing.assert_close(logits, task.head(encoder.token_embedding(ids)))
@@ -57,7 +57,7 @@ def test_mean_per_word_covers_the_pieces_of_the_word_alone():
 
 
 def test_accuracies_equal_direct_counts(batch):
-    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
+    task = PosTagging(PosTaggingConfig(), Embedded(), EncoderFactory(None, SIZES))
     logits = torch.randn(len(batch.word_ids), 5)
     metrics = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
     right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
@@ -72,7 +72,7 @@ def test_accuracies_equal_direct_counts(batch):
 
 
 def test_padding_rows_do_not_count(batch):
-    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
+    task = PosTagging(PosTaggingConfig(), Embedded(), EncoderFactory(None, SIZES))
     batch = batch._replace(scored=torch.zeros_like(batch.scored))
     metrics = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
     assert metrics["accuracy"].weight == 0

@@ -10,7 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
 from toolkit.models.heads import Pooler, SentenceHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
@@ -30,17 +30,16 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
     examples_class = GlueExamples
     default_tokens = 128
 
-    def __init__(
-        self, c: GlueConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
-    ) -> None:
+    def __init__(self, c: GlueConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
-        if not sizes["labels"]:
+        labels = make_encoder.sizes["labels"]
+        if not labels:
             raise ToolkitError(
                 "Task glue requires labeled data. Run toolkit-preprocess with --format glue or tsv."
             )
-        self.is_regression = sizes["labels"] == 1
+        self.is_regression = labels == 1
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
-        self.head = SentenceHead(encoder.width, sizes["labels"], c.head_dropout)
+        self.head = SentenceHead(encoder.width, labels, c.head_dropout)
 
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)

@@ -9,7 +9,7 @@ import torch
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.language_modeling.config import LanguageModelingConfig
@@ -29,11 +29,7 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     default_tokens = 512
 
     def __init__(
-        self,
-        c: LanguageModelingConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: LanguageModelingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         check_generative(encoder, "language_modeling", decoder_only=True)

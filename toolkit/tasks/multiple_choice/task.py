@@ -9,7 +9,7 @@ from torch import nn
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.models.heads import OptionHead, Pooler
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
 from toolkit.tasks.multiple_choice.examples import (
@@ -38,11 +38,7 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
     default_tokens = 512
 
     def __init__(
-        self,
-        c: MultipleChoiceConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: MultipleChoiceConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()

@@ -11,7 +11,7 @@ from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
@@ -35,11 +35,7 @@ class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, Masked
     examples_class = MaskedExamples
 
     def __init__(
-        self,
-        c: MaskedLanguageModelConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: MaskedLanguageModelConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         self.head = TokenHead(encoder)

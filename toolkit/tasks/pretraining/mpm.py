@@ -11,7 +11,7 @@ from toolkit.criteria import Classes, LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
 from toolkit.tasks.pretraining.order_words import order_words
@@ -36,11 +36,7 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
     examples_class = MaskedPositionExamples
 
     def __init__(
-        self,
-        c: MaskedPositionConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: MaskedPositionConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         self.coefficients = dict.fromkeys(c.objective_names, 1.0)

@@ -13,7 +13,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.metrics.auc import score_histogram
 from toolkit.models.heads import DetectionHead, TokenHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
 from toolkit.tasks.pretraining.rtd_config import ReplacedTokenConfig
@@ -52,11 +52,7 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
     examples_class = ReplacedTokenExamples
 
     def __init__(
-        self,
-        c: ReplacedTokenConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: ReplacedTokenConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}

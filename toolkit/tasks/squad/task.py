@@ -10,7 +10,7 @@ from torch import Tensor
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.models.heads import SpanHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
@@ -36,9 +36,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
     null_threshold: Tensor
     """Tuned on split valid and saved with the checkpoint."""
 
-    def __init__(
-        self, c: SquadConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
-    ) -> None:
+    def __init__(self, c: SquadConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
         self.head = SpanHead(encoder.width)
         self.register_buffer("null_threshold", torch.zeros(()))

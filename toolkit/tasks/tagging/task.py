@@ -15,7 +15,7 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.batch import to_device
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
@@ -37,15 +37,11 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
 
     def __init__(
-        self,
-        c: PosTaggingConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: PosTaggingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         self.config = c
-        self.head = nn.Linear(encoder.width, sizes["tags"])
+        self.head = nn.Linear(encoder.width, make_encoder.sizes["tags"])
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import EncoderModel
 from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.task import Metric, Task
@@ -32,11 +32,7 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
     default_tokens = 0
 
     def __init__(
-        self,
-        c: TranslationConfig,
-        encoder: EncoderModel,
-        sizes: Sizes,
-        make_encoder: EncoderFactory,
+        self, c: TranslationConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         check_generative(encoder, "translation", decoder_only=False)
