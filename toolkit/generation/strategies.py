@@ -80,8 +80,8 @@ def top_scores(
 ) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
     """The largest scores of each row, and their indices.
 
-    They lie in the chunks with the largest maxima, which are found in one pass;
-    torch.topk first copies every number together with its index.
+    They lie in the chunks with the largest maxima, computed in one pass; torch.topk first copies
+    every number together with its index.
     """
     size = scores.shape[1]
     if size < SMALL_VOCABULARY or count * CHUNK * 4 > size:

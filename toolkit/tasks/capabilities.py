@@ -12,7 +12,7 @@ from toolkit.models.interface import ArchConfig, EncoderModel
 
 @runtime_checkable
 class HasTokensPerSample(Protocol):
-    """The config of a task."""
+    """A task's config with a maximum length."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -47,10 +47,10 @@ def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int = 0)
 def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) -> None:
     if isinstance(encoder, GenerativeModel) and encoder.decoder_only == decoder_only:
         return
-    wanted = "a causal language model" if decoder_only else "an encoder-decoder model"
+    required = "a causal language model" if decoder_only else "an encoder-decoder model"
     known = "transformer_lm" if decoder_only else "transformer, lightconv or dynamicconv"
     raise ToolkitError(
-        f"Task {task} requires {wanted}, but {type(encoder).__name__} is not one. Choose --arch "
+        f"Task {task} requires {required}, but {type(encoder).__name__} is not one. Choose --arch "
         f"{known}."
     )
 

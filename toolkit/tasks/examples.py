@@ -96,7 +96,8 @@ class Examples(ABC, Generic[B]):
 
 
 def pad_to_multiple(values: IntArray, fill: int, multiple: int) -> Int[Tensor, " N"]:
-    return pad_rows(values, multiple * max(1, -(-len(values) // multiple)), fill)
+    rows = multiple * max(1, -(-len(values) // multiple))
+    return pad_rows(values.astype(np.int64, copy=False), rows, fill)
 
 
 def pad_rows(values: IntArray | BoolArray, rows: int, fill: int) -> Shaped[Tensor, " N"]:

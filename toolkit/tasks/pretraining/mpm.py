@@ -68,27 +68,26 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
         self, predictions: Mapping[str, Prediction], batch: MaskedPositionsBatch
     ) -> Mapping[str, Metric]:
         """Fraction of the selected positions whose most probable token or position is correct."""
-        return {f"{name}_accuracy": accuracy(it) for name, it in predictions.items()}
+        return {f"{name}_accuracy": accuracy(p) for name, p in predictions.items()}
 
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
-        if "mlm" not in self.coefficients:
-            raise ToolkitError(
-                "Filling masks requires a model trained with --task.objectives mlm,mpm; this one "
-                "was trained with mpm."
-            )
+        self.check_objective("mlm", "Filling masks")
         return fill_mask(self.head, encoder, tokenizer, sentences, top)
 
     def order_words(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
-        if "mpm" not in self.coefficients:
-            raise ToolkitError(
-                "Ordering words requires a model trained with --task.objectives mlm,mpm; this one "
-                "was trained with mlm."
-            )
+        self.check_objective("mpm", "Ordering words")
         return order_words(self.position_head, encoder, tokenizer, sentence, top)
+
+    def check_objective(self, name: str, what: str) -> None:
+        if name not in self.coefficients:
+            raise ToolkitError(
+                f"{what} requires a model trained with --task.objectives mlm,mpm; this one was "
+                f"trained with {', '.join(self.coefficients)}."
+            )
 
 
 def check_position_ids(encoder: EncoderModel) -> None:

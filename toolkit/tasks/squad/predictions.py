@@ -80,7 +80,7 @@ class SquadCollector(PredictionCollector[SquadBatch]):
     def start_mask(self, batch: SquadBatch) -> BoolArray:
         """Where answers may start: a token of several windows counts in the one with most context.
 
-        No answer is found twice, and none with little of its passage in sight.
+        Every answer is found once, in the window that shows most of the passage around it.
         """
         mask = np.zeros(batch.allowed.shape, bool)
         starts = batch.passage_starts.tolist()

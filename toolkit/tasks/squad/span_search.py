@@ -1,4 +1,4 @@
-"""The best answers of a window, found among all pairs of positions.
+"""The best answers of a window, among all pairs of positions.
 
 B windows   S positions of a window   L maximum number of tokens of an answer   N answers kept
 """

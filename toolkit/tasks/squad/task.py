@@ -25,8 +25,8 @@ IMPOSSIBLE = -1e4
 class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
     """-(log p(start) + log p(end)) / 2, each p a softmax over positions (Devlin et al. 2019, 4.2).
 
-    Unanswerable questions and windows without the answer have theirs at [CLS] (4.3). Unlike in
-    BERT, but as in ELECTRA's code, positions of the question have probability zero.
+    For unanswerable questions and windows without the answer, both positions are [CLS] (4.3).
+    Unlike in BERT, but as in ELECTRA's code, positions of the question have probability zero.
     """
 
     collects_in_training, reports_perplexity = True, False

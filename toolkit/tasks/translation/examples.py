@@ -75,14 +75,14 @@ class TranslationExamples(Examples[TranslationBatch]):
     def make_batch(self, ids: IntArray, epoch: int | None) -> TranslationBatch:
         ids = ids % len(self)
         pair_ids, split = self.pair_ids[ids], self.split
-        read, written = split.tokenizer.vocabulary, split.tokenizer.target.vocabulary
+        read, generated = split.tokenizer.vocabulary, split.tokenizer.target.vocabulary
         source = split.source.take(pair_ids, self._source[ids])
         target = split.target.take(pair_ids, self._target[ids])
         inside = np.arange(int(target.lengths.max()) + 1) <= target.lengths[:, None]
-        targets = append_eos(target, written.sep, written.pad)[inside]
+        targets = append_eos(target, generated.sep, generated.pad)[inside]
         return TranslationBatch(
             inputs=to_source_inputs(source, read.sep, read.pad),
-            previous=torch.from_numpy(prepend_eos(target, written.sep, written.pad)),
+            previous=torch.from_numpy(prepend_eos(target, generated.sep, generated.pad)),
             selected=self.pad(np.flatnonzero(inside), 0),
             targets=self.pad(targets, IGNORED),
             pair_ids=torch.from_numpy(pair_ids),
@@ -94,20 +94,24 @@ class TranslationExamples(Examples[TranslationBatch]):
 
 def append_eos(text: TokenTexts, eos: int, pad: int) -> IntArray:
     """Each text followed by the end symbol and padding, B x T."""
-    width = int(text.lengths.max()) + 1
-    grid = np.full((len(text.lengths), width), pad, np.int64)
-    starts = np.arange(len(grid)) * width
-    grid.reshape(-1)[ragged_arange(starts, text.lengths)] = text.ids
-    grid.reshape(-1)[starts + text.lengths] = eos
+    grid = pad_texts(text, pad, start=0)
+    grid[np.arange(len(grid)), text.lengths] = eos
     return grid
 
 
 def prepend_eos(text: TokenTexts, eos: int, pad: int) -> IntArray:
     """The end symbol followed by each text and padding, B x T."""
+    grid = pad_texts(text, pad, start=1)
+    grid[:, 0] = eos
+    return grid
+
+
+def pad_texts(text: TokenTexts, pad: int, *, start: int) -> IntArray:
+    """Each text from column `start` of its row, with one column to spare."""
     width = int(text.lengths.max()) + 1
     grid = np.full((len(text.lengths), width), pad, np.int64)
-    grid.reshape(-1)[ragged_arange(np.arange(len(grid)) * width + 1, text.lengths)] = text.ids
-    grid[:, 0] = eos
+    starts = np.arange(len(grid)) * width + start
+    grid.reshape(-1)[ragged_arange(starts, text.lengths)] = text.ids
     return grid
 
 
@@ -115,8 +119,8 @@ def to_source_inputs(text: TokenTexts, eos: int, pad: int) -> Inputs:
     """Source sentences; padding is None if there is none."""
     tokens, lengths = append_eos(text, eos, pad), text.lengths + 1
     padding = np.arange(tokens.shape[1]) >= lengths[:, None]
-    hidden = torch.from_numpy(padding) if padding.any() else None
-    return Inputs(tokens=torch.from_numpy(tokens), padding=hidden)
+    mask = torch.from_numpy(padding) if padding.any() else None
+    return Inputs(tokens=torch.from_numpy(tokens), padding=mask)
 
 
 def overlength_remark(count: int, limit: int, *, skipped: bool) -> str:
