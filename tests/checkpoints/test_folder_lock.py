@@ -62,7 +62,7 @@ def killed_holder(tmp_path):
 
 @pytest.fixture(params=[errno.ENOLCK, errno.ENOSYS], ids=["no locks left", "no flock"])
 def without_flock(monkeypatch, request):
-    def flock(descriptor, how):
+    def flock(descriptor, operation):
         raise OSError(request.param, os.strerror(request.param))
 
     monkeypatch.setattr(fcntl, "flock", flock)

@@ -62,10 +62,10 @@ def test_checkpoint_of_one_process_resumes_sharded(config, ranks):
 def test_sharded_run_equals_one_process(config, ranks, tmp_path):
     """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
     whole = run(config(save_dir=str(tmp_path / "whole"), micro_batches_per_update=2))
-    how = {"save_dir": str(tmp_path / "cut"), "micro_batches_per_update": 2}
-    made(config(**how), World(), until=2)
-    ranks(lambda world: made(config(**how, sharding="full"), world, until=5) and None)
-    again = run(config(**how))
+    options = {"save_dir": str(tmp_path / "cut"), "micro_batches_per_update": 2}
+    made(config(**options), World(), until=2)
+    ranks(lambda world: made(config(**options, sharding="full"), world, until=5) and None)
+    again = run(config(**options))
     assert again.updates == whole.updates and again.best["update"] == whole.best["update"]
     assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
     assert again.train["loss"] == pytest.approx(whole.train["loss"], rel=1e-6)

@@ -85,7 +85,7 @@ def trained(world, sharding, arch, *, updates=4, precision="fp32"):
 @pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny"])
 def test_fsdp_equals_ddp_and_one_process(ranks, arch):
     def both(world):
-        (sharded, norms), (ddp, _) = (trained(world, how, arch) for how in (True, False))
+        (sharded, norms), (ddp, _) = (trained(world, sharding, arch) for sharding in (True, False))
         return sharded.tolist(), ddp.tolist(), norms
 
     alone, wanted = trained(World(), False, arch)
@@ -111,8 +111,8 @@ def test_only_the_last_micro_batch_exchanges_gradients(ranks):
 
 def test_fsdp_in_bf16_gathers_bf16_and_equals_ddp(ranks):
     def both(world):
-        how = {"arch": "composite_bert_tiny", "precision": "bf16", "updates": 2}
-        return [trained(world, sharding, **how)[1] for sharding in (True, False)]
+        options = {"arch": "composite_bert_tiny", "precision": "bf16", "updates": 2}
+        return [trained(world, sharding, **options)[1] for sharding in (True, False)]
 
     for sharded, ddp in ranks(both):
         assert sharded == pytest.approx(ddp, rel=0.02)

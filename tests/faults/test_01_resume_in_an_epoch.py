@@ -14,7 +14,7 @@ def resumes_exactly(config, tmp_path, stopped, end_of):
     """Parameters, optimizer, rates, meters, validation and patience are equal, atol 0."""
 
     def compare(cuts, accumulation=1, workers=0, precision="fp32", **more):
-        def how(name):
+        def run_config(name):
             return config(
                 save_dir=str(tmp_path / name),
                 batch_size=8 // accumulation,
@@ -29,10 +29,10 @@ def resumes_exactly(config, tmp_path, stopped, end_of):
                 **more,
             )
 
-        run(how("whole"))
+        run(run_config("whole"))
         for cut in cuts:
-            stopped(how(f"cut{cut}"), cut)
-            stopped(how(f"cut{cut}"), UPDATES, since=cut)
+            stopped(run_config(f"cut{cut}"), cut)
+            stopped(run_config(f"cut{cut}"), UPDATES, since=cut)
             assert end_of(tmp_path / f"cut{cut}") == end_of(tmp_path / "whole"), f"cut at {cut}"
 
     return compare

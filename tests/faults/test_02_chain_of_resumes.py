@@ -15,12 +15,12 @@ HOW = {"max_epoch": 4, "log_interval": 7, "validate_interval_updates": 2, "lr": 
 def test_run_stopped_after_each_of_20_updates_resumes_bit_for_bit(
     config, tmp_path, stopped, end_of
 ):
-    def how(name):
+    def run_config(name):
         return config(save_dir=str(tmp_path / name), warmup_updates=3, **HOW)
 
-    run(how("whole"))
+    run(run_config("whole"))
     for update in range(1, 21):
-        stopped(how("stopped"), update, since=update - 1)
+        stopped(run_config("stopped"), update, since=update - 1)
     assert end_of(tmp_path / "stopped") == end_of(tmp_path / "whole")
 
 
@@ -28,13 +28,13 @@ def test_run_stopped_after_each_of_20_updates_resumes_bit_for_bit(
 def test_run_of_two_ranks_stopped_after_each_update_resumes_bit_for_bit(
     config, tmp_path, stopped, end_of, ranks
 ):
-    def how(name):
+    def run_config(name):
         return config(save_dir=str(tmp_path / name), batch_size=4, **HOW)
 
     def chain(world):
         for since, update in pairwise((0, 1, 2, 3, 5, 8, 13, 20)):
-            stopped(how("stopped"), update, world, since)
-        stopped(how("whole"), 20, world)
+            stopped(run_config("stopped"), update, world, since)
+        stopped(run_config("whole"), 20, world)
 
     ranks(chain)
     assert end_of(tmp_path / "stopped") == end_of(tmp_path / "whole")

@@ -82,9 +82,9 @@ def test_run_resumes_with_another_number_of_ranks_to_the_same_weights(
 
 
 def test_accumulation_may_change_within_an_epoch(config):
-    how = {"micro_batches_per_update": None, "batch_size": 4}
-    before, _ = part(config, World(), until=1, **{**how, "update_freq": 3})
-    after, _ = part(config, World(), **{**how, "update_freq": 2})
+    options = {"micro_batches_per_update": None, "batch_size": 4}
+    before, _ = part(config, World(), until=1, **{**options, "update_freq": 3})
+    after, _ = part(config, World(), **{**options, "update_freq": 2})
     seen = [i for _, ids, _ in before + after for batch in ids for i in batch]
     assert sorted(seen) == sorted([*range(38)] * 2), "each once in both epochs"
 

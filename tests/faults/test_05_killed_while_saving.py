@@ -54,8 +54,8 @@ def went_on_from(config, folder, context, step):
 
 @pytest.mark.slow
 def test_run_survives_50_of_50_kills_during_saves(config, tmp_path):
-    how = {"save_interval_updates": 1, "keep_interval_updates": 2, "max_epoch": 500}
-    c = config(**how, log_interval=1000, valid_subset="")
+    options = {"save_interval_updates": 1, "keep_interval_updates": 2, "max_epoch": 500}
+    c = config(**options, log_interval=1000, valid_subset="")
     context, folder = multiprocessing.get_context("fork"), tmp_path / "run"
     before, cut_short = 0, 0
     for step in range(3, 153, 3):

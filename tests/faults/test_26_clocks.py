@@ -46,10 +46,10 @@ def test_last_checkpoint_has_most_updates_whatever_its_date(config, tmp_path):
 
 @pytest.mark.slow
 def test_run_does_not_depend_on_clock_jumps(config, tmp_path, leaping_clock):
-    how = {"save_interval_updates": 2, "keep_interval_updates": 2, "log_interval": 1}
-    run(config(**how, max_update=7))
+    options = {"save_interval_updates": 2, "keep_interval_updates": 2, "log_interval": 1}
+    run(config(**options, max_update=7))
     reverse_dates(tmp_path / "run")
-    result = run(config(**how))
+    result = run(config(**options))
     saves = SaveFolder(tmp_path / "run")
     assert [path.name for path in saves.checkpoints()] == [
         f"checkpoint_e{1 + (update > 5)}_u{update}" for update in (10, 8, 7, 5)

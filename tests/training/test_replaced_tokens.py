@@ -27,12 +27,12 @@ def trained(config, world=None):
 
 
 def test_rtd_run_resumes_to_the_same_weights(config, tmp_path, end_of, stopped):
-    def how(folder):
+    def run_config(folder):
         return config(**RTD, save_dir=str(tmp_path / folder))
 
-    run(how("whole"))
-    stopped(how("cut"), 3)
-    run(how("cut"))
+    run(run_config("whole"))
+    stopped(run_config("cut"), 3)
+    run(run_config("cut"))
     assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
 
 

@@ -13,7 +13,7 @@ from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 
 
-def options(folder, accumulation=1, workers=0, precision="fp32"):
+def run_options(folder, accumulation=1, workers=0, precision="fp32"):
     return {
         "save_dir": str(folder),
         "batch_size": 8 // accumulation,
@@ -29,24 +29,24 @@ def options(folder, accumulation=1, workers=0, precision="fp32"):
 
 
 def test_run_of_two_ranks_resumes_in_one_process(config, tmp_path, ranks, stopped):
-    def how(folder, update_freq):
+    def run_config(folder, update_freq):
         return config(save_dir=str(tmp_path / folder), batch_size=4, update_freq=update_freq)
 
-    whole = run(how("whole", 2))
-    ranks(lambda world: stopped(how("cut", 1), 3, world))
-    again = run(how("cut", 2))
+    whole = run(run_config("whole", 2))
+    ranks(lambda world: stopped(run_config("cut", 1), 3, world))
+    again = run(run_config("cut", 2))
     assert again.updates == whole.updates and again.best["update"] == whole.best["update"]
     assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
 
 
 def test_patience_continues_after_a_resume(config, stopped):
-    how = {"lr": 0.0, "patience": 3, "max_epoch": 50}
-    stopped(config(**how), 16)  # after the third validation, two of them without improvement
-    assert run(config(**how)).epochs == 4
+    options = {"lr": 0.0, "patience": 3, "max_epoch": 50}
+    stopped(config(**options), 16)  # after the third validation, two of them without improvement
+    assert run(config(**options)).epochs == 4
 
 
 def test_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
-    how = {**options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
+    how = {**run_options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
     stopped(config(**how), 5)
     shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed after update 4
     run(config(**how))
@@ -56,9 +56,9 @@ def test_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
 
 
 def test_resume_accepts_other_limits_logging_and_accumulation(config, tmp_path, stopped):
-    stopped(config(**options(tmp_path)), 4)
+    stopped(config(**run_options(tmp_path)), 4)
     changed = {"log_interval": 1, "update_freq": 2, "max_epoch": 3, "lr": 0.02}
-    assert run(config(**{**options(tmp_path), **changed})).epochs == 3
+    assert run(config(**{**run_options(tmp_path), **changed})).epochs == 3
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_resume_rejects_the_other_direction_of_translation(tmp_path):
 
 def test_resume_skips_a_damaged_checkpoint(config, tmp_path, capfd, stopped):
     folder = tmp_path / "run"
-    how = {"save_interval_updates": 2, "keep_interval_updates": 0}
-    stopped(config(**how), 4)
+    options = {"save_interval_updates": 2, "keep_interval_updates": 0}
+    stopped(config(**options), 4)
     weights = folder / "checkpoint_last" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")
-    assert run(config(**how)).updates == 10
+    assert run(config(**options)).updates == 10
     stderr = capfd.readouterr().err
     assert "model.safetensors must have the digest" in stderr
     assert f"resuming from {folder}/checkpoint_e1_u2" in stderr
@@ -158,9 +158,9 @@ def test_restore_file_resumes_from_its_checkpoint(config, tmp_path, stopped, end
 
 def test_restore_file_is_ignored_once_the_run_has_checkpoints(config, tmp_path, stopped, capfd):
     stopped(config(save_dir=str(tmp_path / "a")), 4)
-    how = {"save_dir": str(tmp_path / "b"), "restore_file": str(tmp_path / "a")}
-    stopped(config(**how), 7, since=4)
-    assert run(config(**how)).updates == 10
+    options = {"save_dir": str(tmp_path / "b"), "restore_file": str(tmp_path / "a")}
+    stopped(config(**options), 7, since=4)
+    assert run(config(**options)).updates == 10
     stderr = " ".join(capfd.readouterr().err.split())
     assert f"ignoring --restore-file {tmp_path / 'a'}" in stderr and "has newer" in stderr
     assert f"resuming from {tmp_path / 'b'}" in stderr and "7 updates" in stderr

@@ -57,10 +57,10 @@ def test_optimizer_resumes_bit_for_bit(name, options, tmp_path):
     assert all(torch.equal(ends[0][key], ends[1][key]) for key in ends[0].keys() | ends[1].keys())
 
 
-def cut_equals_whole(config, tmp_path, **how):
-    how = {"max_update": 6, "lr": 0.01, **how}
-    run(config(**how, save_dir=str(tmp_path / "whole")))
-    cut = config(**how, save_dir=str(tmp_path / "cut"))
+def cut_equals_whole(config, tmp_path, **options):
+    options = {"max_update": 6, "lr": 0.01, **options}
+    run(config(**options, save_dir=str(tmp_path / "whole")))
+    cut = config(**options, save_dir=str(tmp_path / "cut"))
     training = TrainingRun(cut, World())
     training.advance_progress_bar = lambda step: (
         step.update == 3 and training.trainer.request_stop()
@@ -88,9 +88,13 @@ def test_run_of_any_schedule_resumes_bit_for_bit(name, config, tmp_path):
 
 
 def test_plateau_keeps_its_lowered_rate_after_a_resume(config, tmp_path):
-    how = {"lr_scheduler": "plateau", "lr_scheduler.factor": 0.5, "validate_interval_updates": 1}
-    how |= {"best_metric": "examples"}  # never more of them: five plateaus in a row
-    cut_equals_whole(config, tmp_path, **how)
+    options = {
+        "lr_scheduler": "plateau",
+        "lr_scheduler.factor": 0.5,
+        "validate_interval_updates": 1,
+    }
+    options |= {"best_metric": "examples"}  # never more of them: five plateaus in a row
+    cut_equals_whole(config, tmp_path, **options)
 
 
 @pytest.mark.parametrize(
@@ -109,5 +113,5 @@ def test_resume_rejects_options_that_change_the_optimizer_state(config, name, op
 
 
 def test_reported_learning_rate_is_that_of_the_heads(config):
-    how = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layerwise_lr_decay": 0.5}
-    assert run(config(max_update=1, **how)).train["lr"] == 0.01
+    options = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layerwise_lr_decay": 0.5}
+    assert run(config(max_update=1, **options)).train["lr"] == 0.01

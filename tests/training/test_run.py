@@ -114,27 +114,27 @@ def test_checkpoint_best_has_the_best_metric(config, tmp_path):
 
 
 def test_last_checkpoint_includes_its_validation(config, tmp_path):
-    how = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
-    first = run(config(max_update=4, lr=0.01, **how))
-    second = run(config(max_update=6, lr=5.0, **how))
+    options = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
+    first = run(config(max_update=4, lr=0.01, **options))
+    second = run(config(max_update=6, lr=5.0, **options))
     assert first.best["update"] == second.best["update"] == 4
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
 def test_last_checkpoint_at_a_low_rate_includes_its_validation(config, tmp_path):
-    how = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
-    falling = {**how, "lr_scheduler": "linear", "stop_min_lr": 0.007}
+    options = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
+    falling = {**options, "lr_scheduler": "linear", "stop_min_lr": 0.007}
     first = run(config(max_update=8, lr=0.01, **falling))
-    second = run(config(max_update=6, lr=5.0, **how))
+    second = run(config(max_update=6, lr=5.0, **options))
     assert first.best["update"] == second.best["update"] == first.updates == 4
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
 def test_finished_run_stores_another_best_metric(config, tmp_path):
-    how = {"max_epoch": None, "lr_scheduler": "fixed"}
-    run(config(max_update=4, lr=0.01, **how))
-    first = run(config(max_update=4, lr=0.01, best_metric="ppl", **how))
-    second = run(config(max_update=6, lr=5.0, best_metric="ppl", **how))
+    options = {"max_epoch": None, "lr_scheduler": "fixed"}
+    run(config(max_update=4, lr=0.01, **options))
+    first = run(config(max_update=4, lr=0.01, best_metric="ppl", **options))
+    second = run(config(max_update=6, lr=5.0, best_metric="ppl", **options))
     assert first.best["update"] == second.best["update"] == 4
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 

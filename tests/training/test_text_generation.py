@@ -66,12 +66,12 @@ SLOW = pytest.mark.slow
     "name", ["transformer", "language", pytest.param("dynamicconv", marks=SLOW)]
 )
 def test_text_generation_run_resumes_to_the_same_weights(writing, tmp_path, end_of, stopped, name):
-    def how(folder):
+    def run_config(folder):
         return writing(name, save_dir=str(tmp_path / folder))
 
-    run(how("whole"))
-    stopped(how("cut"), 3)
-    run(how("cut"))
+    run(run_config("whole"))
+    stopped(run_config("cut"), 3)
+    run(run_config("cut"))
     assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
 
 

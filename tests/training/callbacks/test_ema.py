@@ -63,11 +63,11 @@ def test_frozen_weights_are_kept_without_averaging(layer):
 
 def figures(data, path):
     """The validation loss of each kind of weights of a checkpoint."""
-    how = {"dirs": [str(data)], "path": [str(path)], "precision": "fp32", "batch_size": 8}
+    options = {"dirs": [str(data)], "path": [str(path)], "precision": "fp32", "batch_size": 8}
     return {
-        weights: evaluate_checkpoints(ValidateConfig(weights=weights, **how))[str(path)]["valid"][
-            "loss"
-        ]
+        weights: evaluate_checkpoints(ValidateConfig(weights=weights, **options))[str(path)][
+            "valid"
+        ]["loss"]
         for weights in ("auto", "average", "trained")
     }
 
@@ -91,10 +91,10 @@ def test_average_is_validated_saved_and_loaded(config, data, tmp_path):
 
 
 def test_run_with_an_average_resumes_bit_for_bit(config, tmp_path):
-    how = {"ema_decay": 0.9, "lr": 0.05, "max_update": 6, "lr_scheduler": "fixed"}
-    run(config(**how, save_dir=str(tmp_path / "whole")))
-    run(config(**{**how, "max_update": 3}, save_dir=str(tmp_path / "cut")))
-    run(config(**how, save_dir=str(tmp_path / "cut")))
+    options = {"ema_decay": 0.9, "lr": 0.05, "max_update": 6, "lr_scheduler": "fixed"}
+    run(config(**options, save_dir=str(tmp_path / "whole")))
+    run(config(**{**options, "max_update": 3}, save_dir=str(tmp_path / "cut")))
+    run(config(**options, save_dir=str(tmp_path / "cut")))
     for file in (MODEL, AVERAGE):
         whole, cut = (tmp_path / n / "checkpoint_last" / file for n in ("whole", "cut"))
         assert whole.read_bytes() == cut.read_bytes()
@@ -146,10 +146,10 @@ def test_finetune_from_loads_the_average(config, tmp_path):
 @pytest.mark.slow
 def test_average_of_two_sharded_ranks_is_that_of_one_process(config, tmp_path, ranks):
     def train(world):
-        how = {"update_freq": 2 // world.size, "sharding": "full" if world.size > 1 else "none"}
+        options = {"update_freq": 2 // world.size, "sharding": "full" if world.size > 1 else "none"}
         folder = tmp_path / f"{world.size}"
         for updates in (2, 4):
-            c = config(save_dir=str(folder), batch_size=4, lr=0.05, ema_decay=0.9, **how)
+            c = config(save_dir=str(folder), batch_size=4, lr=0.05, ema_decay=0.9, **options)
             training = TrainingRun(
                 replace(c, training=replace(c.training, max_update=updates)), world
             )

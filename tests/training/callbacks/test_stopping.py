@@ -88,15 +88,15 @@ def test_run_stopped_by_time_resumes_bit_for_bit(config, tmp_path):
 
 
 def test_stop_min_lr_stops_at_a_falling_rate_only(config):
-    how = {"lr": 0.1, "lr_scheduler": "linear", "warmup_updates": 4, "stop_min_lr": 0.05}
-    result = run(config(**how))
+    options = {"lr": 0.1, "lr_scheduler": "linear", "warmup_updates": 4, "stop_min_lr": 0.05}
+    result = run(config(**options))
     assert result.updates == 8  # 0.1 x (10 - 8 + 1) / (10 - 4) is 0.05
     assert result.valid["valid"]["examples"] == 9
 
 
 def test_run_stopped_by_min_lr_resumes_only_if_longer(config):
-    how = {"lr": 0.1, "lr_scheduler": "linear", "max_update": 8, "max_epoch": None}
-    low = {**how, "stop_min_lr": 0.07}
+    options = {"lr": 0.1, "lr_scheduler": "linear", "max_update": 8, "max_epoch": None}
+    low = {**options, "stop_min_lr": 0.07}
     assert [run(config(**low)).updates for _ in range(2)] == [4, 4]  # 0.1 x (8 - 4 + 1) / 8
     longer = {**low, "max_update": 20}
     assert run(config(**longer)).updates == 7  # 0.1 x (20 - 7 + 1) / 20
@@ -110,7 +110,7 @@ def test_negative_limits_are_rejected(config, name):
 
 
 def test_run_stopped_by_patience_stops_again_immediately(config):
-    how = {"lr": 0.0, "patience": 2, "max_epoch": 50}
-    first, again = run(config(**how)), run(config(**how))
+    options = {"lr": 0.0, "patience": 2, "max_epoch": 50}
+    first, again = run(config(**options)), run(config(**options))
     assert (first.epochs, again.epochs) == (3, 3) and again.valid == first.valid
-    assert run(config(**{**how, "patience": 3})).epochs == 4
+    assert run(config(**{**options, "patience": 3})).epochs == 4
