@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolkit.config.serialize import flatten
+
 RUNS, CURVES = "runs.jsonl", "curves.jsonl.xz"
 IRRELEVANT = ("training.seed", "checkpoint.", "logging.", "data.dirs", "data.num_workers")
 NOTED = ("checkpoint.finetune_from",)
@@ -109,15 +111,6 @@ def read_run(name: str, folder: Path, result: dict[str, Any], varying: list[str]
         {k: v for k, v in e.items() if k not in dropped} for e in events if e["event"] == "valid"
     ]
     return Run(name, record, validations, without_folders(result["config"]))
-
-
-def flatten(config: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """{"arch": {"name": "bert"}} -> {"arch.name": "bert"}"""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        name = f"{path}.{key}" if path else key
-        flat |= flatten(value, name) if isinstance(value, dict) else {name: value}
-    return flat
 
 
 def varying_options(configs: Sequence[dict[str, Any]]) -> list[str]:

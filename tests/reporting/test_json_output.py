@@ -58,3 +58,9 @@ def test_output_never_overwrites_the_log_of_a_run(tmp_path):
     with pytest.raises(ToolkitError, match=r"metrics.jsonl holds something else"):
         Output(str(log.path))
     assert log.path.read_bytes() == before
+
+
+def test_output_prints_lines_unchanged(capsys):
+    text = f"[bold]a[/bold] :smile: {'long ' * 40}end"
+    Output(None).print_line(text)
+    assert capsys.readouterr().out == f"{text}\n"

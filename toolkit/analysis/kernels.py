@@ -88,5 +88,5 @@ def print_table(path: str, kernels: Sequence[KernelRows], output: Output, *, sev
     """Print the numbers of one checkpoint."""
     console = output.console
     if several:
-        console.print(path, markup=False, highlight=False, soft_wrap=True)
+        output.print_line(path)
     kernel_table(kernels, console.width if console.is_terminal else None).print(console)

@@ -48,7 +48,7 @@ def plot_perturbation(c: PerturbationConfig) -> None:
                 output.write("difference", it._asdict())
                 differences.append(it._replace(checkpoint=names[path]))
         for number, line in enumerate(lines, 1):
-            output.console.print(f"{number}  {line}", markup=False, highlight=False)
+            output.print_line(f"{number}  {line}")
         difference_table(differences, list(names.values())).print(output.console)
         save_figure(draw_differences(differences, c.title), c.output_file)
         print(c.output_file, file=output.text_stream)

@@ -184,8 +184,6 @@ def print_average(
     )
     columns = ("checkpoint", "epoch", "update", "reasons", metric)
     Table(columns=columns, rows=rows).print(report.console)
-    report.console.print(
-        f"mean of {len(checkpoints)} checkpoints, {count:,} parameters, written to {output}",
-        highlight=False,
-        soft_wrap=True,
+    report.print_line(
+        f"mean of {len(checkpoints)} checkpoints, {count:,} parameters, written to {output}"
     )

@@ -39,7 +39,7 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
             report_metrics(results, config, output)
             if config.predictions and collector:  # last: metrics outlive an unwritable file
                 collector.write(Path(config.predictions))
-                print_line(f"wrote {config.predictions}", output)
+                output.print_line(f"wrote {config.predictions}")
         return results
 
 
@@ -72,7 +72,7 @@ def evaluate_checkpoint(
         examples, collector = len(split.examples.lengths), learner.task.collector(split.examples)
         check_predictions_supported(collector, config, learner)
         if world.is_main and (remark := split.examples.remark):
-            print_line(f"{path} {name}: {remark}", output)
+            output.print_line(f"{path} {name}: {remark}")
         total = -(-examples // world.size)  # approximately what the main rank reports
         progress = Progress(f"{name} of {path}", total, "examples", quiet=not world.is_main)
         with closing(split.loader), progress:
@@ -102,13 +102,9 @@ def report_details(
         output.write(event, {**source, **values})
     tables = collector.tables()
     if tables and len(config.path) * len(split_names(config.valid_subset)) > 1:
-        print_line(" ".join(source.values()), output)
+        output.print_line(" ".join(source.values()))
     for table in tables:
         table.print(output.console)
-
-
-def print_line(line: str, output: Output) -> None:
-    output.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def check_predictions_supported(

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from toolkit.common import json_files
 from toolkit.reporting.json_output import Output
+from toolkit.reporting.plain_text import print_plain
 
 ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
@@ -192,8 +193,6 @@ def console_writer(console: Console, to_rows: Callable[[R], list[str]]) -> Write
         for record in records:
             first, *rest = to_rows(record)
             rows = [f"{record.number:>{indent}}  {first}", *(f"{'':{indent}}  {r}" for r in rest)]
-            console.print(
-                "\n".join(rows), markup=False, highlight=False, emoji=False, soft_wrap=True
-            )
+            print_plain(console, "\n".join(rows))
 
     return write

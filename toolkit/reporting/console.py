@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from toolkit.reporting.event_log import EventValues
+from toolkit.reporting.plain_text import print_plain
 from toolkit.reporting.progress import Progress, create_bar, format_duration
 
 FORMATS = {  # name -> format and column width; other metrics go to the files only
@@ -74,9 +75,7 @@ class TrainingConsole:
             self.bar.update(self.task, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
         elif event != "end":
-            self.console.print(
-                self.format_line(event, values), markup=False, highlight=False, soft_wrap=True
-            )
+            print_plain(self.console, self.format_line(event, values))
 
     def close(self) -> None:
         if self.bar:

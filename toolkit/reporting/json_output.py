@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.reporting.plain_text import print_plain
 
 STDOUT = "-"
 OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
@@ -52,6 +52,9 @@ class Output:
     def console(self) -> Console:
         return Console(stderr=self.target == STDOUT)
 
+    def print_line(self, text: str) -> None:
+        print_plain(self.console, text)
+
     def write(self, event: str, values: Mapping[str, object]) -> None:
         """Write one JSON line with the type of the event; numbers keep full precision."""
         if self.file:
@@ -61,12 +64,7 @@ class Output:
     def __enter__(self) -> Output:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.file and self.target != STDOUT:
             self.file.close()
 

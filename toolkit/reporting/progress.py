@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from rich import progress as rich_progress
 from rich.console import Console
+
+from toolkit.reporting.plain_text import print_plain
 
 LINE_SECONDS = 5.0
 
@@ -59,8 +60,7 @@ class Progress:
             self.bar.update(self.task, completed=self.done, text=self.text(now))
         elif now - self.printed_at >= self.line_seconds:
             self.printed_at = now
-            line = f"{self.description}: {self.text(now)}"
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            print_plain(self.console, f"{self.description}: {self.text(now)}")
 
     def text(self, now: float) -> str:
         """`3,200 of 9,000 examples, 640 examples/s, 0:09 left`; with counts `36%, 640 tokens/s`."""
@@ -77,12 +77,7 @@ class Progress:
                 parts.append(f"{format_duration(left)} left")
         return ", ".join(parts)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.parent:
             self.parent.remove_task(self.task)
         elif self.bar:

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from toolkit.common import json_files
+from toolkit.reporting.plain_text import print_plain
 
 Cell = str | int | float | None
 LATEX_ESCAPES = {
@@ -76,9 +77,7 @@ class Table:
         """Print with rich on a terminal, else as text."""
         console = console or Console()
         if not console.is_terminal:
-            console.print(
-                self.text(), end="", markup=False, highlight=False, soft_wrap=True, emoji=False
-            )
+            print_plain(console, self.text(), end="")
             return
         drawing = RichTable(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
         for name, number in zip(self.columns, self.numeric, strict=True):

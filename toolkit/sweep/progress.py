@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import TaskID
 
 from toolkit.common.json_files import JsonObject
+from toolkit.reporting.plain_text import print_plain
 from toolkit.reporting.progress import create_bar, format_duration
 from toolkit.sweep.jobs import LOG_FILE, JobResult, SweepJob
 
@@ -44,17 +44,12 @@ class SweepProgress:
             self.bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.bars:
             self.bars.stop()
 
     def log(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        print_plain(self.console, text)
 
     def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, JobResult]) -> None:
         for name in ended.keys() - self.reported:

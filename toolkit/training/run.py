@@ -15,6 +15,7 @@ from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
+from toolkit.reporting.plain_text import print_plain
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.reporting.tables import Table
 from toolkit.training import memory_probe, resume
@@ -143,7 +144,7 @@ class TrainingRun:
 
     def print_message(self, text: str) -> None:
         if self.world.is_main:
-            self.stderr.print(text, highlight=False, markup=False, soft_wrap=True)
+            print_plain(self.stderr, text)
 
     def check_same_config_on_all_ranks(self) -> None:
         """Check that all ranks, and the checkpoint, use the same data and options."""

@@ -46,7 +46,7 @@ def plot_confusion(config: ConfusionConfig) -> None:
             columns = ("true", "predicted", "count")
             Table(columns=columns, rows=rows[:8], caption=matrix.title).print(output.console)
         output.write("end", {"output": config.output_file})
-        output.console.print(f"wrote {config.output_file}", highlight=False, soft_wrap=True)
+        output.print_line(f"wrote {config.output_file}")
 
 
 def read_confusions(path: Path) -> list[ConfusionMatrix]:
