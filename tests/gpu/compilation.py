@@ -17,7 +17,7 @@ from tests.gpu.batches import BATCHES, Shape
 from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.nn.layer_stack import LayerStack
-from toolkit.training.device import to_device
+from toolkit.tasks.batch import to_device
 from toolkit.training.parallelize import compile_layers
 from toolkit.training.trainer import Trainer
 
