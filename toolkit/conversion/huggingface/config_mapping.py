@@ -16,9 +16,9 @@ MAX_SETTING = 1 << 24
 def config_mismatches(model_type: ModelType, config: JsonObject) -> list[Mismatch]:
     """Unsupported settings, and settings that are not numbers in range."""
     problems = [
-        Mismatch("setting", f"config.json: {key}", str(config[key]), " or ".join(map(str, known)))
-        for key, known in FIXED.items()
-        if key in config and config[key] not in known
+        Mismatch("setting", f"config.json: {key}", str(config[key]), " or ".join(map(str, valid)))
+        for key, valid in FIXED.items()
+        if key in config and config[key] not in valid
     ]
     for key, default in model_type.defaults.items():
         value, kind = config.get(key, default), type(default)
@@ -47,7 +47,7 @@ def to_hf_config(
         settings["embedding_size"] = arch.embedding_width or arch.width
     if isinstance(arch, ConvBertConfig):
         settings |= {"num_attention_heads": 2 * arch.attention_heads, "head_ratio": 2}
-    fixed = {key: known[0] for key, known in FIXED.items() if key != "position_embedding_type"}
+    fixed = {key: values[0] for key, values in FIXED.items() if key != "position_embedding_type"}
     defaults = {**fixed, "initializer_range": INIT_STD, "pad_token_id": pad}
     settings |= {"vocab_size": tokens, "model_type": model_type.model_type}
     return {**defaults, **origin, **settings}

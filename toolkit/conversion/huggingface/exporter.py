@@ -63,8 +63,8 @@ def select_component(
         return ModelComponent(run.arch.config, dict(tensors), run.task.name == "mlm")
     if wanted == "generator":
         return extract_generator(run, tensors)
-    own = {name: tensor for name, tensor in tensors.items() if not name.startswith(GENERATOR)}
-    return ModelComponent(run.arch.config, own, False, True)
+    discriminator = {n: tensor for n, tensor in tensors.items() if not n.startswith(GENERATOR)}
+    return ModelComponent(run.arch.config, discriminator, False, True)
 
 
 def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
@@ -72,12 +72,12 @@ def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelCom
     arch, task = run.arch.config, run.task.config
     scaled = arch.scaled_options(task.generator_size)
     generator = replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
-    own = {name: tensor for name, tensor in tensors.items() if name.startswith(SHARED)}
+    renamed = {name: tensor for name, tensor in tensors.items() if name.startswith(SHARED)}
     prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
     for name, tensor in tensors.items():
         if new_name := replace_prefix(name, prefixes):
-            own[new_name] = tensor
-    return ModelComponent(generator, own, True)
+            renamed[new_name] = tensor
+    return ModelComponent(generator, renamed, True)
 
 
 @dataclass(frozen=True, kw_only=True)
