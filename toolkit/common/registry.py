@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,6 +42,13 @@ def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> 
     """Whether both are the same object, or the same one of a file that was imported twice."""
     files = (source_location(one).rpartition(":")[0], source_location(other).rpartition(":")[0])
     return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
+
+
+def suggest_name(name: str, known: Sequence[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one, and all of them."""
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Known: {', '.join(known)}."
 
 
 class Registry:
@@ -84,10 +91,8 @@ class Registry:
         if name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
-            close = difflib.get_close_matches(name, self.names(), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ToolkitError(
-                f"unknown {self.kind} {name!r}.{hint} Known: {', '.join(self.names())}. "
+                f"unknown {self.kind} {name!r}. {suggest_name(name, self.names())} "
                 f"Pass its folder with --user-dir if it is your own."
             )
         return self._entries[name]

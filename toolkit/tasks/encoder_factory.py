@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import ARCHITECTURES
+from toolkit.common.registry import ARCHITECTURES, suggest_name
 from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 
@@ -47,7 +46,5 @@ def override_config(config: C, changes: Mapping[str, object], owner: str) -> C:
     known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
     for name in changes:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ToolkitError(f"{owner} has no option {name!r}.{hint} Known: {', '.join(known)}.")
+            raise ToolkitError(f"{owner} has no option {name!r}. {suggest_name(name, known)}")
     return dataclasses.replace(config, **changes)  # type: ignore[type-var]
