@@ -41,7 +41,7 @@ def rows(number: float) -> int:
     return -(-int(number) // 64) * 64
 
 
-def inputs(s: Shape, **more: Tensor) -> Inputs:
+def inputs(s: Shape, **more: Any) -> Inputs:
     padding = zeros(s.sentences, s.length, dtype=torch.bool) if s.padding else None
     return Inputs(zeros(s.sentences, s.length), padding=padding, **more)
 
@@ -64,7 +64,7 @@ def positions(s: Shape) -> MaskedPositionsBatch:
     """Both copies of the sentences."""
     m, both = masked(s), s._replace(sentences=2 * s.sentences)
     n = len(m.targets)
-    moved = inputs(both, positions=zeros(both.sentences, s.length))
+    moved = inputs(both, positions=zeros(both.sentences, s.length), max_position=s.length - 1)
     weights = {"mlm": float(n), "mpm": float(n)}
     return MaskedPositionsBatch(
         moved, zeros(2 * n), m.targets, zeros(n), weights, s.sentences, 2 * m.tokens

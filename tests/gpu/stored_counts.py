@@ -1,6 +1,6 @@
-"""Launches and bytes of every simulated update, kept in a file that changes with the code.
+"""Launches, bytes and graphs of the simulated runs, kept in files that change with the code.
 
-python -m tests.gpu.stored_counts      writes the file again
+python -m tests.gpu.stored_counts      writes the files again
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).with_name("step_counts.json")
+STEPS, GRAPHS = (Path(__file__).with_name(f"{name}_counts.json") for name in ("step", "graph"))
 
 
-def load_counts() -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+def load_counts(file: Path) -> dict[str, Any]:
+    """The version of torch, and counts by the names of cases."""
+    stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return stored
 
 
@@ -22,9 +23,7 @@ def to_row(launches: dict[str, int], size: dict[str, int]) -> list[int]:
     return [*launches.values(), *size.values()]
 
 
-def write_counts() -> None:
-    import torch
-
+def count_steps() -> dict[str, list[int]]:
     from tests.gpu.cases import QUICK, SWEEP
     from tests.gpu.steps import count_update
 
@@ -35,9 +34,22 @@ def write_counts() -> None:
             rows[case.name] = to_row(counts.launches, counts.bytes)
         except Exception as error:
             print(f"left out: {case.name}: {error}")
+    return rows
+
+
+def count_graphs() -> dict[str, list[int]]:
+    """Of the short stream."""
+    from tests.gpu.compilation import CASES, SHORT_STREAM, compile_run
+
+    return {case.name: [sum(compile_run(case, SHORT_STREAM).graphs)] for case in CASES}
+
+
+def write_counts(file: Path, rows: dict[str, list[int]]) -> None:
+    import torch
+
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
     version = json.dumps(base_version(torch.__version__))
-    FILE.write_text(f'{{"torch": {version}, "cases": {{\n{lines}\n}}}}\n', "utf-8")
+    file.write_text(f'{{"torch": {version}, "cases": {{\n{lines}\n}}}}\n', "utf-8")
 
 
 def base_version(version: str) -> str:
@@ -49,4 +61,5 @@ if __name__ == "__main__":
     from tests.gpu import fake_cuda
 
     fake_cuda.load()
-    write_counts()
+    write_counts(GRAPHS, count_graphs())
+    write_counts(STEPS, count_steps())

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.optim.update import clip_and_step
+from toolkit.optim.update import clip_and_step, step_and_restore, step_unless_skipped
 
 NAMES = sorted(OPTIMIZERS.builtins)
 VARIANTS = [
@@ -138,3 +138,23 @@ def test_optimizer_step_does_not_synchronize_with_the_gpu(name):
         optimizer.step()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("name", ["lamb", "adafactor", "muon", "rmsprop"])
+def test_a_step_that_is_restored_equals_one_that_is_skipped(name, monkeypatch):
+    """On a GPU every step is taken, and restored if it must be skipped; the first one is."""
+    ends = []
+    for on_gpu in (False, True):
+        torch.manual_seed(0)
+        named = [
+            (f"encoder.layers.0.{n}.weight", torch.nn.Parameter(torch.randn(4, n))) for n in (3, 5)
+        ]
+        named.append(("encoder.layers.0.bias", torch.nn.Parameter(torch.randn(6))))
+        optimizer = OPTIMIZERS[name].factory(OPTIMIZERS[name].config, named)
+        step = step_and_restore if on_gpu else step_unless_skipped
+        for skipped in (1.0, 0.0, 0.0, 1.0, 0.0):
+            for _, p in named:
+                p.grad = torch.randn_like(p) * (torch.inf if skipped else 1)
+            step(optimizer, [p for _, p in named], torch.tensor(2.0), torch.tensor(skipped))
+        ends.append([p.detach() for _, p in named])
+    torch.testing.assert_close(*ends)

@@ -45,6 +45,8 @@ class Inputs(NamedTuple):
     """Characters of the batch's distinct words, for word-level encoders."""
     word_index: Int[Tensor, "B S"] | None = None
     """Row of `char_ids` for each token."""
+    max_position: int | None = None
+    """No position id is larger; None if unknown. Asking a GPU would wait for it."""
 
 
 class Encoded(NamedTuple):

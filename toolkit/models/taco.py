@@ -197,7 +197,10 @@ class Taco(EncoderModel):
         """Offsets are computed from position ids; indices would reveal hidden positions."""
         tokens = inputs.tokens
         limit = self.position_embedding.num_embeddings - 1
+        if inputs.max_position is not None:
+            limit = inputs.max_position + 1
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, limit)
+        offsets.prepare()
         vectors = select_offset_vectors(self.offsets.weight, offsets)
         sequence = SequenceContext(offsets, inputs.padding, vectors)
         streams = self.layers(self.embeddings(inputs), sequence, selected)

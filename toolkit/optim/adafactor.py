@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,7 +69,7 @@ class Adafactor(ForeachOptimizer[AdafactorConfig]):
         p, c = batch.p, self.c
         rates = [group["lr"]] * len(p)  # rho_t
         if c.relative_step:
-            rates = [min(group["lr"], t**-0.5) for t in batch.update_counts()]
+            rates = batch.by_update_count(partial(relative_rate, group["lr"]))
         step = self.direction(batch)
         factors = root_mean_squares(step)  # max(1, RMS(u) / d)
         torch._foreach_div_(factors, c.clip_threshold)
@@ -89,7 +91,7 @@ class Adafactor(ForeachOptimizer[AdafactorConfig]):
 
     def direction(self, batch: ParameterBatch) -> Tensors:
         """u = g / sqrt(v), v = row column / mean(row)."""
-        g, new_weights = batch.g, [t**-self.c.decay_power for t in batch.update_counts()]
+        g, new_weights = batch.g, batch.by_update_count(lambda t: t**-self.c.decay_power)
         squares = torch._foreach_mul(g, g)
         torch._foreach_add_(squares, TINY)
         if "square" in batch.states[0]:
@@ -103,6 +105,12 @@ class Adafactor(ForeachOptimizer[AdafactorConfig]):
         step = torch._foreach_mul(g, torch._foreach_rsqrt(row_factors))
         torch._foreach_mul_(step, [column.rsqrt().unsqueeze(-2) for column in columns])
         return step
+
+
+def relative_rate(lr: float, updates: Any) -> Any:
+    """min(lr, 1 / sqrt(t)) of a number or a tensor t."""
+    rate = updates**-0.5
+    return rate.clamp(max=lr) if isinstance(rate, Tensor) else min(lr, rate)
 
 
 def root_mean_squares(tensors: Tensors) -> Tensors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -40,11 +40,22 @@ class ParameterBatch:
         """Number of updates of each parameter, including this one."""
         return [float(step) for step in self.state("step")]
 
+    def by_update_count(self, function: Callable[[Any], Any]) -> Any:
+        """f(t) of each parameter, t the number of its updates, including this one.
+
+        On a GPU, where reading t would wait for the device, f is given a tensor of all t.
+        """
+        steps = self.state("step")
+        if steps[0].device.type == "cpu":
+            return [function(t) for t in self.update_counts()]
+        return list(function(torch.stack(steps)).unbind())
+
 
 class ForeachOptimizer(Optimizer, Generic[Config]):
     """A subclass defines a parameter's initial state and the update of a list of parameters.
 
-    `step` in a state counts its updates. It stays on the host, so that reading it needs no sync.
+    `step` in a state counts its updates. It is on the parameter's device, where an update that is
+    skipped is not counted.
     """
 
     def __init__(self, groups: Iterable[ParameterGroup], c: Config) -> None:
@@ -85,8 +96,8 @@ class ForeachOptimizer(Optimizer, Generic[Config]):
         """The state of a parameter with its `step` incremented."""
         state: State = self.state[p]
         if not state:
-            state |= {"step": torch.zeros(()), **self.init_state(p)}
-        state["step"] = state["step"].cpu() + 1
+            state |= {"step": torch.zeros((), device=p.device), **self.init_state(p)}
+        state["step"] = state["step"].to(p.device) + 1
         return state
 
 

@@ -36,10 +36,10 @@ class Lamb(ForeachOptimizer[AdamConfig]):
         torch._foreach_addcmul_(square, g, g, 1 - c.beta2)
         root = torch._foreach_sqrt(square)
         if c.bias_correction:
-            torch._foreach_div_(root, [(1 - c.beta2**t) ** 0.5 for t in batch.update_counts()])
+            torch._foreach_div_(root, batch.by_update_count(lambda t: (1 - c.beta2**t) ** 0.5))
         torch._foreach_add_(root, c.eps)
         if c.bias_correction:
-            torch._foreach_mul_(root, [1 - c.beta1**t for t in batch.update_counts()])
+            torch._foreach_mul_(root, batch.by_update_count(lambda t: 1 - c.beta1**t))
         return torch._foreach_div(mean, root)
 
 

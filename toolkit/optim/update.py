@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
+from toolkit.distributed.fsdp import to_local
 from toolkit.distributed.fsdp import total_norm as total_norm
 
 
@@ -58,13 +59,57 @@ def step_unless_skipped(
     divisor: Float[Tensor, ""],
     skipped: Float[Tensor, ""],
 ) -> None:
-    """Step with gradients / divisor unless skipped; fused optimizers do this in one pass."""
+    """Step with gradients / divisor unless skipped; fused optimizers do this in one pass.
+
+    Whether to skip is known on the device: reading it costs nothing on a CPU, and an update on a
+    GPU.
+    """
     if optimizer.defaults.get("fused"):
         fused: dict[str, Tensor] = {"grad_scale": divisor, "found_inf": skipped}
         vars(optimizer).update(fused)
         optimizer.step()
         for name in fused:
             delattr(optimizer, name)
+    elif skipped.device.type != "cpu":
+        step_and_restore(optimizer, parameters, divisor, skipped)
     elif not skipped and (gradients := collect_gradients(parameters)):
         torch._foreach_div_(gradients, divisor)
         optimizer.step()
+
+
+@torch.no_grad()
+def step_and_restore(
+    optimizer: Optimizer,
+    parameters: Sequence[Tensor],
+    divisor: Float[Tensor, ""],
+    skipped: Float[Tensor, ""],
+) -> None:
+    """Step in any case, and put everything back if skipped, without asking the device.
+
+    A skipped step is taken with zero gradients, so that all numbers stay finite.
+    """
+    gradients = [to_local(gradient) for gradient in collect_gradients(parameters)]
+    if not gradients:
+        return
+    torch._foreach_div_(gradients, divisor)
+    for gradient in gradients:
+        gradient.masked_fill_(skipped.bool(), 0.0)
+    before = device_numbers(optimizer, parameters)
+    saved = dict(zip(before, torch._foreach_mul(list(before.values()), 1.0), strict=True))
+    optimizer.step()
+    after = device_numbers(optimizer, parameters)
+    torch._foreach_mul_(list(after.values()), 1 - skipped)  # states start from zero
+    torch._foreach_mul_(list(saved.values()), skipped)
+    torch._foreach_add_([after[key] for key in saved], list(saved.values()))
+
+
+def device_numbers(
+    optimizer: Optimizer, parameters: Sequence[Tensor]
+) -> dict[tuple[int, str], Tensor]:
+    """Parameters and their states, as far as they are on the device; of sharded ones the rows."""
+    found = {}
+    for index, p in enumerate(parameters):
+        for name, value in {"": p, **optimizer.state.get(p, {})}.items():
+            if isinstance(value, Tensor) and value.is_floating_point() and value.device == p.device:
+                found[index, name] = to_local(value.detach())
+    return found

@@ -1,4 +1,4 @@
-"""Seed the random number generators of the learner's device."""
+"""Seed the random number generators of the learner's device, and wait for it."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ def seed_rng(seed: int, device: torch.device) -> None:
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(seed)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until an accelerator has done what it was asked for; a CPU has done it already."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

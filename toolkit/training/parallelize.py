@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
+import torch._dynamo
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
@@ -14,6 +15,10 @@ from toolkit.distributed.fsdp import apply_fsdp
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.task import Learner
+
+MAX_GRAPHS = 64
+"""Graphs that Dynamo may make of one function. All layers of a class share one: they differ in what
+they select and pass on, each in training and evaluation, with and without padding."""
 
 
 def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
@@ -40,6 +45,7 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
 
 def compile_layers(layers: Iterable[nn.Module]) -> None:
     """Compile in place for dynamic lengths; parameters keep their names."""
+    torch._dynamo.config.recompile_limit = MAX_GRAPHS
     warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
     for layer in layers:
         layer.compile(options={"fallback_random": True})

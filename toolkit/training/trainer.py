@@ -16,6 +16,7 @@ from toolkit.optim.schedules import Schedule
 from toolkit.optim.update import Update, clip_and_step
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
+from toolkit.training.device import synchronize
 from toolkit.training.gradient import GradientAccumulator, Losses
 from toolkit.training.oom_retry import OomRetry
 from toolkit.training.spikes import SpikeDetector
@@ -94,6 +95,15 @@ class Trainer:
                 if self.finished or self.reached_limit(max_update, max_epoch):
                     break
                 waiting_since = perf_counter()
+
+    def wait_for_device(self) -> None:
+        """Wait for the updates that a GPU is still busy with; the time counts as training.
+
+        To be called before an observer reads from the device or keeps it busy with something else.
+        """
+        started = perf_counter()
+        synchronize(self.world.device)
+        self.busy_seconds += perf_counter() - started
 
     def reached_limit(self, max_update: int, max_epoch: int | None) -> bool:
         return self.progress.update >= max_update or (

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals
+from toolkit.nn.attention import offsets as offsets_module
+from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals, skew, skew_by_views
 
 B, H, S, RADIUS = 2, 3, 6, 2
 
@@ -52,3 +53,24 @@ def test_tap_tables_cached_in_inference_work_in_training():
     taps = torch.randn(1, 1, 11, 5, requires_grad=True)
     scatter_to_diagonals(taps, offsets).sum().backward()
     assert taps.grad.sum() == 11 * 11
+
+
+def test_skew_by_views_equals_skew_and_its_gradient_bit_for_bit():
+    torch.manual_seed(0)
+    taps = torch.randn(B, H, S, 2 * S + 1, requires_grad=True)
+    gradient = torch.randn(B, H, S, S)
+    views, strides = skew_by_views(taps), skew(taps)
+    assert torch.equal(views, strides)
+    assert torch.equal(*(torch.autograd.grad(y, taps, gradient)[0] for y in (views, strides)))
+
+
+def test_gradients_of_several_sentences_at_once_equal_those_one_by_one(monkeypatch):
+    torch.manual_seed(0)
+    positions = torch.stack([torch.randperm(S) for _ in range(B)])
+    taps = torch.randn(B, H, S, 2 * RADIUS + 1, requires_grad=True)
+    gradient, gradients = torch.randn(B, H, S, S), []
+    for at_once in (1, B):
+        monkeypatch.setattr(offsets_module, "sentences_at_once", lambda index, taps, n=at_once: n)
+        scores = scatter_to_diagonals(taps, Offsets(positions, S, torch.device("cpu")))
+        gradients += torch.autograd.grad(scores, taps, gradient)
+    torch.testing.assert_close(*gradients)

@@ -2,7 +2,12 @@ import pytest
 import torch
 
 from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals
-from toolkit.nn.ops.skew import find_moved_tokens, scatter_by_position
+from toolkit.nn.ops.skew import (
+    copy_by_index,
+    find_moved_tokens,
+    scatter_by_index,
+    scatter_by_position,
+)
 
 BATCH, HEADS, LENGTH, RADIUS = 2, 3, 7, 8
 
@@ -133,3 +138,17 @@ def test_scatter_to_diagonals_handles_leading_sentences_in_order(plain):
         torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
     )
     torch.testing.assert_close(gradient, expected_gradient)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_scatter_by_index_equals_copies_sentence_by_sentence(axis):
+    torch.manual_seed(1)
+    expected = torch.randn(2, 3, 5, 7)
+    found, length = expected.clone(), expected[0].shape[axis]
+    indices = torch.stack([torch.randperm(length)[:4] for _ in range(2)])
+    shape = [2, 3, 5, 7]
+    shape[axis % 3 + 1] = 4
+    values = torch.randn(shape)
+    copy_by_index(expected, axis, indices, values)
+    scatter_by_index(found, axis, indices, values)
+    assert torch.equal(found, expected)

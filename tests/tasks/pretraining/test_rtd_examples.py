@@ -158,3 +158,11 @@ def test_rtd_rejects_a_vocabulary_without_a_mask_token():
 def test_rtd_config_rejects_options_out_of_range(options, message):
     with pytest.raises(ToolkitError, match=message):
         ReplacedTokenConfig(**options)
+
+
+def test_sample_tokens_does_not_depend_on_how_many_are_sampled_together(monkeypatch):
+    torch.manual_seed(0)
+    logits, draws = torch.randn(10, 7), torch.rand(10)
+    expected = sample_tokens(logits, draws)
+    monkeypatch.setattr("toolkit.tasks.pretraining.rtd_examples.CPU_ROWS", 3)
+    assert torch.equal(sample_tokens(logits, draws), expected)

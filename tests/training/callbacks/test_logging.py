@@ -1,3 +1,5 @@
+from time import sleep
+
 import pytest
 
 from toolkit.training.callbacks.logging import MetricsLogger
@@ -25,3 +27,17 @@ def test_rates_include_the_time_before_a_resume(make_trainer, batches, memory):
     [(_, values)] = after.sink.records
     assert values["updates_per_second"] == pytest.approx(8 / 1000, rel=0.01)
     assert values["seconds"] == pytest.approx(1000, rel=0.01)
+
+
+def test_updates_that_a_gpu_has_not_finished_count_as_time_of_training(
+    make_trainer, batches, memory, monkeypatch
+):
+    """The host is ahead of a GPU by as much as a synchronization takes."""
+    trainer = make_trainer()
+    logger = MetricsLogger(trainer, Recorder(), 4, 4)
+    monkeypatch.setattr("toolkit.training.trainer.synchronize", lambda device: sleep(0.5))
+    trainer.fit(lambda epoch: memory(batches), max_update=4, observers=[logger])
+    [(_, values)] = logger.sink.records
+    assert values["seconds"] > 0.5
+    assert values["updates_per_second"] == pytest.approx(4 / values["seconds"])
+    assert values["updates_per_second"] < 8

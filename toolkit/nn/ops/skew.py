@@ -107,16 +107,28 @@ class _ScatterByPosition(torch.autograd.Function):
 
 
 def copy_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values: Tensor) -> None:
-    """Copy each sentence's values to its indices along an axis of a sentence."""
+    """Copy each sentence's values to its indices, each once, along an axis of a sentence."""
+    if out.device.type != "cpu":
+        scatter_by_index(out, axis, indices, values)
+        return
     for sentence, index, value in zip(out, indices, values, strict=True):
         sentence.index_copy_(axis, index, value)
+
+
+def scatter_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values: Tensor) -> None:
+    """The same in one operation, for GPUs."""
+    shape = [len(indices), 1, 1, 1]
+    shape[axis % (out.dim() - 1) + 1] = -1
+    out.scatter_(axis % (out.dim() - 1) + 1, indices.view(shape).expand_as(values), values)
 
 
 def unskew(taps: Float[Tensor, "B H S R"], first: int) -> Float[Tensor, "B H S P"]:
     """A view of the taps by position, for rows at positions `first`, `first` + 1, ..."""
     radius = taps.shape[-1] // 2
-    strides, start = (*taps.stride()[:2], 2 * radius, 1), taps.storage_offset() + radius - first
-    return taps.as_strided((*taps.shape[:-1], radius + 1), strides, start)
+    strides = (*taps.stride()[:2], 2 * radius, 1)
+    return taps.flatten(-2)[..., radius - first :].as_strided(
+        (*taps.shape[:-1], radius + 1), strides
+    )
 
 
 def reindex_rows(

@@ -90,6 +90,6 @@ class GlueExamples(Examples[GlueBatch]):
 
 def to_inputs(texts: PairBatch) -> Inputs:
     """Segments and padding are None if they are zero everywhere."""
-    parts: dict[str, Any] = {"segments": texts.segments, "padding": texts.padding}
-    tensors = {n: torch.from_numpy(part) if part.any() else None for n, part in parts.items()}
-    return Inputs(tokens=torch.from_numpy(texts.tokens), **tensors)
+    parts: tuple[Any, ...] = texts.segments, texts.padding
+    segments, padding = (torch.from_numpy(part) if part.any() else None for part in parts)
+    return Inputs(torch.from_numpy(texts.tokens), segments=segments, padding=padding)

@@ -72,6 +72,7 @@ class MaskingExamples(Examples[B]):
                 positions=_to_tensor(positions),
                 segments=_to_tensor(sentences.segments),
                 padding=_to_tensor(padding),
+                max_position=None if positions is None else max(width - 1, int(positions.max())),
             ),
             selected=self.pad(masked.rows * width + masked.positions, 0),
             targets=self.pad(targets, IGNORED),

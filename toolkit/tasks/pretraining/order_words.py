@@ -69,7 +69,11 @@ def order_words(
     device = encoder.token_embedding.weight.device
     positions = torch.arange(len(ids))
     positions[free] = HIDDEN_POSITION
-    inputs = Inputs(torch.tensor([ids], device=device), positions=positions[None].to(device))
+    inputs = Inputs(
+        torch.tensor([ids], device=device),
+        positions=positions[None].to(device),
+        max_position=len(ids) - 1,
+    )
     states = encoder.select_states(inputs, torch.tensor(free, device=device))
     table = encoder.position_embedding
     assert table is not None, "task mpm requires one"

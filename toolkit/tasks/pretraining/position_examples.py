@@ -96,4 +96,5 @@ def concatenate_inputs(first: Inputs, second: Inputs) -> Inputs:
         positions=torch.cat([in_order, second.positions]),
         segments=None if segments is None else torch.cat([segments, segments]),
         padding=None if padding is None else torch.cat([padding, padding]),
+        max_position=second.max_position,
     )

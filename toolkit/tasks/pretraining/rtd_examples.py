@@ -19,8 +19,10 @@ from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.pretraining.masked_examples import MaskingExamples
 from toolkit.tasks.pretraining.masking_config import MaskingConfig
 
-ROWS_PER_CHUNK = 64
-"""Positions whose tokens are sampled together."""
+CPU_ROWS = 64
+"""Positions whose tokens are sampled together on a CPU, which keeps them in its cache."""
+GPU_LOGITS = 1 << 27
+"""Logits that a GPU samples from together: in fp32 half a GiB."""
 BELOW_ONE = 1 - 2**-22
 """The largest fraction of a sum in fp32 that is surely less than the sum."""
 
@@ -105,7 +107,10 @@ def sample_tokens(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> I
     arbitrary token; the loss reveals them.
     """
     samples = []
-    for rows, shares in zip(logits.split(ROWS_PER_CHUNK), draws.split(ROWS_PER_CHUNK), strict=True):
+    at_once = CPU_ROWS
+    if logits.device.type != "cpu":
+        at_once = max(1, GPU_LOGITS // logits.shape[-1])
+    for rows, shares in zip(logits.split(at_once), draws.split(at_once), strict=True):
         sums = rows.float().softmax(-1).cumsum(-1)
         thresholds = shares.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
         tokens = torch.searchsorted(sums, thresholds, right=True)[:, 0]

@@ -110,6 +110,7 @@ class Checkpointer:
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
         """Save unless this update is saved with its validation, and update the links."""
+        self.trainer.wait_for_device()
         problem = self.try_save(update, epoch, reasons)
         self.failures = self.failures + 1 if problem else 0
         if not problem:

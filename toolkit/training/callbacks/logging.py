@@ -9,6 +9,7 @@ from toolkit.training.callbacks.throughput import (
     peak_memory_gib,
     update_flops,
 )
+from toolkit.training.device import synchronize
 from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
 
@@ -42,6 +43,7 @@ class MetricsLogger:
     def report(self, step: Step) -> None:
         """Sum over all ranks and write; all ranks must call it."""
         trainer = self.trainer
+        trainer.wait_for_device()
         sums = self.meters.read().sum_over_ranks(trainer.world)
         task = trainer.learner.task
         values = sums.compute(task.coefficients, with_perplexity=task.reports_perplexity)
@@ -81,6 +83,7 @@ class MetricsLogger:
             batch = max(step.micro_batches, key=lambda batch: batch.tokens)
             with trainer.precision.autocast():
                 flops = update_flops(trainer.learner, batch, trainer.world.device)
+            synchronize(trainer.world.device)  # before the next update is timed
             self.flops_per_token = flops / max(1, batch.tokens)
             self.peak_flops = peak_flops_per_second(trainer.world.device, trainer.precision.name)
         if not self.peak_flops:

@@ -144,6 +144,7 @@ class NonFiniteGuard:
         self.streak = (self.streak + 1) * step.outcome.norm.isfinite().logical_not()
         if self.streak.device.type != "cpu" and step.update % MAX_STREAK:
             return  # reading it would wait for the device
+        self.trainer.wait_for_device()
         scale, latest = self.trainer.precision.loss_scale, f"{step.update} (epoch {step.epoch})"
         if scale and scale.scale < MIN_LOSS_SCALE:
             self.stop_training(

@@ -47,6 +47,7 @@ class SkippedUpdateReporter:
         """Report the pending updates that were skipped; all ranks must call it."""
         if not self.pending:
             return
+        self.trainer.wait_for_device()
         flags = torch.stack([step.outcome.skipped for step in self.pending]).tolist()
         for step, skipped in zip(self.pending, flags, strict=True):
             if skipped:

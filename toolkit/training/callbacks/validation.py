@@ -69,6 +69,7 @@ class Validation:
         """Validate all splits; the first one determines best metric and patience."""
         if not self.subsets or self.validated_at == update:
             return
+        self.trainer.wait_for_device()
         with self.ema.swapped_in() if self.ema else nullcontext():
             self.evaluate_subsets(update, epoch)
         self.update_best(self.latest[next(iter(self.subsets))], update)

@@ -1,0 +1,43 @@
+"""What an update on a GPU costs does not grow where it should not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu.batches import Shape
+from tests.gpu.cases import POSITIONS
+from tests.gpu.steps import Case, count_update
+
+ONE_LAYER = {"layers": 1}
+
+
+def count_launches(fake_cuda, case):
+    launches = fake_cuda(count_update, case).launches
+    return launches["forward"], launches["backward"]
+
+
+@pytest.mark.parametrize("arch", POSITIONS)
+def test_launches_do_not_grow_with_the_number_of_sentences(arch, fake_cuda):
+    options = {**ONE_LAYER, **POSITIONS[arch]}
+    small, large = (
+        Case(arch=arch, task="mpm", options=options, shape=Shape(sentences, 16, padding=True))
+        for sentences in (2, 8)
+    )
+    assert count_launches(fake_cuda, small) == count_launches(fake_cuda, large)
+
+
+def test_launches_do_not_grow_with_the_number_of_sampled_tokens(fake_cuda):
+    small, large = (
+        Case(arch="bert_tiny", task="rtd", options=ONE_LAYER, shape=Shape(sentences, 16))
+        for sentences in (4, 64)
+    )
+    assert count_launches(fake_cuda, small) == count_launches(fake_cuda, large)
+
+
+def test_scores_are_computed_for_the_offsets_of_the_batch_and_not_of_the_table(fake_cuda):
+    small, large = (
+        Case(arch="taco_tiny", task="mpm", options={"layers": 1, "max_positions": positions})
+        for positions in (32, 512)
+    )
+    counts = [fake_cuda(count_update, case).bytes["forward"] for case in (small, large)]
+    assert counts[1] < 1.2 * counts[0]
