@@ -41,19 +41,27 @@ def make_trainer(
     lr_scheduler: str = "linear",
     clip_norm: float = 0.0,
     device: str = "cpu",
+    training: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The trainer of toolkit-train, in a process with toolkit-train's memory settings."""
+    """The trainer of toolkit-train, in a process with toolkit-train's memory settings.
+
+    `training` are options of that section which change the learner, such as `compile`.
+    """
     from dataclasses import replace
 
     from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
     from toolkit.common.system import keep_freed_memory
+    from toolkit.config.sections import TrainingConfig
     from toolkit.distributed import World
     from toolkit.optim.precision import Precision
+    from toolkit.training.parallelize import parallelize
     from toolkit.training.trainer import Trainer
 
     keep_freed_memory()
     torch_device = torch.device(device)
+    world = World(device=torch_device)
     learner.to(torch_device)
+    parallelize(learner, world, TrainingConfig(**(training or {})), precision)
     criterion, entry = CRITERIA["cross_entropy"], OPTIMIZERS[optimizer]
     schedule = LR_SCHEDULERS[lr_scheduler]
     return Trainer(
@@ -61,7 +69,7 @@ def make_trainer(
         criterion.factory(criterion.config),
         entry.factory(replace(entry.config, **(options or {})), list(learner.named_parameters())),
         schedule.factory(schedule.config, 1000),
-        world=World(device=torch_device),
+        world=world,
         precision=Precision(precision, torch_device),
         clip_norm=clip_norm,
     )
@@ -75,17 +83,19 @@ def toolkit_update(
     return lambda: trainer.step([batch] * copies, 1000)
 
 
-def transformers_update(model: Any, words: int, length: int, tokens: int, precision: str) -> Update:
+def transformers_update(
+    model: Any, words: int, length: int, tokens: int, precision: str, device: str = "cpu"
+) -> Update:
     """The update of `transformers.Trainer.train`, with logits of all positions."""
-    optimizer = torch.optim.AdamW(model.train().parameters(), lr=5e-5, fused=True)
-    ids, selected = random_tokens(words, length, tokens)
+    optimizer = torch.optim.AdamW(model.to(device).train().parameters(), lr=5e-5, fused=True)
+    ids, selected = (t.to(device) for t in random_tokens(words, length, tokens))
     labels = torch.full_like(ids, -100)
     labels.view(-1)[selected] = ids.view(-1)[selected]
     mask = torch.ones_like(ids)
 
     def update() -> None:
         half = precision == "bf16"
-        with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
+        with torch.autocast(device, torch.bfloat16) if half else nullcontext():
             loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

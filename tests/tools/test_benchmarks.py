@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 import harness  # noqa: E402
+from gpu_sections import report as gpu_report  # noqa: E402
 
 SCRIPTS = sorted(f for f in FOLDER.glob("*.py") if f.stem not in ("harness", "workloads"))
 
@@ -44,3 +46,50 @@ def test_publish_writes_a_dated_report(tmp_path, monkeypatch, capsys):
     assert report.name.endswith("-some-speed-128.md")
     assert report.read_text().splitlines()[2:] == ["    command", "", "a table"]
     assert "a table" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_every_section_of_the_gpu_benchmark_runs_on_a_cpu(tmp_path):
+    for package in ("transformers", "triton"):
+        pytest.importorskip(package)
+    command = [sys.executable, FOLDER / "gpu.py", "--device", "cpu", "--smoke"]
+    ran = subprocess.run([*command, "--output", tmp_path], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found = {path.suffix: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    sections = json.loads(found[".json"])["sections"]
+    assert not {name: s["error"] for name, s in sections.items() if s["error"] or not s["rows"]}
+    assert all(row["right"] for row in sections["kernels"]["rows"])
+    assert not [row["failure"] for row in sections["speed"]["rows"] if "failure" in row]
+    assert {row["variant"] for row in sections["speed"]["rows"]} == {"eager", "compiled"}
+    assert all(row["same bits"] for row in sections["determinism"]["rows"])
+    assert all(f"## {section['title']}" in found[".md"] for section in sections.values())
+
+
+def test_report_has_columns_for_what_was_measured_only():
+    rows = [{"name": "a", "ms": 1.25, "MFU": None}, {"name": "b", "failure": "no memory"}]
+    assert gpu_report.rows_table(rows).splitlines()[0] == "| name | ms | failure |"
+    assert gpu_report.rows_table(rows).splitlines()[2:] == [
+        "| a | 1.25 |  |",
+        "| b |  | no memory |",
+    ]
+
+
+def test_report_has_a_column_of_speeds_for_each_variant():
+    rows = [
+        {"group": "g", "program": "p", "variant": "eager", "tokens/s": 10.0},
+        {"group": "g", "program": "p", "variant": "compiled", "tokens/s": 12.0},
+        {"group": "g", "program": "q", "variant": "eager", "failure": "no memory"},
+    ]
+    assert gpu_report.speed_by_variant(rows) == [
+        {"tokens/s": "g", "program": "p", "eager": 10.0, "compiled": 12.0},
+        {"tokens/s": "g", "program": "q", "eager": "no memory"},
+    ]
+
+
+def test_report_is_written_after_every_row(tmp_path):
+    facts = {"title": "T", "date": "today", "command": "run", "description": "Text."}
+    report = gpu_report.Report(tmp_path, "name", facts)
+    report.begin("env", "Environment")
+    report.add("env", {"what": "torch", "value": "2"})
+    assert json.loads((tmp_path / "name.json").read_text())["sections"]["env"]["rows"]
+    assert "| torch | 2 |" in (tmp_path / "name.md").read_text()

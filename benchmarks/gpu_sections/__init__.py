@@ -1,0 +1,1 @@
+"""The sections of `benchmarks/gpu.py`: each yields its rows as soon as they are measured."""

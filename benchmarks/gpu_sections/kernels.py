@@ -1,0 +1,91 @@
+"""Every Triton kernel against its plain form: errors, repeatability and time, with gradients.
+
+Errors are the greatest difference from the plain form in double precision, divided by the greatest
+value there. A new kernel is one more line of CASES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gpu_sections.context import Context, Row
+
+Function = Callable[..., Tensor]
+BOUNDS = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+class Case(NamedTuple):
+    name: str
+    functions: Callable[[], tuple[Function, Function]]
+    """The kernel and its plain form, which take the same tensors."""
+    shapes: Sequence[tuple[int, ...]]
+    """Of these tensors, all of which have gradients."""
+    speed: bool = False
+    """Whether it is large enough to be timed."""
+
+
+def dynamic_convolution() -> tuple[Function, Function]:
+    from toolkit.nn.ops.banded_convolution import _BandedConvolution
+    from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
+
+    return triton_dynamic_convolution, _BandedConvolution.apply
+
+
+CASES = [
+    Case("dynamic convolution", dynamic_convolution, [(2, 3, 1, 9), (2, 3, 1, 64)]),
+    Case("dynamic convolution", dynamic_convolution, [(2, 3, 33, 9), (2, 3, 33, 64)]),
+    Case("dynamic convolution", dynamic_convolution, [(3, 2, 129, 17), (3, 2, 129, 54)]),
+    Case("dynamic convolution", dynamic_convolution, [(2, 2, 70, 31), (2, 2, 70, 80)]),
+    Case("dynamic convolution", dynamic_convolution, [(512, 2, 128, 9), (512, 2, 128, 64)], True),
+    Case("dynamic convolution", dynamic_convolution, [(64, 6, 512, 9), (64, 6, 512, 64)], True),
+]
+
+
+def run(ctx: Context) -> Iterator[Row]:
+    for case in CASES if not ctx.smoke else CASES[1:2]:
+        for dtype in BOUNDS:
+            yield measure(case, dtype, ctx)
+
+
+def measure(case: Case, dtype: torch.dtype, ctx: Context) -> Row:
+    torch.manual_seed(0)
+    kernel, plain = case.functions()
+    tensors = [torch.randn(s, device=ctx.device).to(dtype) for s in case.shapes]
+    exact = results(plain, [t.double() for t in tensors])
+    found, again, plainly = (results(f, tensors) for f in (kernel, kernel, plain))
+    errors = greatest_errors(found, exact)
+    row: Row = {
+        "kernel": case.name,
+        "shapes": ", ".join(" x ".join(map(str, shape)) for shape in case.shapes),
+        "format": str(dtype).removeprefix("torch."),
+        "right": max(errors) <= BOUNDS[dtype],
+        "error of the output": errors[0],
+        "error of gradients": max(errors[1:]),
+        "errors of the plain form": max(greatest_errors(plainly, exact)),
+        "same bits twice": all(map(torch.equal, found, again)),
+    }
+    if case.speed and ctx.on_gpu:
+        programs = {name: partial(results, f, tensors) for name, f in (("k", kernel), ("p", plain))}
+        times = ctx.medians(programs, 0.5)
+        row |= {"kernel ms": 1e3 * times["k"], "plain ms": 1e3 * times["p"]}
+    return row
+
+
+def results(function: Function, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The output, and gradients of its sum weighted by fixed numbers."""
+    inputs = [t.detach().requires_grad_() for t in tensors]
+    out = function(*inputs)
+    weights = torch.linspace(-1, 1, out.numel(), device=out.device).view_as(out).to(out.dtype)
+    return [out.detach(), *torch.autograd.grad(out, inputs, weights)]
+
+
+def greatest_errors(found: Sequence[Tensor], exact: Sequence[Tensor]) -> list[float]:
+    return [
+        float((a.double() - b).abs().max() / b.abs().max().clamp(min=1e-30))
+        for a, b in zip(found, exact, strict=True)
+    ]
