@@ -34,7 +34,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     or 1)."""
     metric: str = ""
     """Validation metric to compare. Default: that of --best-metric."""
-    validation: Literal["last", "best"] = "last"
+    validation: Literal["last", "best"] = field(default="last", metadata=ADVANCED)
     """Validation of each run to compare: the last one, or that of the best checkpoint."""
     rank_by: Literal["mean", "median", "best"] = field(default="mean", metadata=ADVANCED)
     """Statistic over the seeds by which the best configuration is marked."""

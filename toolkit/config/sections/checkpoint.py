@@ -22,7 +22,7 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     """Save every N updates, in addition to the end of each epoch (0: only there)."""
     keep_last_epochs: NonNegativeInt = 0
     """Keep only the last N end-of-epoch checkpoints (0: all). The last and the best always stay."""
-    keep_interval_updates: NonNegativeInt = 1
+    keep_interval_updates: NonNegativeInt = field(default=1, metadata=ADVANCED)
     """Keep only the last N checkpoints saved between epochs (0: all)."""
     keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
     """Keep also the checkpoints between epochs whose update is a multiple of N (0: none)."""

@@ -30,13 +30,13 @@ class CorpusOptions(Options, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBatchOptions(BatchOptions, title="batches"):
-    max_tokens_valid: PositiveInt | None = None
+    max_tokens_valid: PositiveInt | None = field(default=None, metadata=ADVANCED)
     """Maximum number of tokens per validation batch, including padding. Without this and
     --batch-size-valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
     memory are halved."""
-    batch_size_valid: PositiveInt | None = None
+    batch_size_valid: PositiveInt | None = field(default=None, metadata=ADVANCED)
     """Maximum number of examples per validation batch."""
-    evaluation_seed: int = 0
+    evaluation_seed: int = field(default=0, metadata=ADVANCED)
     """Seed of the randomness in validation, such as masking. It does not depend on the training
     seed, so that runs with different seeds are evaluated on the same examples."""
     num_workers: NonNegativeInt = 1

@@ -26,7 +26,7 @@ class StoppingOptions(Options, title="when to stop"):
     """Stop after N epochs. This or --max-update is required."""
     stop_time_hours: NonNegativeFloat = 0.0
     """Stop with a checkpoint after this many hours, including those before resuming (0: never)."""
-    stop_min_lr: NonNegativeFloat = 0.0
+    stop_min_lr: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
     """Stop when the learning rate falls to this (0: never)."""
     patience: NonNegativeInt = 0
     """Stop after this many consecutive validations without improvement (0: never)."""
@@ -81,10 +81,10 @@ class FailureOptions(Options, title="failures"):
     of the last 128 updates. A non-finite loss or gradient norm is always skipped."""
     check_ranks_interval: NonNegativeInt = field(default=100, metadata=ADVANCED)
     """Compare the parameters and gradient norms of all ranks every N updates (0: never)."""
-    memory_probe: Literal["auto", "always", "never"] = "auto"
+    memory_probe: Literal["auto", "always", "never"] = field(default="auto", metadata=ADVANCED)
     """Try the largest batch before training, so that a lack of memory shows at once. auto: only on
     a GPU."""
-    timeout_seconds: PositiveFloat = 1800.0
+    timeout_seconds: PositiveFloat = field(default=1800.0, metadata=ADVANCED)
     """Abort all ranks if one waits longer than this for another, and name the stalled rank."""
 
 
