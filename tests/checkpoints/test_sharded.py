@@ -75,7 +75,7 @@ def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     folder = tmp_path / "run" / "checkpoint_last"
     names = [path.relative_to(folder).as_posix() for path in sharded.list_shards(folder)]
-    assert names == [f"sharded/share_0000{n}_of_00002.safetensors" for n in (1, 2)]
+    assert names == [f"sharded/shard_0000{n}_of_00002.safetensors" for n in (1, 2)]
     assert set(names) < manifest.verify(folder)["files"].keys()
     learner = load_checkpoint(folder)
     for name, tensor in load_file(folder / "model.safetensors").items():
@@ -87,7 +87,7 @@ def test_resume_skips_a_checkpoint_with_a_damaged_shard(config, ranks, tmp_path)
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     share = sharded.list_shards(tmp_path / "run" / "checkpoint_last")[1]
     share.write_bytes(share.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(ToolkitError, match=r"share_00002_of_00002\.safetensors must have the dig"):
+    with pytest.raises(ToolkitError, match=r"shard_00002_of_00002\.safetensors must have the dig"):
         manifest.verify(tmp_path / "run" / "checkpoint_last")
 
 
@@ -114,7 +114,7 @@ def test_failed_shard_fails_the_save_on_all_ranks(ranks, tmp_path, monkeypatch):
 
 def test_shards_on_different_disks_are_reported(tmp_path):
     (tmp_path / "written").mkdir()
-    (tmp_path / "written" / "share_00001_of_00002.safetensors").touch()
+    (tmp_path / "written" / "shard_00001_of_00002.safetensors").touch()
     with pytest.raises(ToolkitError, match=r"must be one folder for all ranks, but .* 1 of 2"):
         sharded.link_shards(tmp_path / "written", tmp_path, 2)
 

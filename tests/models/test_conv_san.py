@@ -150,7 +150,7 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_rejected():
         ({"positions": "sum"}, r"arch.positions must be one of none, add, concat, but is 'sum'"),
         ({"convolution": "3d"}, r"arch.convolution must be one of none, 1d, 2d, but is '3d'"),
         ({"word_vectors": "given"}, r"arch.word_vectors must be one of learned, tuned, frozen"),
-        ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4"),
+        ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4. Choose 3 or 5"),
         ({"character_width": -1}, r"arch.character_width must be at least 0, but is -1"),
         ({"relative_spectral": True}, r"arch.relative_spectral requires arch.relative_table"),
         ({"heads": 5}, r"arch.heads must divide the width of a word, 364"),

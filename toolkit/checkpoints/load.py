@@ -109,7 +109,9 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or not set(keys) <= content.keys():
-        raise ToolkitError(f"{path} must hold JSON that toolkit-train wrote, but does not.")
+        raise ToolkitError(
+            f"{path} must hold JSON that toolkit-train wrote, but does not. Use another checkpoint."
+        )
     return content
 
 
@@ -137,7 +139,7 @@ def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
     if problems:
         raise ToolkitError(
             f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
-            f"It was written by another version of its architecture or task."
+            f"Load it with the version of its architecture and task that wrote it."
         )
     for name, tensor in tensors.items():
         to_local(tensor).copy_(saved[name][local_rows(tensor)])

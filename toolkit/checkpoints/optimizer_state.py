@@ -1,4 +1,4 @@
-"""An optimizer's state by the names of its parameters, independent of their order and groups."""
+"""Optimizer state keyed by parameter name, independent of order and parameter groups."""
 
 from __future__ import annotations
 

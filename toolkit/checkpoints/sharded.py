@@ -26,7 +26,7 @@ def write_rank_shard(
     Raises CheckpointSaveError on all ranks if one could not write.
     """
     folder = save_folder.path / f".{name}.{SHARDED}.tmp"
-    file = folder / f"share_{world.rank + 1:05}_of_{world.size:05}.safetensors"
+    file = folder / f"shard_{world.rank + 1:05}_of_{world.size:05}.safetensors"
 
     def write() -> None:
         folder.mkdir(exist_ok=True)

@@ -41,7 +41,9 @@ def open_file(path: Path) -> Iterator[Any]:
     except ToolkitError:
         raise
     except (SafetensorError, OSError, ValueError, LookupError, TypeError) as error:
-        raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
+        raise ToolkitError(
+            f"{path} must hold safetensors, but does not: {error}. Use another file."
+        ) from None
 
 
 def check_header(path: Path) -> None:

@@ -18,7 +18,8 @@ Weights = Literal["auto", "trained", "average"]
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options, title="output"):
     json: str | None = None
-    """File to write results to as JSON lines. With -, they are all that standard output gets."""
+    """File to write results to as JSON lines; - for standard output, which then holds nothing
+    else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class DeviceOptions(Options, title="device and precision"):
 class PrecisionOptions(DeviceOptions, title="device and precision"):
     precision: Precision = "auto"
     """Floating-point format to compute in. auto: bf16 if the hardware is fast at it, else fp32.
-    tf32: fp32 whose products and convolutions a GPU rounds to 10 bits."""
+    tf32: fp32, with TensorFloat-32 for matrix products and convolutions on GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)

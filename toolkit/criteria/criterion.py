@@ -25,9 +25,9 @@ class MaskedClasses(Classes):
 
 
 class ProjectedClasses(NamedTuple):
-    """N predictions over C classes, as states whose logits are computed by whoever needs them.
+    """N predictions over C classes whose logits, states @ table.T + bias, are not stored.
 
-    logits = states @ table.T + bias. They would take N x C numbers, several times over.
+    The logits and their gradients would take N x C numbers each.
     """
 
     states: Float[Tensor, "N E"]
@@ -60,7 +60,7 @@ class Values(NamedTuple):
 IGNORED = -100
 
 MIN_PROJECTED_LOGITS = 1 << 25
-"""Number of logits from which on training does not store them."""
+"""Minimum number of logits that training does not store."""
 
 Prediction = Classes | Binary | Values
 LazyPrediction = Prediction | ProjectedClasses
@@ -90,7 +90,7 @@ def scales_loss(device: str) -> bool:
 
 
 def compute_logits(predictions: Mapping[str, LazyPrediction]) -> dict[str, Prediction]:
-    """The same predictions with logits, for whoever reads them."""
+    """The predictions with the logits of each ProjectedClasses computed."""
     return {
         name: each.to_classes() if isinstance(each, ProjectedClasses) else each
         for name, each in predictions.items()

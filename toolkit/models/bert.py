@@ -22,7 +22,7 @@ def bert(c: BertConfig, sizes: Sizes) -> Encoder:
     """Scores are q_i . k_j / sqrt(K); only the position table encodes the order."""
 
     def attention() -> Attention:
-        map_ = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
-        return Attention(c.width, LinearProjections(c.width, c.heads), map_)
+        attention_map = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
+        return Attention(c.width, LinearProjections(c.width, c.heads), attention_map)
 
     return Encoder(c, sizes, attention, absolute_positions=True, takes_positions=True)

@@ -80,7 +80,8 @@ class ConvSanConfig(ArchConfig):
         super().__post_init__()
         if self.character_kernel % 2 == 0:
             raise ToolkitError(
-                f"arch.character_kernel must be odd, but is {self.character_kernel}."
+                f"arch.character_kernel must be odd, but is {self.character_kernel}. Choose "
+                f"{self.character_kernel - 1} or {self.character_kernel + 1}."
             )
         if self.relative_spectral and not self.relative_table:
             raise ToolkitError("arch.relative_spectral requires arch.relative_table.")

@@ -104,16 +104,19 @@ def convbert(c: ConvBertConfig, sizes: Sizes) -> Encoder:
 
 
 def build_attention(c: ConvBertConfig) -> Attention:
-    heads, map_ = c.attention_heads, SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
+    heads, attention_map = (
+        c.attention_heads,
+        SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout),
+    )
     inner, convolution = heads * c.head_width, build_convolution(c)
     if convolution is None:
         projections = LinearProjections(c.width, heads, c.head_width)
-        return Attention(c.width, projections, map_, context_width=inner)
+        return Attention(c.width, projections, attention_map, context_width=inner)
     separate_values = c.conv_type in ("span", "dynamic") and not c.share_value
     return Attention(
         c.width,
         LinearProjections(c.width, heads, c.head_width, convolution_values=separate_values),
-        map_,
+        attention_map,
         MixedValues(convolution, sees_padding=c.convolve_padding),
         context_width=2 * inner,
     )

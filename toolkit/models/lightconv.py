@@ -80,8 +80,8 @@ def build_encoder_decoder(
     c: LightConvConfig, sizes: Sizes, kernel: Callable[[int], Kernel]
 ) -> EncoderDecoder:
     def attention(size: int, *, left_only: bool) -> Attention:
-        map_ = KernelMap(kernel(size), size, c.kernel_dropout, left_only=left_only)
-        return Attention(c.width, GatedProjection(c.width, c.heads, gated=c.gated), map_)
+        attention_map = KernelMap(kernel(size), size, c.kernel_dropout, left_only=left_only)
+        return Attention(c.width, GatedProjection(c.width, c.heads, gated=c.gated), attention_map)
 
     return EncoderDecoder(
         c,

@@ -53,5 +53,5 @@ def build_relative_terms(c: RelativeConfig, *, left_only: bool) -> list[ScoreTer
 def build_self_attention(c: RelativeConfig, *, left_only: bool) -> Attention:
     """softmax(q k^T / sqrt(K) + terms) v."""
     terms = build_relative_terms(c, left_only=left_only)
-    map_ = SoftmaxMap(Content(c.head_width), terms, c.attention_dropout)
-    return Attention(c.width, LinearProjections(c.width, c.heads), map_)
+    attention_map = SoftmaxMap(Content(c.head_width), terms, c.attention_dropout)
+    return Attention(c.width, LinearProjections(c.width, c.heads), attention_map)

@@ -165,5 +165,5 @@ class TransformerStack(nn.Module):
 
 
 def build_cross_attention(c: TransformerStackConfig) -> CrossAttention:
-    map_ = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
-    return CrossAttention(c.width, c.heads, map_)
+    attention_map = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
+    return CrossAttention(c.width, c.heads, attention_map)

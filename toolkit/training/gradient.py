@@ -77,7 +77,7 @@ class GradientAccumulator:
             self.gradient_sync.reset_reducer()
 
     def accumulate(self, parts: Sequence[MicroBatchPart], weights: Mapping[str, float]) -> Losses:
-        """Gradients are averaged over the ranks during the last part's backward pass."""
+        """The summed losses; ranks average their gradients during the last part's backward pass."""
         if not self.learner.training:
             self.learner.train()
         losses: Losses = {}
@@ -99,11 +99,11 @@ class GradientAccumulator:
         seed_rng(part.seed, self.world.device)
         loss, totals = self.compute_loss(self.wrapped, part.batch, weights)
         scale = self.precision.loss_scale
-        start = torch.where(loss.isfinite(), scale.scale if scale else 1.0, torch.nan)
+        initial_gradient = torch.where(loss.isfinite(), scale.scale if scale else 1.0, torch.nan)
         waits = syncs and self.world.size > 1
         waiting = self.world.collectives.waiting("the exchange of gradients")
         with waiting if waits else nullcontext():
-            loss.backward(start)
+            loss.backward(initial_gradient)
         return {name: total.detach() for name, total in totals.items()}
 
     def compute_loss(

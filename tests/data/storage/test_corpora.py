@@ -63,5 +63,5 @@ def test_shards_must_have_one_vocabulary(folders, tmp_path):
 
 @pytest.mark.parametrize("arguments", [[], [""], [":"]])
 def test_corpora_require_a_folder(arguments):
-    with pytest.raises(ToolkitError, match="a data folder must be given, but none is"):
+    with pytest.raises(ToolkitError, match="a data folder is required"):
         Corpora.open(*arguments)

@@ -18,7 +18,7 @@ def rewrite(folder, **changes):
 def test_missing_folder_and_missing_meta_are_distinguished(tmp_path):
     assert "No such data folder" in opening_error(tmp_path / "nowhere")
     assert "has no meta.json. Run toolkit-preprocess to the end" in opening_error(tmp_path)
-    assert opening_error().startswith("a data folder must be given")
+    assert opening_error().startswith("a data folder is required")
 
 
 def test_folder_without_its_meta_is_not_mistaken_for_fairseqs(folder):
@@ -35,7 +35,9 @@ def test_unreadable_meta_is_rejected(folder, content):
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "of another program"}'])
 def test_foreign_meta_is_rejected(folder, content):
     (folder / "meta.json").write_text(content)
-    assert "must be written by toolkit-preprocess, but is another file" in opening_error(folder)
+    assert "must be written by toolkit-preprocess, but is another file. Correct" in opening_error(
+        folder
+    )
 
 
 def test_edited_meta_is_rejected(folder):

@@ -48,15 +48,15 @@ class SearchConfig(Options, title="search"):
     max_len_b: NonNegativeInt = 200
     """Maximum length a x + b: the constant b."""
     min_len: NonNegativeInt = 1
-    """Minimum length of a hypothesis, without the end-of-sentence symbol."""
+    """Minimum length of a hypothesis, without the end-of-sentence token."""
     no_repeat_ngram_size: NonNegativeInt = 0
     """Forbid repeated n-grams of this size (0: allow them)."""
     sampling: bool = False
     """Sample instead of beam search."""
     sampling_topk: NonNegativeInt = 0
-    """Sample from the k most probable symbols (0: all)."""
+    """Sample from the k most probable tokens (0: all)."""
     sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
-    """Nucleus (top-p) sampling: sample from the smallest set of symbols that have this probability
+    """Nucleus (top-p) sampling: sample from the smallest set of tokens that have this probability
     in total."""
     temperature: Annotated[float, Above(0), Below(INFINITY)] = 1.0
     """Divide the logits by this before sampling; below 1 sharpens the distribution."""
@@ -67,7 +67,7 @@ class SearchConfig(Options, title="search"):
     diverse_beam_strength: Annotated[float, AtLeast(0), Below(INFINITY)] = field(
         default=0.5, metadata=ADVANCED
     )
-    """Diverse beam search: penalty on a symbol's log-probability for each hypothesis of the
+    """Diverse beam search: penalty on a token's log-probability for each hypothesis of the
     previous groups that has it at the same position."""
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class SearchConfig(Options, title="search"):
             raise ToolkitError("--diverse-beam-groups cannot be combined with --sampling.")
 
     def max_length(self, length: int) -> int:
-        """Maximum number of symbols of a hypothesis for a source of this length."""
+        """Maximum number of tokens of a hypothesis for a source of this length."""
         return int(self.max_len_a * length + self.max_len_b)
 
 
@@ -106,7 +106,7 @@ class GenerationOptions(
     """First word after toolkit-generate."""
 
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
-    """Checkpoint, or save folder, for its best checkpoint."""
+    """Checkpoint, or a save folder, whose best checkpoint is used."""
     task: str = field(default="", metadata=ADVANCED)
     """Task that the checkpoint must have been trained on."""
     input: str = "-"
@@ -135,7 +135,7 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
     prefixes: bool = False
     """Each input line has, after a tab, text that its hypotheses must start with."""
     prefix_size: NonNegativeInt = 0
-    """Start each hypothesis with the first N symbols of its reference."""
+    """Start each hypothesis with the first N tokens of its reference."""
     score_reference: bool = False
     """Generate nothing, but print the log-probabilities of the references."""
 
@@ -167,7 +167,7 @@ class TranslateConfig(TextGenerationConfig):
     mode = "translate"
 
     print_alignment: Literal["none", "hard", "soft"] = "none"
-    """Print the alignment of the last layer, averaged over its heads. hard: for each symbol, the
+    """Print the alignment of the last layer, averaged over its heads. hard: for each token, the
     source token with the most attention, as pairs of indices from 0; soft: all weights, in JSON."""
 
 
@@ -176,7 +176,7 @@ class ContinueConfig(TextGenerationConfig):
     mode = "continue"
 
     prefix_size: NonNegativeInt = 0
-    """With data folders, continue the first N symbols of each item (0: all of it)."""
+    """With data folders, continue the first N tokens of each item (0: all of it)."""
 
 
 @dataclass(frozen=True, kw_only=True)

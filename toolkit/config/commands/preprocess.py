@@ -16,7 +16,7 @@ from toolkit.config.declared import (
     Options,
     PositiveInt,
 )
-from toolkit.config.options import ADVANCED
+from toolkit.config.options import ADVANCED, to_flag
 from toolkit.config.run import ComponentConfig
 
 TokenizerKind = Literal["sentencepiece", "words", "wordpiece"]
@@ -36,11 +36,11 @@ class InputOptions(Options, title="input and output"):
     """Training data: files (plain, .gz or .xz) or folders of them, separated by commas. A folder
     stands for the files of the format in it. Each file is a document."""
     validpref: str = ""
-    """Validation data, given like trainpref."""
+    """Validation data, in the same form as --trainpref."""
     testpref: str = ""
-    """Test data, given like trainpref."""
+    """Test data, in the same form as --trainpref."""
     destdir: str = "data-bin"
-    """Folder to write. It must not exist or be empty, unless overwrite is given."""
+    """Folder to write. Unless --overwrite is given, it must be empty or not exist."""
     overwrite: bool = False
     """Replace the data folder at destdir once the new one is complete."""
     workers: NonNegativeInt = 0
@@ -74,22 +74,22 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     """Kind of tokenizer. sentencepiece: subwords, trained on the text. words: split at white space.
     wordpiece: BERT's subwords. Default: that of the given vocabulary, else sentencepiece."""
     vocab_size: Annotated[int, AtLeast(4)] = 30000
-    """Maximum number of pieces or words to learn from the text, not counting special symbols (4
+    """Maximum number of subwords or words to learn from the text, not counting special tokens (4
     with sentencepiece, 2 in tagged text, 5 otherwise)."""
     sentencepiece_model: str | None = None
     """SentencePiece model to use instead of training one."""
     srcdict: str | None = None
     """Vocabulary of words to use: fairseq's dict.txt, with a line `symbol count` for each word."""
     wordpiece_vocab: str | None = None
-    """WordPiece vocabulary to use: BERT's vocab.txt, with one piece per line."""
+    """WordPiece vocabulary to use: BERT's vocab.txt, with one subword per line."""
     tokenizer_from: str | None = None
     """Data folder or checkpoint whose tokenizer to use, including its lowercasing. A save folder
     stands for its best checkpoint."""
     lowercase: bool = False
-    """Lowercase and strip accents, as Chang et al. and ALBERT: NFKD without combining marks. With
-    wordpiece as BERT's uncased models, which keep compatibility characters."""
+    """Lowercase and strip accents, as Chang et al. and ALBERT do: NFKD without combining marks.
+    With wordpiece, as BERT's uncased models do, which keep compatibility characters."""
     min_count: PositiveInt = 1
-    """Minimum number of occurrences of a word in a vocabulary of words."""
+    """Minimum number of occurrences of a word in the training text; only for word vocabularies."""
     sentencepiece_type: Literal["unigram", "bpe"] = "unigram"
     """Algorithm of a SentencePiece model trained here."""
     sentencepiece_megabytes: NonNegativeFloat = 20.0
@@ -98,7 +98,8 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     character_coverage: Annotated[float, AtLeast(0.9), AtMost(1)] = 0.9995
     """Fraction of the text's characters that SentencePiece covers; 1.0 for small alphabets."""
     split_digit_commas: bool = field(default=False, metadata=ADVANCED)
-    """Split the comma off pieces that end in a digit and a comma, as Chang et al. and ALBERT."""
+    """Split the comma off subwords that end in a digit and a comma, as Chang et al. and ALBERT
+    do."""
     format: ComponentConfig
     """What the files hold: a registered data format and its options."""
 
@@ -107,12 +108,12 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
         given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
         if len(given) > 1:
             raise ToolkitError(
-                f"{' and '.join(map(flag, given))} cannot be combined: each brings a vocabulary."
+                f"{' and '.join(map(to_flag, given))} cannot be combined: each brings a vocabulary."
             )
         for name in given:
             if self.tokenizer not in (None, TOKENIZER_BY_OPTION[name]):
                 raise ToolkitError(
-                    f"--tokenizer {self.tokenizer} cannot be combined with {flag(name)}."
+                    f"--tokenizer {self.tokenizer} cannot be combined with {to_flag(name)}."
                 )
         if self.tokenizer_from and (self.lowercase or self.split_digit_commas):
             raise ToolkitError(
@@ -137,11 +138,6 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
         given = self.vocabulary_option
         of_given = TOKENIZER_BY_OPTION[given] if given else None
         return self.tokenizer or of_given or "sentencepiece"
-
-
-def flag(name: str) -> str:
-    """An option's name as it is typed."""
-    return "--" + name.replace("_", "-")
 
 
 PREPROCESS = Command(

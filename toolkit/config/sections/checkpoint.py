@@ -13,11 +13,12 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     save_dir: str = "checkpoints"
     """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it."""
     restore_file: str | None = None
-    """Checkpoint to resume from, or save folder, for its latest one. A checkpoint of another folder
-    only starts the run: given again after an interruption, the command resumes in --save-dir."""
+    """Checkpoint to resume from, or a save folder, whose latest checkpoint is used. One outside
+    --save-dir is used only while --save-dir has no checkpoints, so that the same command resumes
+    the run after an interruption."""
     finetune_from: str | None = None
-    """Checkpoint to take the weights from, and the architecture unless --arch names one. Nothing
-    else of it is used."""
+    """Checkpoint whose weights initialize the model. Its architecture is used unless --arch is
+    given; nothing else is loaded from it."""
     save_interval_updates: NonNegativeInt = 0
     """Save every N updates, in addition to the end of each epoch (0: only there)."""
     keep_last_epochs: NonNegativeInt = 0
@@ -25,9 +26,9 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     keep_interval_updates: NonNegativeInt = field(default=1, metadata=ADVANCED)
     """Keep only the last N checkpoints saved between epochs (0: all)."""
     keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
-    """Keep also the checkpoints between epochs whose update is a multiple of N (0: none)."""
+    """Also keep the checkpoints between epochs whose update is a multiple of N (0: none)."""
     keep_best_checkpoints: NonNegativeInt = 0
-    """Keep also the N best checkpoints by --best-metric (0: only checkpoint_best)."""
+    """Also keep the N best checkpoints by --best-metric (0: only checkpoint_best)."""
     max_failed_saves: PositiveInt = field(default=3, metadata=ADVANCED)
     """Number of consecutive failed saves that stops the run. Earlier failures are logged."""
     no_save: bool = False

@@ -82,8 +82,8 @@ class FailureOptions(Options, title="failures"):
     check_ranks_interval: NonNegativeInt = field(default=100, metadata=ADVANCED)
     """Compare the parameters and gradient norms of all ranks every N updates (0: never)."""
     memory_probe: Literal["auto", "always", "never"] = field(default="auto", metadata=ADVANCED)
-    """Try the largest batch before training, so that a lack of memory shows at once. auto: only on
-    a GPU."""
+    """Try the largest batch before training, so that running out of memory shows immediately. auto:
+    only on a GPU."""
     timeout_seconds: PositiveFloat = field(default=1800.0, metadata=ADVANCED)
     """Abort all ranks if one waits longer than this for another, and name the stalled rank."""
 

@@ -1,4 +1,4 @@
-"""The interface of a data format: what toolkit-preprocess asks of it."""
+"""Base class of data formats: the interface that toolkit-preprocess calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AnyTokenizer = TypeVar("AnyTokenizer", bound=Tokenizer)
 
 @dataclass(frozen=True)
 class Job(Generic[AnyTokenizer]):
-    """What encoding needs in addition to the content of a split."""
+    """Tokenizer, output folder and worker processes, for encoding a split."""
 
     tokenizer: AnyTokenizer
     folder: Path
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 
 class SplitReport(NamedTuple):
-    """What toolkit-preprocess reports of one split."""
+    """Report of toolkit-preprocess on one split."""
 
     record: JsonObject
     """The JSON record of the split."""
@@ -172,7 +172,7 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         return ()
 
     def report_split(self, split: str, content: Content | None, entry: JsonObject) -> SplitReport:
-        """What to report of a split; `entry` is its entry in meta.json.
+        """The report of a split; `entry` is its entry in meta.json.
 
         A split that was held out of another has no content.
         """

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig, flag
+from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.finetune_defaults import resolve_checkpoint_dir
+from toolkit.config.options import to_flag
 from toolkit.data.preprocessing.report import log_trained, log_training, log_word_counts
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.train_tokenizer import (
@@ -36,7 +37,7 @@ def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerP
         return check_special(given, config, is_complete, "[CLS], [SEP] and [MASK]")
     if not text.parts:
         kinds = TOKENIZER_BY_OPTION.items()
-        option = next(flag(name) for name, kind in kinds if kind == config.tokenizer_kind)
+        option = next(to_flag(name) for name, kind in kinds if kind == config.tokenizer_kind)
         raise ToolkitError(
             f"no training text to learn a vocabulary from. Give --trainpref, {option} or "
             f"--tokenizer-from."

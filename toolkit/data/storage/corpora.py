@@ -32,12 +32,12 @@ class Corpora:
         """Check the headers and sizes of every folder, and that all share one vocabulary."""
         paths = [[p for p in argument.split(SHARD_SEPARATOR) if p] for argument in arguments]
         if not paths or not all(paths):
-            raise ToolkitError("a data folder must be given, but none is. Name one or more.")
+            raise ToolkitError("a data folder is required. Name one or more.")
         return cls([[open_folder(Path(path)) for path in shards] for shards in paths])
 
     @property
     def cycle(self) -> int:
-        """Number of epochs after which the same shards come again."""
+        """Number of epochs until the shards repeat."""
         return lcm(*map(len, self.corpora))
 
     @property

@@ -32,7 +32,8 @@ class Split:
         if name not in self.columns:
             raise ToolkitError(
                 f"split {self.name!r} has no column {name!r}, only {', '.join(self.columns)}: this "
-                f"data is of another kind."
+                f"data is of another kind. Run toolkit-preprocess with the --format that the task "
+                f"requires."
             )
         return self.columns[name]
 
@@ -65,7 +66,7 @@ class DataFolder:
     def open(cls, *paths: Path | str) -> DataFolder:
         """Check headers, sizes and digests, and that all folders share one vocabulary."""
         if not paths:
-            raise ToolkitError("a data folder must be given, but none is. Name one or more.")
+            raise ToolkitError("a data folder is required. Name one or more.")
         return cls([open_folder(Path(path)) for path in paths])
 
     @cached_property

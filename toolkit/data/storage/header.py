@@ -75,7 +75,9 @@ def read_header(path: Path) -> Header:
             head = file.read(HEADER_BYTES)
             size = file.seek(0, 2)
     except OSError as error:
-        raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
+        raise ToolkitError(
+            f"{path} must be readable, but is not: {error.strerror}. {_REMEDY}"
+        ) from error
     if head[: len(MAGIC)] != MAGIC or len(head) < HEADER_BYTES:
         raise ToolkitError(
             f"{path} must start with a column header of this toolkit, but does not: it is damaged, "

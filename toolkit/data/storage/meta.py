@@ -78,7 +78,10 @@ def read_meta(folder: Path) -> JsonObject:
             f"{path} must be readable JSON, but is not ({error}). Run toolkit-preprocess again."
         ) from error
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise ToolkitError(f"{path} must be written by toolkit-preprocess, but is another file.")
+        raise ToolkitError(
+            f"{path} must be written by toolkit-preprocess, but is another file. Correct the path, "
+            f"or run toolkit-preprocess."
+        )
     if meta.get("version") != VERSION:
         raise ToolkitError(
             f"{path} has format version {meta.get('version')}, but this toolkit reads {VERSION}. "

@@ -1,4 +1,4 @@
-"""Writes the columns of one split side by side."""
+"""Writer of the columns of one split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ColumnType = str | Vocabulary
 
 
 class SplitWriter:
-    """`add` items, then `finish`. All columns have the same items."""
+    """Writes all columns of a split item by item: call `add`, then `finish`."""
 
     def __init__(self, folder: Path, split: str, columns: Mapping[str, ColumnType]) -> None:
         self._writers = {

@@ -25,7 +25,7 @@ class MaskingConfig(Options, section="task"):
     segments, sometimes one, with token types 0 and 1 (Clark et al. 2020, code)."""
     masking: MaskingStrategy = "bernoulli"
     """Which tokens are selected. bernoulli: each independently; exact: an exact fraction;
-    whole_word: all pieces of a word; span: runs of words as in SpanBERT; electra: drawn with
+    whole_word: all subwords of a word; span: runs of words as in SpanBERT; electra: drawn with
     replacement, as for ELECTRA's generator."""
     mask_rate: OpenFraction = 0.15
     """Fraction of tokens to predict."""

@@ -22,7 +22,7 @@ OBJECTIVES = ("mlm", "mpm")
 class MaskedPositionConfig(MaskingConfig):
     masking: MaskingStrategy = "span"
     """Which tokens are selected. span: runs of words as in SpanBERT and TACO; bernoulli: each
-    independently; exact: an exact fraction; whole_word: all pieces of a word; electra: drawn with
+    independently; exact: an exact fraction; whole_word: all subwords of a word; electra: drawn with
     replacement, as for ELECTRA's generator."""
     objectives: str = "mlm,mpm"
     """Objectives, separated by commas. mlm: masked tokens; mpm: masked positions."""
@@ -37,8 +37,8 @@ class MaskedPositionConfig(MaskingConfig):
     shuffled_position_rate: Fraction = 0.1
     """Fraction of the spans whose positions are shuffled; the rest remain."""
     position_range: Literal["sentence", "full_table"] = field(default="sentence", metadata=ADVANCED)
-    """Where the position of a shuffled span of one comes from. sentence: any of the sentence's;
-    full_table: any from 0 to max_position, as in the paper, beyond the end of most sentences."""
+    """Range of the new position of a shuffled span of one. sentence: the positions of the sentence;
+    full_table: 0 to max_position, as in the paper, beyond the end of most sentences."""
     max_position: PositiveInt = field(default=511, metadata=ADVANCED)
     """Highest position that position_range full_table draws; the architecture must have it."""
 

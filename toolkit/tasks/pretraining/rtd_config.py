@@ -13,7 +13,7 @@ from toolkit.tasks.pretraining.masking_config import MaskingConfig, MaskingStrat
 class ReplacedTokenConfig(MaskingConfig):
     masking: MaskingStrategy = "electra"
     """Which tokens the generator predicts. electra: drawn with replacement, as in ELECTRA; exact:
-    an exact fraction; bernoulli: each independently; whole_word: all pieces of a word; span: runs
+    an exact fraction; bernoulli: each independently; whole_word: all subwords of a word; span: runs
     of words."""
     generator_size: Annotated[float, Above(0), AtMost(1)] = 0.25
     """The generator's widths and heads as a fraction of the model's, at least one head. The paper

@@ -110,9 +110,9 @@ def sample_tokens(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> I
     at_once = CPU_ROWS
     if logits.device.type != "cpu":
         at_once = max(1, GPU_LOGITS // logits.shape[-1])
-    for rows, shares in zip(logits.split(at_once), draws.split(at_once), strict=True):
+    for rows, uniform in zip(logits.split(at_once), draws.split(at_once), strict=True):
         sums = rows.float().softmax(-1).cumsum(-1)
-        thresholds = shares.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
+        thresholds = uniform.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
         tokens = torch.searchsorted(sums, thresholds, right=True)[:, 0]
         samples.append(tokens.clamp(max=sums.shape[-1] - 1))
     return torch.cat(samples)

@@ -13,7 +13,8 @@ from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.config.commands.preprocess import PreprocessConfig, flag
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.options import to_flag
 from toolkit.data.formats.format import (
     Block,
     Format,
@@ -64,12 +65,12 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
                 continue
             if o.joined_dictionary:
                 raise ToolkitError(
-                    f"{flag(name)} cannot be combined with --joined-dictionary: one vocabulary "
+                    f"{to_flag(name)} cannot be combined with --joined-dictionary: one vocabulary "
                     f"serves both languages."
                 )
             if c.tokenizer_kind != kind:
                 raise ToolkitError(
-                    f"{flag(name)} requires --tokenizer {kind}, but the tokenizer is "
+                    f"{to_flag(name)} requires --tokenizer {kind}, but the tokenizer is "
                     f"{c.tokenizer_kind}."
                 )
         counts_target = not o.joined_dictionary and o.tgtdict is None
