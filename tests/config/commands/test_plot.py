@@ -24,7 +24,11 @@ SENTENCE = {**PATH, "sentence": "Hello."}
         (CurveConfig, {**RUN, "metric": []}, r"--metric must name a metric, but is empty"),
         (ConfusionConfig, {}, r"toolkit-plot confusion needs at least one file"),
         (KernelsConfig, {}, r"--path is required"),
-        (KernelsConfig, {**PATH, "device": "tpu"}, r"device must be one of auto, cpu, cuda, mps, xpu, but"),
+        (
+            KernelsConfig,
+            {**PATH, "device": "tpu"},
+            r"device must be one of auto, cpu, cuda, mps, xpu",
+        ),
         (KernelsConfig, {**PATH, "radius": 0}, r"radius must be at least 1, but is 0"),
         (KernelsConfig, {**PATH, "layers": [0]}, r"each item of layers must be at least 1, but is"),
         (AttentionConfig, {**PATH, "sentence": " "}, r"needs --sentence"),

