@@ -82,7 +82,7 @@ def toolkit_epoch(data: Path, precision: str) -> Update:
 
     def epoch() -> None:
         trainer.fit(
-            training.loader_for, max_update=10**6, max_epoch=trainer.progress.epoch, observers=[log]
+            training.loader_for, max_update=10**6, max_epoch=trainer.progress.epoch, callbacks=[log]
         )
 
     return epoch

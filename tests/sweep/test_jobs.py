@@ -46,7 +46,7 @@ def test_a_failed_job_reports_its_last_log_line(tmp_path):
     assert (found["bad"].exit_code, found["bad"].reason) == (3, "it broke")
     assert (found["good"].exit_code, found["good"].reason) == (0, "")
     assert (tmp_path / "good" / "log.txt").read_text() == "done\n"
-    assert parallel <= 1  # 0 if both ended before the observer was called
+    assert parallel <= 1  # 0 if both ended before the callback was called
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def room_for(trainer, sentences):
 
 def fit(trainer, data, updates=3, **options):
     steps = []
-    trainer.fit(lambda epoch: data, max_update=updates, observers=[steps.append], **options)
+    trainer.fit(lambda epoch: data, max_update=updates, callbacks=[steps.append], **options)
     return steps
 
 

@@ -40,7 +40,7 @@ def test_signal_to_one_rank_stops_both_before_the_same_update(ranks, make_traine
     def train(world):
         trainer = make_trainer(world=world)
 
-        def observe(step):
+        def callback(step):
             if world.rank == 1 and step.update == 2:
                 os.kill(os.getpid(), signal.SIGUSR1)
 
@@ -48,7 +48,7 @@ def test_signal_to_one_rank_stops_both_before_the_same_update(ranks, make_traine
             trainer.fit(
                 lambda epoch: memory(batches, rank=world.rank, ranks=2),
                 max_update=9,
-                observers=[observe],
+                callbacks=[callback],
             )
         return trainer.progress.update, received
 

@@ -97,7 +97,7 @@ def test_fit_stops_at_max_update_and_max_epoch(make_trainer, batches, memory):
         lambda epoch: memory(batches),
         max_update=100,
         max_epoch=2,
-        observers=[lambda step: seen.append((step.update, step.epoch, step.ends_epoch))],
+        callbacks=[lambda step: seen.append((step.update, step.epoch, step.ends_epoch))],
     )
     ends = [False, False, True]
     assert seen == [(n + 1, n // 3 + 1, ends[n % 3]) for n in range(6)]
@@ -106,31 +106,31 @@ def test_fit_stops_at_max_update_and_max_epoch(make_trainer, batches, memory):
 def test_learning_rate_follows_the_schedule(make_trainer, batches, memory):
     rates = []
     trainer = make_trainer(lr=0.5, schedule=lambda n: 1 / n)
-    observers = [lambda step: rates.append(step.learning_rate)]
-    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=observers)
+    callbacks = [lambda step: rates.append(step.learning_rate)]
+    trainer.fit(lambda epoch: memory(batches), max_update=3, callbacks=callbacks)
     assert rates == [0.5, 0.25, 0.5 / 3]
 
 
 def test_request_stop_prevents_the_next_update(make_trainer, batches, memory):
     trainer = make_trainer()
 
-    def observe(step):
+    def callback(step):
         if step.update == 2:
             trainer.request_stop()
 
-    trainer.fit(lambda epoch: memory(batches), max_update=5, observers=[observe])
+    trainer.fit(lambda epoch: memory(batches), max_update=5, callbacks=[callback])
     assert trainer.progress.update == 2
 
 
 def test_fit_lowers_the_loss(make_trainer, batches, memory):
     losses = []
 
-    def observe(step):
+    def callback(step):
         losses.append(float(step.losses["word"]) / step.weights["word"])
 
     adam = lambda p: torch.optim.Adam(p, lr=0.03)  # noqa: E731
     make_trainer(optimizer=adam, clip_norm=1.0).fit(
-        lambda epoch: memory(batches), max_update=160, observers=[observe]
+        lambda epoch: memory(batches), max_update=160, callbacks=[callback]
     )
     assert sum(losses[-8:]) < 0.2 * sum(losses[:8])
 

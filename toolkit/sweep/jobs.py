@@ -59,12 +59,12 @@ class RunningJob:
         self.stop_requested = True
 
 
-JobObserver = Callable[[Sequence[SweepJob], Mapping[str, JobResult]], object]
+JobCallback = Callable[[Sequence[SweepJob], Mapping[str, JobResult]], object]
 """Called regularly with the running jobs and the results of the others."""
 
 
 def run_all(
-    jobs: Sequence[SweepJob], slots: Sequence[Mapping[str, str]], observer: JobObserver
+    jobs: Sequence[SweepJob], slots: Sequence[Mapping[str, str]], callback: JobCallback
 ) -> int:
     """Run every job in a slot, which is a set of environment variables.
 
@@ -86,7 +86,7 @@ def run_all(
                     running_job.stop(kill=len(received) > 1)
                 if running_job.process.poll() is not None:
                     ended[running_job.job.name] = collect_result(running.pop(slot))
-            observer([running_job.job for running_job in running.values()], ended)
+            callback([running_job.job for running_job in running.values()], ended)
             time.sleep(POLL_SECONDS)
     return received[0] if received else 0
 

@@ -20,7 +20,7 @@ TAIL_BYTES = 8192
 
 
 class SweepProgress:
-    """Observer of run_all; reads the jobs' logs once a second."""
+    """Callback of run_all; reads the jobs' logs once a second."""
 
     def __init__(
         self,

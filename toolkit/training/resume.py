@@ -184,10 +184,10 @@ def check_same_data(
 def restore(
     resume_point: ResumePoint,
     trainer: Trainer,
-    observers: Mapping[str, Stateful],
+    stateful: Mapping[str, Stateful],
     ema: ExponentialMovingAverage | None = None,
 ) -> None:
-    """Restore weights, optimizer, progress and observers.
+    """Restore weights, optimizer, progress and the state of callbacks.
 
     A moving average that is new to the run starts at the checkpoint's weights.
     """
@@ -201,9 +201,9 @@ def restore(
     if ema:
         has_average = (folder / AVERAGE).exists()
         ema.restore(read_tensors(folder / (AVERAGE if has_average else MODEL)))
-    for name, observer in observers.items():
+    for name, each in stateful.items():
         if name in state["observers"]:
-            observer.restore(state["observers"][name])
+            each.restore(state["observers"][name])
 
 
 def load_finetune_weights(

@@ -39,7 +39,7 @@ from toolkit.training.disk_space import disk_space_warning
 from toolkit.training.result import RunResult, config_digest
 from toolkit.training.setup import make_ema, make_sinks, make_trainer, make_validation
 from toolkit.training.signals import listen_for_signals
-from toolkit.training.step import Observer, Stateful, Step, TrainingProgress
+from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
 from toolkit.training.summary import print_end, start_rows
 
 
@@ -99,7 +99,7 @@ class TrainingRun:
         self.skipped_updates = SkippedUpdateReporter(
             self.trainer, self.sink, self.train.example_ids
         )
-        self.observers = self.make_observers()
+        self.stateful = self.list_stateful()
         self.checkpointer = self.make_checkpointer()
         if self.resume_point:
             self.restore(self.resume_point)
@@ -115,7 +115,7 @@ class TrainingRun:
         contents = CheckpointWriter(
             self.save_folder,
             self.trainer,
-            self.observers,
+            self.stateful,
             config=self.config,
             sizes=to_sizes(self.folder),
             tokenizer=self.folder.tokenizer,
@@ -131,16 +131,16 @@ class TrainingRun:
             validation=self.validation,
         )
 
-    def make_observers(self) -> dict[str, Stateful]:
-        """The observers whose state a checkpoint holds."""
-        observers: dict[str, Stateful] = {
+    def list_stateful(self) -> dict[str, Stateful]:
+        """Name -> object whose state a checkpoint holds."""
+        stateful: dict[str, Stateful] = {
             "log": self.metrics_logger,
             "validation": self.validation,
             "stopping": self.stopping,
         }
         if self.trainer.spike_detector:
-            observers["spikes"] = self.trainer.spike_detector
-        return observers
+            stateful["spikes"] = self.trainer.spike_detector
+        return stateful
 
     def print_message(self, text: str) -> None:
         if self.world.is_main:
@@ -166,7 +166,7 @@ class TrainingRun:
         return open_split(name, folder, self.task, c, world=self.world, seed=seed, training=False)
 
     def restore(self, point: resume.ResumePoint) -> None:
-        resume.restore(point, self.trainer, self.observers, self.ema)
+        resume.restore(point, self.trainer, self.stateful, self.ema)
         if point.folder.parent.samefile(self.save_folder.path):
             self.checkpointer.mark_saved(point.progress.update)
         self.print_message(
@@ -187,7 +187,7 @@ class TrainingRun:
                     self.train.loader_for,
                     max_update=self.total_updates,
                     max_epoch=c.max_epoch,
-                    observers=self.step_observers(),
+                    callbacks=self.list_callbacks(),
                 )
                 signal = self.stopping_signal(received)
                 self.finish(signal)
@@ -207,18 +207,18 @@ class TrainingRun:
         rows = start_rows(self.config, self.trainer, self.train, self.valid, self.total_updates)
         Table(columns=("run", ""), rows=list(rows.items())).print(self.stderr)
 
-    def step_observers(self) -> list[Observer]:
-        """The observers of each update, in the order of their calls."""
-        observers: list[Observer] = [
+    def list_callbacks(self) -> list[Callback]:
+        """The callbacks of each update, in the order of their calls."""
+        callbacks: list[Callback] = [
             self.advance_progress_bar,
             self.skipped_updates,
             NonFiniteGuard(self.trainer),
             RankConsistencyCheck(self.trainer, self.config.training.check_ranks_interval),
         ]
-        observers += [self.ema] if self.ema else []
-        observers += [self.metrics_logger, self.validation, self.stopping]
-        observers += [] if self.config.checkpoint.no_save else [self.checkpointer]
-        return observers
+        callbacks += [self.ema] if self.ema else []
+        callbacks += [self.metrics_logger, self.validation, self.stopping]
+        callbacks += [] if self.config.checkpoint.no_save else [self.checkpointer]
+        return callbacks
 
     def stopping_signal(self, received: Sequence[int]) -> int:
         """The signal that stopped training early on some rank; 0 if none did."""

@@ -38,7 +38,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One update. Tensors stay on the device; an observer reads them when it needs numbers."""
+    """One update. Tensors stay on the device; a callback reads them when it needs numbers."""
 
     progress: TrainingProgress
     """Progress after this update."""
@@ -67,7 +67,8 @@ class Step:
         return self.progress.epoch > self.epoch
 
 
-Observer = Callable[[Step], object]
+Callback = Callable[[Step], object]
+"""Called after each update."""
 Metrics = dict[str, float | int]
 """Name of a metric -> its value."""
 State = dict[str, Any]
@@ -88,7 +89,7 @@ class TrainingLoader(Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An observer whose state is part of a checkpoint."""
+    """A callback or another object whose state is part of a checkpoint."""
 
     def state(self) -> State: ...
     def restore(self, state: State) -> None: ...

@@ -20,11 +20,11 @@ from toolkit.training.device import synchronize
 from toolkit.training.gradient import GradientAccumulator, Losses
 from toolkit.training.oom_retry import OomRetry
 from toolkit.training.spikes import SpikeDetector
-from toolkit.training.step import Observer, Step, TrainingLoader, TrainingProgress
+from toolkit.training.step import Callback, Step, TrainingLoader, TrainingProgress
 
 
 class Trainer:
-    """Trains a learner: `fit` calls `step` for each update, and then the observers."""
+    """Trains a learner: `fit` calls `step` for each update, and then the callbacks."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class Trainer:
         *,
         max_update: int,
         max_epoch: int | None = None,
-        observers: Sequence[Observer] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        """Train until a limit, an observer's call of `finish`, or a rank's request to stop."""
+        """Train until a limit, a callback's call of `finish`, or a rank's request to stop."""
         while not self.finished and not self.reached_limit(max_update, max_epoch):
             epoch, loader = self.progress.epoch, get_loader(self.progress.epoch)
             epoch_micro_batches, waiting_since = loader.micro_batches(epoch), perf_counter()
@@ -90,8 +90,8 @@ class Trainer:
                 self.waited_seconds += started - waiting_since
                 self.busy_seconds += perf_counter() - started
                 self.last_step = step
-                for observe in observers:
-                    observe(step)
+                for callback in callbacks:
+                    callback(step)
                 if self.finished or self.reached_limit(max_update, max_epoch):
                     break
                 waiting_since = perf_counter()
@@ -99,7 +99,7 @@ class Trainer:
     def wait_for_device(self) -> None:
         """Wait for the updates that a GPU is still busy with; the time counts as training.
 
-        To be called before an observer reads from the device or keeps it busy with something else.
+        To be called before a callback reads from the device or keeps it busy with something else.
         """
         started = perf_counter()
         synchronize(self.world.device)

@@ -172,7 +172,7 @@ def test_save_that_failed_on_one_rank_is_repeated_by_all(make_trainer, ranks, tm
     def go_on(world):
         def save(update, epoch, reasons):
             tries.append(update)
-            world.all_gather("metrics")  # observers sum over the ranks
+            world.all_gather("metrics")  # some state is summed over the ranks
             if world.is_main and len(tries) == 1:
                 raise CheckpointSaveError("no space left.")
 

@@ -19,11 +19,11 @@ class Recorder:
 def test_rates_include_the_time_before_a_resume(make_trainer, batches, memory):
     first, second = make_trainer(), make_trainer()
     before, after = (MetricsLogger(trainer, Recorder(), 8, 8) for trainer in (first, second))
-    first.fit(lambda epoch: memory(batches), max_update=7, observers=[before])
+    first.fit(lambda epoch: memory(batches), max_update=7, callbacks=[before])
     first.busy_seconds = 1000.0
     after.restore(before.state())
     second.progress = first.progress
-    second.fit(lambda epoch: memory(batches), max_update=8, observers=[after])
+    second.fit(lambda epoch: memory(batches), max_update=8, callbacks=[after])
     [(_, values)] = after.sink.records
     assert values["updates_per_second"] == pytest.approx(8 / 1000, rel=0.01)
     assert values["seconds"] == pytest.approx(1000, rel=0.01)
@@ -36,7 +36,7 @@ def test_updates_that_a_gpu_has_not_finished_count_as_time_of_training(
     trainer = make_trainer()
     logger = MetricsLogger(trainer, Recorder(), 4, 4)
     monkeypatch.setattr("toolkit.training.trainer.synchronize", lambda device: sleep(0.5))
-    trainer.fit(lambda epoch: memory(batches), max_update=4, observers=[logger])
+    trainer.fit(lambda epoch: memory(batches), max_update=4, callbacks=[logger])
     [(_, values)] = logger.sink.records
     assert values["seconds"] > 0.5
     assert values["updates_per_second"] == pytest.approx(4 / values["seconds"])

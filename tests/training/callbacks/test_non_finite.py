@@ -10,7 +10,7 @@ from toolkit.training.callbacks.non_finite import (
 
 
 def fit(trainer, data, updates=50):
-    trainer.fit(lambda epoch: data, max_update=updates, observers=[NonFiniteGuard(trainer)])
+    trainer.fit(lambda epoch: data, max_update=updates, callbacks=[NonFiniteGuard(trainer)])
 
 
 def named(trainer, batch):

@@ -43,7 +43,7 @@ def trained(make_trainer, memory, batches, world, *, spoil):
     """Two updates between checks; `spoil` is called after the third."""
     trainer = make_trainer(world=world)
 
-    def observe(step):
+    def callback(step):
         if step.update == 3 and world.rank == 1:
             spoil(trainer)
 
@@ -51,7 +51,7 @@ def trained(make_trainer, memory, batches, world, *, spoil):
     trainer.fit(
         lambda epoch: data,
         max_update=8,
-        observers=[observe, RankConsistencyCheck(trainer, interval=2)],
+        callbacks=[callback, RankConsistencyCheck(trainer, interval=2)],
     )
     return trainer.progress.update
 

@@ -27,7 +27,7 @@ def events(batches, memory):
     def fit(trainer, updates=4):
         data, sink = memory(batches), Kept()
         skips = SkippedUpdateReporter(trainer, sink, data.example_ids)
-        trainer.fit(lambda epoch: data, max_update=updates, observers=[skips])
+        trainer.fit(lambda epoch: data, max_update=updates, callbacks=[skips])
         assert all(event in ("skipped_update", "split_update") for event, _ in sink.events)
         return [values for _, values in sink.events]
 
@@ -88,7 +88,7 @@ def test_pending_updates_of_a_gpu_are_reported_at_the_end(make_trainer, batches,
     trainer, sink = at(make_trainer(), 3, lambda v: v / 0), Kept()
     skips = SkippedUpdateReporter(trainer, sink, memory(batches).example_ids)
     skips.report_pending()
-    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=[skips.pending.append])
+    trainer.fit(lambda epoch: memory(batches), max_update=3, callbacks=[skips.pending.append])
     assert not sink.events
     skips.report_pending()
     assert [values["update"] for _, values in sink.events] == [3]
@@ -105,7 +105,7 @@ def test_pending_updates_are_reported_at_the_end_of_a_run(config):
 def test_report_lists_the_examples_of_the_affected_rank(make_trainer, batches, memory):
     steps, data = [], memory(batches)
     trainer = make_trainer(update_freq=2)
-    trainer.fit(lambda epoch: data, max_update=1, observers=[steps.append])
+    trainer.fit(lambda epoch: data, max_update=1, callbacks=[steps.append])
     skips = SkippedUpdateReporter(trainer, Kept(), data.example_ids)
     skips.world = World(size=2)
     for ranks in ([0], [1], [0, 1]):

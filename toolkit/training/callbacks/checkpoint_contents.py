@@ -24,13 +24,13 @@ from toolkit.training.trainer import Trainer
 
 
 class CheckpointWriter:
-    """Writes the trainer and its observers to a checkpoint."""
+    """Writes the state of a run to a checkpoint."""
 
     def __init__(
         self,
         folder: SaveFolder,
         trainer: Trainer,
-        observers: Mapping[str, Stateful],
+        stateful: Mapping[str, Stateful],
         *,
         config: RunConfig,
         sizes: Sizes,
@@ -38,17 +38,17 @@ class CheckpointWriter:
         data: Mapping[str, str],
         ema: ExponentialMovingAverage | None = None,
     ) -> None:
-        self.folder, self.trainer, self.observers = folder, trainer, observers
+        self.folder, self.trainer, self.stateful = folder, trainer, stateful
         self.config, self.sizes, self.tokenizer, self.data = config, sizes, tokenizer, data
         self.ema = ema
 
     def state(self) -> State:
-        """All state except tensors; all ranks must call it, since observers sum over ranks."""
+        """All state except tensors; all ranks must call it, since some sum over ranks."""
         trainer = self.trainer
         scale = trainer.precision.loss_scale
         return {
             "progress": asdict(trainer.progress),
-            "observers": {name: observer.state() for name, observer in self.observers.items()},
+            "observers": {name: each.state() for name, each in self.stateful.items()},
             "loss_scale": scale.state() if scale else None,
             "precision": trainer.precision.name,
             "ranks": trainer.world.size,
