@@ -127,15 +127,15 @@ def test_gpu_update_equals_the_cpu_update(name, options):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["adafactor", "lamb", "muon"])
-def test_optimizer_step_does_not_synchronize_with_the_gpu(name):
+@pytest.mark.parametrize("name", NAMES)
+def test_update_does_not_synchronize_with_the_gpu(name):
     optimizer, parameters = build(name, {}, "cuda")
     set_gradients(parameters)
-    optimizer.step()
+    clip_and_step(optimizer, parameters, clip_norm=1.0)
     set_gradients(parameters)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        optimizer.step()
+        clip_and_step(optimizer, parameters, clip_norm=1.0)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
