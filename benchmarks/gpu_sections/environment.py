@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,13 +21,24 @@ QUERIED = "driver_version,power.limit,clocks.max.sm,clocks.sm,clocks.mem,tempera
 
 
 def run(ctx: Context) -> Iterator[Row]:
-    facts = {"torch": torch.__version__, **versions(), "Python": platform.python_version()}
+    facts = {"commit": commit(), "torch": torch.__version__, **versions()}
+    facts |= {"Python": platform.python_version()}
     facts |= {"CPU": f"{platform.processor() or platform.machine()}, {cores()} cores"}
     facts |= {"CPU threads": torch.get_num_threads()}
     if ctx.on_gpu:
         facts |= gpu_facts(ctx)
     for name, value in facts.items():
         yield {"what": name, "value": value}
+
+
+def commit() -> str | None:
+    """The toolkit's, if this is a git checkout."""
+    command = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return ran.stdout.strip() or None
 
 
 def versions() -> dict[str, str]:

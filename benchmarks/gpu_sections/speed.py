@@ -111,18 +111,22 @@ def timed_rows(
 ) -> Iterator[Row]:
     if not programs:
         return
-    product, flops = best_product(ctx)
-    updates = {"\t".join(key): program.update for key, program in programs.items()}
-    times = ctx.medians({**updates, BEST: product}, available)
-    best, reference = flops / times.pop(BEST), next(iter(times.values()))
-    peak = peak_rate(ctx)
-    for (key, program), seconds in zip(programs.items(), times.values(), strict=True):
-        rate = program.flops / seconds
+    try:
+        product, flops = best_product(ctx)
+        updates = {"\t".join(key): program.update for key, program in programs.items()}
+        times = ctx.medians({**updates, BEST: product}, available)
+    except Exception as error:
+        yield from ({**row, "failure": describe_error(error)} for row in rows.values())
+        return
+    best, peak = flops / times.pop(BEST), peak_rate(ctx)
+    speeds = [p.tokens / t for p, t in zip(programs.values(), times.values(), strict=True)]
+    for (key, program), speed in zip(programs.items(), speeds, strict=True):
+        rate = program.flops * speed / program.tokens
         yield {
             **rows[key],
-            "ms": 1e3 * seconds,
-            "tokens/s": program.tokens / seconds,
-            "time / first": seconds / reference,
+            "ms": 1e3 * program.tokens / speed,
+            "tokens/s": speed,
+            "speed / first": speed / speeds[0],
             "TFLOP/s": rate / 1e12,
             "share of the best product": rate / best,
             "MFU": rate / peak if peak else None,

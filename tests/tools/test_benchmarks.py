@@ -48,21 +48,34 @@ def test_publish_writes_a_dated_report(tmp_path, monkeypatch, capsys):
     assert "a table" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_every_section_of_the_gpu_benchmark_runs_on_a_cpu(tmp_path):
+def run_gpu_benchmark(device, folder):
+    """The sections of a smoke test, and its Markdown."""
     for package in ("transformers", "triton"):
         pytest.importorskip(package)
-    command = [sys.executable, FOLDER / "gpu.py", "--device", "cpu", "--smoke"]
-    ran = subprocess.run([*command, "--output", tmp_path], capture_output=True, text=True)
+    command = [sys.executable, FOLDER / "gpu.py", "--device", device, "--smoke", "--output", folder]
+    ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    found = {path.suffix: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    found = {path.suffix: path.read_text("utf-8") for path in folder.iterdir()}
     sections = json.loads(found[".json"])["sections"]
     assert not {name: s["error"] for name, s in sections.items() if s["error"] or not s["rows"]}
     assert all(row["right"] for row in sections["kernels"]["rows"])
     assert not [row["failure"] for row in sections["speed"]["rows"] if "failure" in row]
+    return sections, found[".md"]
+
+
+@pytest.mark.slow
+def test_every_section_of_the_gpu_benchmark_runs_on_a_cpu(tmp_path):
+    sections, text = run_gpu_benchmark("cpu", tmp_path)
     assert {row["variant"] for row in sections["speed"]["rows"]} == {"eager", "compiled"}
     assert all(row["same bits"] for row in sections["determinism"]["rows"])
-    assert all(f"## {section['title']}" in found[".md"] for section in sections.values())
+    assert all(f"## {section['title']}" in text for section in sections.values())
+
+
+@pytest.mark.gpu
+def test_updates_in_the_gpu_benchmark_do_not_synchronize(tmp_path):
+    sections, _ = run_gpu_benchmark("cuda", tmp_path)
+    rows = [row for row in sections["speed"]["rows"] if not row["program"].startswith("HF ")]
+    assert rows and not [row["at"] for row in rows if row["synchronizations"]]
 
 
 def test_report_has_columns_for_what_was_measured_only():
