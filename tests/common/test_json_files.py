@@ -34,7 +34,9 @@ def test_read_text_rejects_a_large_file(tmp_path):
 
 def test_read_text_rejects_a_pipe_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "a")
-    with pytest.raises(ToolkitError, match="must be a regular file, but is a folder"):
+    with pytest.raises(
+        ToolkitError, match=r"must be a regular file, but is a .*\. Correct the path"
+    ):
         read_text(tmp_path / "a")
 
 

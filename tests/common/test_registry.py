@@ -92,3 +92,14 @@ def test_list_entries_lists_the_components_of_a_module():
     registry.register("a", 0)(thing)
     assert [entry.name for entry in registry.list_entries(thing.__module__)] == ["a"]
     assert registry.list_entries(thing.__module__[:-1]) == []
+
+
+def test_name_of_a_component_is_the_registered_one_or_that_of_its_class():
+    registry = Registry("thing", {})
+
+    class Thing:
+        pass
+
+    assert registry.find_name(Thing) == "Thing"
+    registry.register("a_thing", None)(Thing)
+    assert registry.find_name(Thing) == "a_thing"

@@ -51,8 +51,8 @@ def test_origin_of_the_architecture_is_printed(checkpoint):
 
 
 def test_finetune_from_rejects_other_folders(tmp_path):
-    with pytest.raises(ToolkitError, match=r"is not a checkpoint with a readable config.json"):
+    with pytest.raises(ToolkitError, match=r"with a readable config\.json .* Choose another"):
         load([*WORDS, str(tmp_path)], TRAIN)
     (tmp_path / "config.json").write_text('{"run": {"arch": "bert"}}')
-    with pytest.raises(ToolkitError, match=r"does not name the checkpoint's arch"):
+    with pytest.raises(ToolkitError, match=r"does not name the checkpoint's arch\. Choose another"):
         load([*WORDS, str(tmp_path)], TRAIN)

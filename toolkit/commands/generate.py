@@ -87,7 +87,7 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
     if not supported:
         raise ToolkitError(
             f"toolkit-generate {c.mode} requires a checkpoint trained with --task {tasks}; {path} "
-            f"was trained with {type(task).__name__}."
+            f"was trained with --task {TASKS.find_name(type(task))}."
         )
 
 
@@ -108,7 +108,7 @@ def load_learner(path: str, c: GenerationOptions) -> Learner:
     if isinstance(task_class, type) and not isinstance(learner.task, task_class):
         raise ToolkitError(
             f"--task {c.task} does not match the checkpoint: {path} was trained with "
-            f"{type(learner.task).__name__}. Omit --task."
+            f"--task {TASKS.find_name(type(learner.task))}. Omit --task."
         )
     return learner
 

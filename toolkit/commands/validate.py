@@ -11,7 +11,7 @@ from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.load import find_checkpoint, load_checkpoint, read_config
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import CRITERIA
+from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.storage.corpora import Corpora
@@ -113,7 +113,7 @@ def check_predictions_supported(
     if config.predictions and collector is None:
         raise ToolkitError(
             f"--predictions requires a task that writes predictions, such as pos_tagging, but the "
-            f"checkpoint's task is {type(learner.task).__name__}."
+            f"checkpoint's task is {TASKS.find_name(type(learner.task))}."
         )
 
 

@@ -54,7 +54,9 @@ def open_untrusted(path: Path, max_bytes: int | None = MAX_BYTES) -> BinaryIO:
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise ToolkitError(f"{path} must be a regular file, but is a folder, pipe or device.")
+        raise ToolkitError(
+            f"{path} must be a regular file, but is a folder, pipe or device. Correct the path."
+        )
     if max_bytes is not None and status.st_size > max_bytes:
         raise ToolkitError(
             f"{path} must have at most {max_bytes:,} bytes, but has {status.st_size:,}. "

@@ -103,6 +103,11 @@ class Registry:
     def names(self) -> list[str]:
         return sorted({*self.builtins, *self._entries})
 
+    def find_name(self, factory: Any) -> str:
+        """The registered name of a component; the name of its class if it is not registered."""
+        names = [entry.name for entry in self._entries.values() if entry.factory is factory]
+        return names[0] if names else str(factory.__name__)
+
     def list_entries(self, module: str) -> list[Entry]:
         """The components that a package or module has registered."""
         return [

@@ -36,10 +36,14 @@ def read_component(folder: Path, section: str, option: str) -> dict[str, Any]:
         component = read_json(folder / CONFIG)["run"][section]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ToolkitError(
-            f"{option}: {folder} is not a checkpoint with a readable {CONFIG} ({error})."
+            f"{option}: {folder} is not a checkpoint with a readable {CONFIG} ({error}). "
+            f"Choose another checkpoint."
         ) from error
     if not isinstance(component, dict) or not isinstance(component.get("name"), str):
-        raise ToolkitError(f"{option}: {folder / CONFIG} does not name the checkpoint's {section}.")
+        raise ToolkitError(
+            f"{option}: {folder / CONFIG} does not name the checkpoint's {section}. Choose another "
+            f"checkpoint."
+        )
     return component
 
 

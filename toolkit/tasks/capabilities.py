@@ -50,14 +50,13 @@ def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) ->
     required = "a causal language model" if decoder_only else "an encoder-decoder model"
     known = "transformer_lm" if decoder_only else "transformer, lightconv or dynamicconv"
     raise ToolkitError(
-        f"Task {task} requires {required}, but {type(encoder).__name__} is not one. Choose --arch "
-        f"{known}."
+        f"Task {task} requires {required}, but this architecture is not one. Choose --arch {known}."
     )
 
 
 def check_encoder_only(encoder: EncoderModel, task: str, *, is_generative: bool) -> None:
     if isinstance(encoder, GenerativeModel) and not is_generative:
         raise ToolkitError(
-            f"Task {task} requires an encoder, but {type(encoder).__name__} has a decoder. Choose "
+            f"Task {task} requires an encoder, but this architecture has a decoder. Choose "
             f"another architecture, or --task translation or language_modeling."
         )

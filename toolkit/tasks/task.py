@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import TASKS
 from toolkit.criteria import LazyPrediction, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
@@ -122,7 +123,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     def _unsupported_error(self, what: str, task: str) -> ToolkitError:
         return ToolkitError(
             f"{what} requires a model trained with a task such as {task}; this one was trained "
-            f"with {type(self).__name__}."
+            f"with {TASKS.find_name(type(self))}."
         )
 
 

@@ -81,8 +81,8 @@ def test_accuracy_per_objective_counts_the_positions_with_a_target():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bert_tiny", "an embedding for hidden positions, but Encoder has none"),
-        ("composite_bert_tiny", "an embedding for hidden positions, but Encoder has"),
+        ("bert_tiny", "an embedding for hidden positions, but this one has none"),
+        ("composite_bert_tiny", "an embedding for hidden positions, but this one has"),
     ],
 )
 def test_mpm_rejects_unsuitable_encoders_with_the_reason(name, message):

@@ -76,7 +76,8 @@ def split_tensors(
     for key, tensor in tensors.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor):
             raise ToolkitError(
-                f"{path} must contain named tensors under `model`, but contains other objects."
+                f"{path} must contain named tensors under `model`, but contains other "
+                f"objects. Name a checkpoint of RoBERTa that fairseq wrote."
             )
         name = key.removeprefix("encoder.").removeprefix("decoder.")
         name = name.removeprefix("sentence_encoder.")

@@ -76,7 +76,10 @@ def read_config(folder: Path) -> JsonObject:
             f"written by save_pretrained."
         ) from error
     if not isinstance(config, dict):
-        raise ToolkitError(f"{folder / CONFIG} must hold a JSON object, but holds something else.")
+        raise ToolkitError(
+            f"{folder / CONFIG} must hold a JSON object, but holds something else. Name a folder "
+            f"written by save_pretrained."
+        )
     return config
 
 
@@ -106,7 +109,8 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     content = torch_file.load(folder / PICKLED)
     if not isinstance(content, dict) or not all(isinstance(t, Tensor) for t in content.values()):
         raise ToolkitError(
-            f"{folder / PICKLED} must contain named tensors, but contains other objects."
+            f"{folder / PICKLED} must contain named tensors, but contains other objects. "
+            f"Name a folder written by save_pretrained."
         )
     return {str(name): tensor for name, tensor in content.items()}, PICKLED
 
@@ -120,7 +124,8 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
         valid = False
     if not valid:
         raise ToolkitError(
-            f"{folder / INDEX} must list files of the same folder in its weight_map, but does not."
+            f"{folder / INDEX} must list files of the same folder in its weight_map, but does "
+            f"not. Name a folder written by save_pretrained."
         )
     tensors: dict[str, Tensor] = {}
     for name in sorted(names):

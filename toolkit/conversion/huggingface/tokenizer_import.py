@@ -43,7 +43,9 @@ def read_settings(folder: Path) -> JsonObject:
             try:
                 content = read_json(folder / name)
             except (OSError, ValueError) as error:
-                raise ToolkitError(f"{folder / name} must be JSON, but is not: {error}.") from error
+                raise ToolkitError(
+                    f"{folder / name} must be JSON, but is not: {error}. Copy the folder again."
+                ) from error
             settings |= content if isinstance(content, dict) else {}
     return settings
 

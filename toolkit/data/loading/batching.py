@@ -100,7 +100,9 @@ def compute_fingerprint(*parts: object) -> str:
 
 def _check_lengths(lengths: IntArray, max_tokens: int | None) -> None:
     if len(lengths) == 0:
-        raise ToolkitError("there are no examples to make batches of.")
+        raise ToolkitError(
+            "there are no examples to make batches of. Choose another split or other data."
+        )
     longest = int(lengths.max())
     if max_tokens is not None and longest > max_tokens:
         raise ToolkitError(

@@ -90,4 +90,7 @@ def open_table(path: Path) -> VectorTable:
     try:
         return np.lib.format.open_memmap(path, mode="r")
     except (OSError, ValueError) as error:
-        raise ToolkitError(f"{path} must hold a table of floats, but does not: {error}.") from error
+        raise ToolkitError(
+            f"{path} must hold a table of floats, but does not: {error}. Run "
+            f"toolkit-preprocess again."
+        ) from error

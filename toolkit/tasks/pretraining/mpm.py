@@ -96,12 +96,12 @@ def check_position_ids(encoder: EncoderModel) -> None:
     if not encoder.takes_positions:
         raise ToolkitError(
             f"Task mpm requires an encoder that sees positions only through position ids, but "
-            f"{type(encoder).__name__} also has convolutions, or no positions at all. {hint}"
+            f"this one also has convolutions, or no positions at all. {hint}"
         )
     if encoder.position_embedding is None:
         raise ToolkitError(
-            f"Task mpm requires an encoder with an embedding for hidden positions, but "
-            f"{type(encoder).__name__} has none. {hint}"
+            f"Task mpm requires an encoder with an embedding for hidden positions, but this one "
+            f"has none. {hint}"
         )
 
 
