@@ -30,7 +30,7 @@ from toolkit.training.spikes import SpikeDetector
 from toolkit.training.trainer import Trainer
 
 DEVICE = torch.device("cuda", 0)
-FULL = Shape(4, 24)
+FULL, VOCABULARY = Shape(4, 24), 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Case:
     """Of the architecture."""
     task_options: Mapping[str, Any] = field(default_factory=dict)
     optimizer: str = "adamw"
-    vocabulary: int = 1000
+    vocabulary: int = VOCABULARY
     spikes: bool = False
     """Whether updates with spikes are skipped."""
 
@@ -54,6 +54,7 @@ class Case:
         options = {**self.options, **self.task_options}
         given = [f"{key}={value}" for key, value in options.items()]
         given += ["pieces"] * self.shape.pieces + ["spikes"] * self.spikes
+        given += [f"V={self.vocabulary}"] * (self.vocabulary != VOCABULARY)
         given += [self.optimizer] * (self.optimizer != "adamw")
         padded = "padding" if self.shape.padding else "full"
         size = f"{self.shape.sentences}x{self.shape.length}"

@@ -34,6 +34,20 @@ def test_launches_do_not_grow_with_the_number_of_sampled_tokens(fake_cuda):
     assert count_launches(fake_cuda, small) == count_launches(fake_cuda, large)
 
 
+def test_launches_do_not_grow_with_the_rows_of_a_chunk_of_the_loss(fake_cuda):
+    small, large = (
+        Case(
+            arch="bert_tiny",
+            task="mlm",
+            options=ONE_LAYER,
+            vocabulary=30004,
+            shape=Shape(sentences, 128),
+        )
+        for sentences in (64, 128)
+    )
+    assert count_launches(fake_cuda, small) == count_launches(fake_cuda, large)
+
+
 def test_scores_are_computed_for_the_offsets_of_the_batch_and_not_of_the_table(fake_cuda):
     small, large = (
         Case(arch="taco_tiny", task="mpm", options={"layers": 1, "max_positions": positions})
