@@ -1,11 +1,12 @@
 """Launches, bytes and graphs of the simulated runs, kept in files that change with the code.
 
-python -m tests.gpu.stored_counts      writes the files again
+python -m tests.gpu.stored_counts [PART OF NAMES]      writes the files again
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,16 @@ def to_row(launches: dict[str, int], size: dict[str, int]) -> list[int]:
     return [*launches.values(), *size.values()]
 
 
-def count_steps() -> dict[str, list[int]]:
+def count_steps(name_part: str) -> dict[str, list[int]]:
+    """The stored counts, and new ones of the cases whose names have this part."""
     from tests.gpu.cases import QUICK, SWEEP
     from tests.gpu.steps import count_update
 
-    rows = {}
-    for case in [*QUICK, *SWEEP]:
+    cases = [*QUICK, *SWEEP]
+    rows = load_counts(STEPS)["cases"] if name_part else {}
+    for case in cases:
+        if name_part not in case.name:
+            continue
         try:
             counts = count_update(case)
             rows[case.name] = to_row(counts.launches, counts.bytes)
@@ -61,5 +66,5 @@ if __name__ == "__main__":
     from tests.gpu import fake_cuda
 
     fake_cuda.load()
+    write_counts(STEPS, count_steps(" ".join(sys.argv[1:])))
     write_counts(GRAPHS, count_graphs())
-    write_counts(STEPS, count_steps())
