@@ -82,14 +82,14 @@ def questions(runs: list[Run]) -> Rows:
     ]
     [race] = by_task["race"]
     parts = [f"{100 * race.last(f'{part}_accuracy'):.1f}" for part in ("middle", "high")]
-    choices = f"{100 * race.last('accuracy'):.1f} % (middle {parts[0]}, high {parts[1]})"
-    codah = f"{spread([run.last('accuracy') for run in by_task['codah']], 1, 100)} %, three seeds"
+    choices = f"{100 * race.last('accuracy'):.1f}% (middle {parts[0]}, high {parts[1]})"
+    codah = f"{spread([run.last('accuracy') for run in by_task['codah']], 1, 100)}%, three seeds"
     untrained = f"{squad[1]}: the net after one update at rate 1e-9"
     return [
         ["benchmark", "training questions", "epochs", "score", "without learning"],
         ["SQuAD 1.1, 44 + 24 articles", "11,877", "4", squad[0], untrained],
-        ["RACE, 2,500 + 484 passages", "9,478", "3", choices, "25 %: chance"],
-        ["CODAH", "1,665", "5", codah, "25 %: chance"],
+        ["RACE, 2,500 + 484 passages", "9,478", "3", choices, "25%: chance"],
+        ["CODAH", "1,665", "5", codah, "25%: chance"],
     ]
 
 

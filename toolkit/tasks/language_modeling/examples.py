@@ -33,7 +33,7 @@ class BlockBatch(NamedTuple):
     targets: Int[Tensor, " N"]
     """These tokens; IGNORED in padding rows."""
     word_count: float
-    """Words among the targets: first pieces of words, and end symbols."""
+    """Words among the targets: first subwords of words, and end symbols."""
     weights: dict[str, float]
     sentences: int
     tokens: int

@@ -16,7 +16,8 @@ DEFAULT_TOKENS = 512
 @dataclass(frozen=True, kw_only=True)
 class PosTaggingConfig(Options, section="task"):
     pooling: Literal["first", "mean"] = "first"
-    """What a word's tag is predicted from. first: its first piece; mean: the mean of its pieces."""
+    """State from which a word's tag is predicted. first: that of its first subword; mean: the mean
+    over its subwords."""
     tokens_per_sample: Annotated[int, AtLeast(3, or_zero=True)] = 0
     """Maximum number of tokens read at once, special tokens included; longer sentences are split
     into chunks, and every word is still tagged. 0 for the architecture's maximum."""

@@ -1,6 +1,6 @@
 """Chunks of tagged sentences as batches, for encoders of whole words or of subwords.
 
-N words of the batch   P of their pieces
+N words of the batch   P of their subwords
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class TaggingBatch(NamedTuple):
 
     inputs: Inputs
     selected: Int[Tensor, " P"]
-    """Flat indices of the pieces that words are predicted from into B x S."""
+    """Flat indices of the subwords that words are predicted from into B x S."""
     word_index: Int[Tensor, " P"] | None
-    """Word of each of these pieces; None if every word has one."""
+    """Word of each of these subwords; None if every word has one."""
     targets: Int[Tensor, " N"]
     """Label of each word; IGNORED in padding rows and for tags unseen in training."""
     word_ids: Int[Tensor, " N"]
@@ -111,7 +111,7 @@ class TaggingExamples(Examples[TaggingBatch]):
         )
 
     def _inputs(self, ids: IntArray, types: IntArray) -> tuple[Inputs, IntArray, IntArray]:
-        """The encoder's inputs; the flat index of each word's first piece, and its piece count."""
+        """The encoder's inputs; the flat index of each word's first subword, and its subword count."""
         vocabulary, pieces = self.split.tokenizer.vocabulary, self.split.type_pieces
         counts, lengths = self._counts[types], self.lengths[ids]
         width, token_counts = int(lengths.max()), self._chunks.token_counts[ids]

@@ -29,9 +29,10 @@ CHUNKS_PER_BATCH = 32
 
 @register_task("pos_tagging", PosTaggingConfig())
 class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
-    """-log p(tag of word n | its sentence), p = softmax(W h_n + b), h_n of its first piece or all.
+    """-log p(tag of word n | its sentence), p = softmax(W h_n + b).
 
-    If the encoder reads whole words, h_n is the word's own state.
+    h_n is the state of the word's first subword, or the mean of those of all its subwords. If the
+    encoder reads whole words, h_n is the word's own state.
     """
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
@@ -106,7 +107,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
 def mean_per_word(
     states: Float[Tensor, "P D"], word_index: Tensor, words: int
 ) -> Float[Tensor, "N D"]:
-    """The mean of each word's pieces."""
+    """The mean of each word's subwords."""
     sums = sum_per_word(states, word_index, words)
     ones = torch.ones_like(word_index, dtype=torch.float32)
     counts = sum_per_word(ones[:, None], word_index, words).clamp(min=1)
@@ -116,7 +117,7 @@ def mean_per_word(
 def sum_per_word(
     states: Float[Tensor, "P D"], word_index: Tensor, words: int
 ) -> Float[Tensor, "N D"]:
-    """The sum of each word's pieces; in a fixed order on GPUs too, where index_add has none."""
+    """The sum of each word's subwords; in a fixed order on GPUs too, where index_add has none."""
     zeros = states.new_zeros(words, states.shape[1])
     if states.device.type == "cpu":
         return zeros.index_add(0, word_index, states)
