@@ -1,1 +1,1 @@
-"""What each command does, except training."""
+"""Implementations of the commands, except training."""

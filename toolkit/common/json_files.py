@@ -1,4 +1,4 @@
-"""JSON of our own and of others: non-finite numbers, and files that may be damaged or hostile."""
+"""JSON reading and writing: non-finite numbers, and files that may be damaged or hostile."""
 
 from __future__ import annotations
 

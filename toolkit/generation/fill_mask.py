@@ -12,7 +12,7 @@ from toolkit.generation.requests import decode_line
 
 
 class FilledSentence(NamedTuple):
-    """What a model predicts for one sentence."""
+    """The predictions of a model for one sentence."""
 
     masks: list[MaskPrediction]
     sentence: str = ""

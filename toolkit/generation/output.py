@@ -19,7 +19,7 @@ MaskPrediction = list[tuple[str, float]]
 
 
 class FillMaskOutput(NamedTuple):
-    """What a model predicts for the [MASK] tokens of one line."""
+    """The predictions of a model for the [MASK] tokens of one line."""
 
     number: int
     """Line number, from 1."""

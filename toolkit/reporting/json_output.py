@@ -22,7 +22,7 @@ OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 
 @runtime_checkable
 class TextStream(Protocol):
-    """What `print` can write to."""
+    """A stream that `print` can write to."""
 
     def write(self, text: str, /) -> object: ...
 

@@ -155,7 +155,7 @@ class TextGenerator:
         return [[to_text(request, h) for h in each] for request, each in pairs]
 
     def decode(self, request: GenerationRequest, hypothesis: Hypothesis) -> str:
-        """As text; after a prompt it starts with a space unless it continues a word."""
+        """The generated text; after a prompt it starts with a space unless it continues a word."""
         decode, tokens = self.target.decode, hypothesis.tokens
         prompt = request.source if self.decoder_only else []
         before, whole = decode(prompt), decode([*prompt, *tokens])

@@ -1,4 +1,4 @@
-"""A pass with the largest batches before training, so that a lack of memory shows at once."""
+"""A pass with the largest batches before training, to detect a lack of memory early."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class CorpusWeights:
         return np.searchsorted(self._ends, ids % self._ends[-1], side="right")
 
     def bucket_quotas(self, corpus: int, in_bucket: IntArray) -> IntArray:
-        """How many of a corpus's examples in each bucket an epoch sees once more."""
+        """Number of a corpus's examples in each bucket that an epoch sees once more."""
         rest = self.weights[corpus] % 1
         wanted = self.per_epoch[corpus] - int(self.weights[corpus]) * self.counts[corpus]
         quotas, remainder = np.divmod(in_bucket * rest.numerator, rest.denominator)

@@ -82,7 +82,7 @@ def _split_word(word: str) -> Iterable[str]:
 
 
 def count_words(text: TrainingText, pool: WorkerPool, *, lowercase: bool) -> Counter[str]:
-    """How often each word occurs in the text, as a word-level vocabulary will see it."""
+    """Word -> its number of occurrences, as a word-level vocabulary counts them."""
     total = Counter[str]()
     for _, counts in pool.imap(partial(count_part, text=text, lowercase=lowercase), text.parts):
         total.update(counts)

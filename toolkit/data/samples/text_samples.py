@@ -68,7 +68,7 @@ def cut_spans(starts: IntArray, ends: IntArray, size: int) -> SampleSpans:
 
 
 def describe_truncation(full_lengths: IntArray, lengths: IntArray) -> str:
-    """How many samples are cut, and how many tokens that loses; empty if none."""
+    """A remark on the number of truncated samples and lost tokens; empty if there are none."""
     lost = int((full_lengths - lengths).sum())
     if lost == 0:
         return ""

@@ -1,4 +1,4 @@
-"""What a data folder of any format reports before a token is read."""
+"""Base class of data folders: everything that is known before a token is read."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class FolderSource(ABC):
     @property
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """What wrote the folder, and with which options."""
+        """The program that wrote the folder, and its options."""
 
     def counts(self, split: str) -> Mapping[str, int]:
-        """What was counted when a split was written, such as unknown tokens."""
+        """Name -> count taken when a split was written, such as unknown tokens."""
         return {}
 
     @abstractmethod

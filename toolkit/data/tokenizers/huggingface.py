@@ -95,7 +95,7 @@ class HuggingFaceTokenizer(Tokenizer):
         return super().encode_parsing_special(text)
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The same pieces, with the first one as a continuing piece if there is one."""
+        """The ids of `encode`, with the first subword continuing a word if possible."""
         ids = self.encode(text)
         if not ids:
             return ids

@@ -82,7 +82,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [(i, *edge) for i, edge in zip(ids, pairwise(edges), strict=True)]
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The same pieces, but the first one without the mark of a word start."""
+        """The ids of `encode`, with the first subword continuing a word if possible."""
         ids, symbols = self.encode(text), self.vocabulary.symbols
         if not ids or not (first := symbols[ids[0]]).startswith(WORD_START):
             return ids

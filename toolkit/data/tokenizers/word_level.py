@@ -99,7 +99,7 @@ class WordLevelTokenizer(Tokenizer):
         return [(self._ids[match.group()], *to_original(match.span())) for match in matches]
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The same as `encode`: words have no pieces."""
+        """The ids of `encode`: words have no subwords."""
         return self.encode(text)
 
     def _decode(self, ids: Sequence[int]) -> str:

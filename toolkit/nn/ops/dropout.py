@@ -114,7 +114,7 @@ def counter_block() -> Int[Tensor, " words"]:
 
 
 def _to_signed(word: int) -> int:
-    """The same 64 bits as a signed integer."""
+    """A 64-bit unsigned integer reinterpreted as signed."""
     return (word + 2**63) % 2**64 - 2**63
 
 

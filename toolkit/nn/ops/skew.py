@@ -116,7 +116,7 @@ def copy_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values: T
 
 
 def scatter_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values: Tensor) -> None:
-    """The same in one operation, for GPUs."""
+    """`copy_by_index` in one operation, for GPUs."""
     shape = [len(indices), 1, 1, 1]
     shape[axis % (out.dim() - 1) + 1] = -1
     out.scatter_(axis % (out.dim() - 1) + 1, indices.view(shape).expand_as(values), values)

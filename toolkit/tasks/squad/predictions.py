@@ -78,7 +78,7 @@ class SquadCollector(PredictionCollector[SquadBatch]):
         self.store(batch.window_ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
 
     def start_mask(self, batch: SquadBatch) -> BoolArray:
-        """Where answers may start: a token of several windows counts in the one with most context.
+        """True where answers may start: a token counts in the window with most context around it.
 
         Every answer is found once, in the window that shows most of the passage around it.
         """

@@ -111,7 +111,7 @@ class TaggingExamples(Examples[TaggingBatch]):
         )
 
     def _inputs(self, ids: IntArray, types: IntArray) -> tuple[Inputs, IntArray, IntArray]:
-        """The encoder's inputs; each word's first subword as a flat index, and its subword count."""
+        """The encoder's inputs; each word's first subword, as a flat index, and subword count."""
         vocabulary, pieces = self.split.tokenizer.vocabulary, self.split.type_pieces
         counts, lengths = self._counts[types], self.lengths[ids]
         width, token_counts = int(lengths.max()), self._chunks.token_counts[ids]

@@ -124,7 +124,7 @@ def to_source_inputs(text: TokenTexts, eos: int, pad: int) -> Inputs:
 
 
 def overlength_remark(count: int, limit: int, *, skipped: bool) -> str:
-    """How many pairs are omitted or truncated."""
+    """A remark on the number of skipped or truncated pairs; empty if there are none."""
     if not count:
         return ""
     return f"{count:,} with more than {limit} tokens {'skipped' if skipped else 'truncated'}"

@@ -33,7 +33,7 @@ def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
 
 @dataclass(frozen=True, kw_only=True)
 class PairLimits:
-    """Which pairs stay as they are."""
+    """Limits on the pairs of a split, and how to handle pairs that exceed them."""
 
     max_tokens: int
     """Maximum number of tokens on either side; 0 for no limit."""

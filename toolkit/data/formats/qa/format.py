@@ -152,7 +152,7 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     def list_events(
         self, split: str, sources: Sequence[QuestionSource]
     ) -> Iterator[tuple[str, JsonObject]]:
-        """The same as JSON records."""
+        """The notes and problems of a split as names and values of JSON records."""
         for source in sources:
             for note in source.notes:
                 yield "note", {"file": str(source.path), "what": note}

@@ -18,7 +18,7 @@ from toolkit.data.text_files import raise_at_line, read_strict_text
 
 
 class ConlluOptions(NamedTuple):
-    """Which words and tags are read."""
+    """Options of the CoNLL-U reader."""
 
     tag: str
     """upos, xpos or the name of a feature; a word without that feature is tagged `_`."""
