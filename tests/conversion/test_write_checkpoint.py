@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config
-from toolkit.checkpoints.new_directory import check_new_directory
+from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.write_checkpoint import (
@@ -47,7 +47,7 @@ def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
     assert read_tensors(target / EXTRA_FILE)["task.pooler.weight"].dtype == torch.bfloat16
     assert read_config(target)[0].arch.config == run.arch.config
     with pytest.raises(ToolkitError, match=r"DST must name a new folder"):
-        check_new_directory(target, "DST")
+        check_new_folder(target, "DST")
 
 
 def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converted):

@@ -18,7 +18,7 @@ from toolkit.checkpoints.load import (
     read_config,
     write_config,
 )
-from toolkit.checkpoints.new_directory import check_new_directory
+from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
@@ -46,7 +46,7 @@ class AveragedCheckpoint:
 def average(c: AverageConfig) -> Path:
     """Write the mean of the selected checkpoints and report them."""
     output = Path(c.output)
-    check_new_directory(output, "--output")
+    check_new_folder(output, "--output")
     with Output(c.json) as report:
         checkpoints = [open_checkpoint(folder) for folder in list_checkpoints(c)]
         for checkpoint in checkpoints[1:]:

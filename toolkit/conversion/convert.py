@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from toolkit.checkpoints.new_directory import check_new_directory
+from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
@@ -23,7 +23,7 @@ from toolkit.reporting.json_output import Output
 def convert(c: ConvertConfig) -> Path:
     """Convert SRC to DST and report what was converted."""
     source, target = map(Path, c.paths)
-    check_new_directory(target, "DST")
+    check_new_folder(target, "DST")
     if not source.exists():
         raise ToolkitError(f"No such file or directory: {source}.")
     with Output(c.json) as output:

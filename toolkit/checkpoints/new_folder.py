@@ -1,4 +1,4 @@
-"""A check of the folder for a checkpoint outside of a run, as of toolkit-average."""
+"""A check of the folder for a checkpoint outside of runs, as toolkit-average writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from toolkit.checkpoints.save_folder import BEST, CHECKPOINT_NAME, LAST
 from toolkit.common.errors import ToolkitError
 
 
-def check_new_directory(path: Path, option: str) -> None:
+def check_new_folder(path: Path, option: str) -> None:
     """Raise unless `path` is new and cannot be confused with a checkpoint of a run."""
     if path.exists() or path.is_symlink():
         raise ToolkitError(
