@@ -22,7 +22,7 @@ def fairseq(tmp_path):
 
 def table(description):
     """Split -> column -> cell."""
-    head, *rows = [line.split() for line in description.splits.replace("90 %", "90%").splitlines()]
+    head, *rows = [line.split() for line in description.splits.splitlines()]
     return {row[0]: dict(zip(head, row, strict=False)) for row in rows}
 
 

@@ -147,7 +147,7 @@ def describe_save(listed: JsonObject) -> str:
 
 
 def best_validation(state: JsonObject) -> JsonObject | None:
-    best: JsonObject | None = state.get("observers", {}).get("validation", {}).get("best")
+    best: JsonObject | None = state.get("callbacks", {}).get("validation", {}).get("best")
     return best
 
 

@@ -54,7 +54,7 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
 
 
 HEADS = [
-    *("split", "documents", "items", "tokens", "mean", "median", "90 %", "longest", "unknown"),
+    *("split", "documents", "items", "tokens", "mean", "median", "90%", "longest", "unknown"),
     *("too long", "lost tokens", "parts", "size"),
 ]
 

@@ -79,7 +79,7 @@ def find_resume_point(
     folder = Path(path)
     check_has_optimizer(folder)
     check_same_options(folder, config)
-    keys = "progress", "observers", "precision", "data"
+    keys = "progress", "callbacks", "precision", "data"
     return ResumePoint(folder, read_json(folder / STATE, *keys))
 
 
@@ -202,8 +202,8 @@ def restore(
         has_average = (folder / AVERAGE).exists()
         ema.restore(read_tensors(folder / (AVERAGE if has_average else MODEL)))
     for name, each in stateful.items():
-        if name in state["observers"]:
-            each.restore(state["observers"][name])
+        if name in state["callbacks"]:
+            each.restore(state["callbacks"][name])
 
 
 def load_finetune_weights(

@@ -16,7 +16,7 @@ def write(tmp_path):
         folder.mkdir()
         validated_at = update if validated_at is None else validated_at
         validation = {"latest": {"valid": {"loss": loss}}, "validated_at": validated_at}
-        state = {"observers": {"validation": validation}}
+        state = {"callbacks": {"validation": validation}}
         (folder / "state.json").write_text(json_files.dumps(state))
         manifest.write(folder, {"reasons": list(reasons)})
 

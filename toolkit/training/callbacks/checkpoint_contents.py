@@ -48,7 +48,7 @@ class CheckpointWriter:
         scale = trainer.precision.loss_scale
         return {
             "progress": asdict(trainer.progress),
-            "observers": {name: each.state() for name, each in self.stateful.items()},
+            "callbacks": {name: each.state() for name, each in self.stateful.items()},
             "loss_scale": scale.state() if scale else None,
             "precision": trainer.precision.name,
             "ranks": trainer.world.size,

@@ -64,7 +64,7 @@ def find_best(folders: Sequence[Path], metric: str, count: int) -> list[Path]:
 def read_metric(folder: Path, metric: str) -> float | None:
     """A metric of the first validation split at a checkpoint's update; None if there is none."""
     try:
-        validation: Any = json_files.loads(read_text(folder / STATE))["observers"]["validation"]
+        validation: Any = json_files.loads(read_text(folder / STATE))["callbacks"]["validation"]
         metrics: Any = next(iter(validation["latest"].values()), None)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None

@@ -114,7 +114,7 @@ class Validation:
         return {
             "best": self.best,
             "examples": self.examples,
-            "stale": self.bad_validations,
+            "bad_validations": self.bad_validations,
             "validated_at": self.validated_at,
             "latest": self.latest,
             "schedule": self.schedule.state() if self.schedule else None,
@@ -125,7 +125,7 @@ class Validation:
         same = state["best"] is None or state["best"]["metric"] == self.metric
         same = same and state["examples"] == self.examples
         if same:
-            self.best, self.bad_validations = state["best"], state["stale"]
+            self.best, self.bad_validations = state["best"], state["bad_validations"]
             self.validated_at, self.latest = state["validated_at"], state["latest"]
             self.check_patience()
         if self.schedule and state.get("schedule"):
