@@ -13,7 +13,7 @@ from toolkit.analysis.attention_distance import AttentionLocality, locality_tabl
 from toolkit.analysis.extract_attention import attention_maps
 from toolkit.analysis.kernels import check_selection
 from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
-from toolkit.analysis.plots.style import Figure, save_figure
+from toolkit.analysis.plots.style import Figure, save_plot
 from toolkit.analysis.read_text import (
     encode_whole_sentence,
     encode_with_special_tokens,
@@ -49,7 +49,7 @@ def plot_attention(c: AttentionConfig) -> None:
             output.write("concentration", row._asdict())
         if any(row.sentences for row in localities):
             locality_table(localities, several=len(models) > 1).print(output.console)
-        save_figure(draw_figure(models, c.title or c.sentence or lines[0], c), c.output_file)
+        save_plot(draw_sentence(models, c.title or c.sentence or lines[0], c), c.output_file)
         print(c.output_file, file=output.text_stream)
 
 
@@ -74,7 +74,7 @@ def analyze_checkpoint(
     return SentenceAttention(path, tokens, maps, measure_locality(path, learner, lines, c))
 
 
-def draw_figure(models: Sequence[SentenceAttention], title: str, c: AttentionConfig) -> Figure:
+def draw_sentence(models: Sequence[SentenceAttention], title: str, c: AttentionConfig) -> Figure:
     """All maps of one model, or the mean maps of several models."""
     if not c.mean:
         return draw_maps(models[0].maps, models[0].tokens, title)

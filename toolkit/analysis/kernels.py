@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from toolkit.analysis.extract_kernels import TextBatch, extract_kernels
 from toolkit.analysis.kernel_table import KernelRows, kernel_table
 from toolkit.analysis.plots.kernels import draw_kernels
-from toolkit.analysis.plots.style import save_figure
+from toolkit.analysis.plots.style import save_plot
 from toolkit.analysis.read_text import batch_lines, load_reader, read_lines
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
@@ -26,7 +26,7 @@ def plot_kernels(c: KernelsConfig) -> None:
                 output.write("kernel", {"checkpoint": path, **kernel.to_record()})
             print_table(path, kernels, output, several=len(by_path) > 1)
         drawn = {path: kernels_to_draw(kernels, c) for path, kernels in by_path.items()}
-        save_figure(draw_kernels(drawn, c.title), c.output_file)
+        save_plot(draw_kernels(drawn, c.title), c.output_file)
         print(c.output_file, file=output.text_stream)
 
 

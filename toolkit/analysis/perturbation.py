@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from toolkit.analysis.plots.perturbation import CLS, VectorDifference, draw_differences
-from toolkit.analysis.plots.style import save_figure
+from toolkit.analysis.plots.style import save_plot
 from toolkit.analysis.read_text import (
     encode_whole_sentence,
     load_reader,
@@ -50,7 +50,7 @@ def plot_perturbation(c: PerturbationConfig) -> None:
         for number, line in enumerate(lines, 1):
             output.print_line(f"{number}  {line}")
         difference_table(differences, list(names.values())).print(output.console)
-        save_figure(draw_differences(differences, c.title), c.output_file)
+        save_plot(draw_differences(differences, c.title), c.output_file)
         print(c.output_file, file=output.text_stream)
 
 
@@ -70,7 +70,7 @@ def compare_sentences(
 def compare_vectors(
     vectors: Sequence[Vectors], pair: tuple[int, int], word: str, path: str
 ) -> VectorDifference:
-    """d = |v - w| / min(|v|, |w|) and arccos(v . w / |v| |w|) (TACO, figure 1)."""
+    """d = |v - w| / min(|v|, |w|) and arccos(v . w / |v| |w|) (TACO, Fig. 1)."""
     v, w = (vectors[number][word].double() for number in pair)
     norms = v.norm(), w.norm()
     cosine = (v @ w / (norms[0] * norms[1])).clamp(-1, 1)

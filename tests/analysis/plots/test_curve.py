@@ -13,7 +13,7 @@ from toolkit.analysis.plots.curve import (
     plot_curves,
     smooth,
 )
-from toolkit.analysis.plots.style import new_figure
+from toolkit.analysis.plots.style import new_plot
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seed_summary import summarize
@@ -86,7 +86,7 @@ def test_plot_curves_omits_a_single_validation_if_training_has_a_curve(tmp_path)
 
 @pytest.mark.parametrize(("subset", "lines"), [("train", 2), ("valid", 1)])
 def test_plot_curves_smooths_only_training_and_keeps_the_raw_line(subset, lines):
-    ax = new_figure(4.0, 3.0).subplots()
+    ax = new_plot(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([4.0]), summarize([2.0])], 1)
     c = CurveConfig(runs=["run"], output="x.svg", smoothing=0.5)
     draw_line(ax, CurveLine("run", subset, found, 0), "run", c)

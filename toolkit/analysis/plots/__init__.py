@@ -1,1 +1,1 @@
-"""Figures drawn with matplotlib."""
+"""Plots drawn with matplotlib."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from toolkit.analysis.plots.style import Axes, AxesImage, Figure, new_figure, style_colorbar
+from toolkit.analysis.plots.style import Axes, AxesImage, Figure, new_plot, style_colorbar
 
 INCHES_PER_TOKEN, MIN_INCHES, MAX_INCHES = 0.11, 0.95, 3.2  # of a map's side
 MEAN_INCHES_PER_TOKEN, MIN_MEAN_INCHES, MAX_MEAN_INCHES = 0.14, 2.2, 5.0
@@ -62,7 +62,7 @@ def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Fig
     margin = label_inches(points, tokens) + LABEL
     width = margin + columns * (side + GAP) + BAR_SPACE
     height = margin + rows * (side + TITLE) + LABEL
-    fig, vmax = new_figure(width, height, constrained=False), max_weight([m.weights for m in maps])
+    fig, vmax = new_plot(width, height, constrained=False), max_weight([m.weights for m in maps])
     for index, head_map in enumerate(maps):
         row, column = divmod(index, columns)
         corner = margin + column * (side + GAP), height - LABEL - (row + 1) * (side + TITLE)
@@ -74,7 +74,7 @@ def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Fig
     middle = (height + margin - LABEL) / 2
     draw_scale(fig, image, middle - bar / 2, bar)
     center = margin + (columns * (side + GAP) - GAP) / 2
-    label_figure(fig, title, center / width, middle / height)
+    label_plot(fig, title, center / width, middle / height)
     return fig
 
 
@@ -86,7 +86,7 @@ def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Figure:
     margin = label_inches(points, [token for mean in means for token in mean.tokens])
     width = LABEL + len(means) * (margin + side + GAP) + BAR_SPACE
     bottom = LABEL + margin
-    fig = new_figure(width, bottom + side + TITLE + bool(title) * LABEL, constrained=False)
+    fig = new_plot(width, bottom + side + TITLE + bool(title) * LABEL, constrained=False)
     vmax = max_weight([mean.weights for mean in means])
     for index, mean in enumerate(means):
         left = LABEL + margin + index * (margin + side + GAP)
@@ -95,7 +95,7 @@ def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Figure:
         ax.set_title(mean.title, fontsize=8, pad=3)
         label_tokens(ax, mean.tokens, points, left=True, below=True)
     draw_scale(fig, image, bottom, side)
-    label_figure(fig, title, (width - BAR_SPACE) / 2 / width, 0.5)
+    label_plot(fig, title, (width - BAR_SPACE) / 2 / width, 0.5)
     return fig
 
 
@@ -154,7 +154,7 @@ def draw_scale(fig: Figure, image: AxesImage, bottom: float, height: float) -> N
     style_colorbar(bar)
 
 
-def label_figure(fig: Figure, title: str, x: float, y: float) -> None:
+def label_plot(fig: Figure, title: str, x: float, y: float) -> None:
     """Label both axes of all maps, centered at (x, y); long titles are shortened."""
     width, height = fig.get_size_inches()
     fig.text(x, 0.12 / height, "token that is attended to", ha="center", fontsize=8)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.analysis.plots.style import Axes, Figure, new_figure, save_figure
+from toolkit.analysis.plots.style import Axes, Figure, new_plot, save_plot
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
@@ -37,7 +37,7 @@ def plot_confusion(config: ConfusionConfig) -> None:
     """Draw the confusion matrices in files of toolkit-validate --json, side by side."""
     matrices = [matrix for file in config.files for matrix in read_confusions(Path(file))]
     with Output(config.json) as output:
-        save_figure(draw_confusions(matrices, config.title), config.output_file)
+        save_plot(draw_confusions(matrices, config.title), config.output_file)
         for matrix in matrices:
             rows = list_mistakes(matrix)
             for true, predicted, count in rows:
@@ -86,7 +86,7 @@ def list_mistakes(matrix: ConfusionMatrix) -> list[tuple[str, str, int]]:
 def draw_confusions(matrices: Sequence[ConfusionMatrix], title: str) -> Figure:
     """One panel per matrix: colors are fractions of a row, numbers are counts."""
     side = max(MIN_INCHES, INCHES_PER_CLASS * max(len(matrix.true) for matrix in matrices))
-    fig = new_figure((side + MARGIN) * len(matrices), side + MARGIN)
+    fig = new_plot((side + MARGIN) * len(matrices), side + MARGIN)
     axes = fig.subplots(1, len(matrices), squeeze=False)[0]
     for ax, matrix in zip(axes, matrices, strict=True):
         fractions = matrix.counts / np.maximum(1, matrix.counts.sum(1, keepdims=True))

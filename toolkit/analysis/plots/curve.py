@@ -14,8 +14,8 @@ from toolkit.analysis.plots.style import (
     Figure,
     hide_box,
     line_style,
-    new_figure,
-    save_figure,
+    new_plot,
+    save_plot,
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -128,7 +128,7 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
     }
     right = len(labels) > MAX_LINES_ABOVE
     legend_width = LETTER_INCHES * max(map(len, labels.values())) + 0.6
-    fig = new_figure(PANEL_WIDTH * len(panels) + right * legend_width, HEIGHT)
+    fig = new_plot(PANEL_WIDTH * len(panels) + right * legend_width, HEIGHT)
     fig.suptitle(c.title, x=0.01, ha="left")  # a legend may have the right corner
     axes = fig.subplots(1, len(panels), squeeze=False)[0]
     for ax, (metric, lines) in zip(axes, panels.items(), strict=True):
@@ -138,7 +138,7 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
                 output.write("curve", {"metric": metric, **to_record(line)})
         format_axes(ax, c, axis_label(metric, lines))
     add_legend(fig, labels.values(), right=right)
-    save_figure(fig, c.output_file)
+    save_plot(fig, c.output_file)
 
 
 def collect_lines(

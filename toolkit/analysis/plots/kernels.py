@@ -1,6 +1,6 @@
 """Plots of learned kernels: by head as lines over offsets, by channel as a map.
 
-After figures 2 and 3 of Chang et al. (2021).
+After Figs. 2 and 3 of Chang et al. (2021).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolkit.analysis.plots.style import (
     SubFigure,
     hide_box,
     line_style,
-    new_figure,
+    new_plot,
     style_colorbar,
 )
 
@@ -28,7 +28,7 @@ def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) ->
     """One block per checkpoint, one above the other."""
     sizes = [block_size(kernels) for kernels in checkpoints.values()]
     heights = [height for _, height in sizes]
-    fig = new_figure(max(4.5, *(width for width, _ in sizes)), sum(heights))
+    fig = new_plot(max(4.5, *(width for width, _ in sizes)), sum(heights))
     if title:
         fig.suptitle(title)
     blocks: Any = fig.subfigures(len(sizes), 1, height_ratios=heights, squeeze=False)
@@ -68,7 +68,7 @@ def draw_block(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
 
 
 def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
-    """Figure 2: one row of panels per layer, one column per head, on one scale."""
+    """Fig. 2: one row of panels per layer, one column per head, on one scale."""
     layers = sorted({kernel.layer for kernel in kernels})
     names = list(dict.fromkeys(kernel.name for kernel in kernels))
     widest = max(kernels, key=lambda kernel: len(kernel.mean))
@@ -108,7 +108,7 @@ def draw_head(ax: Axes, kernel: KernelRows, head: int, index: int) -> None:
 
 
 def draw_channels(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
-    """Figure 3: one row of colors per channel, sorted by next minus previous."""
+    """Fig. 3: one row of colors per channel, sorted by next minus previous."""
     axes = block.subplots(1, len(kernels), squeeze=False)[0]
     vmax = max(abs(number) for kernel in kernels for row in kernel.mean for number in row)
     for ax, kernel in zip(axes, kernels, strict=True):

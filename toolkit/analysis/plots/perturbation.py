@@ -1,11 +1,11 @@
-"""Plots of differences between vectors of equal words (TACO, figure 1)."""
+"""Plots of differences between vectors of equal words (TACO, Fig. 1)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from toolkit.analysis.plots.style import COLORS, Axes, Figure, hide_box, new_figure
+from toolkit.analysis.plots.style import COLORS, Axes, Figure, hide_box, new_plot
 
 PANEL_HEIGHT, BAR_WIDTH, MIN_WIDTH = 2.2, 0.14, 3.2  # inches
 LEGEND_HEIGHT = 0.4
@@ -32,7 +32,7 @@ def draw_differences(differences: Sequence[VectorDifference], title: str) -> Fig
     groups = group_by_sentences(differences)
     words = max(len(group) // len(models) for group in groups.values())
     width = max(MIN_WIDTH, BAR_WIDTH * words * (len(models) + 1) + 0.8)
-    fig = new_figure(2 * width, PANEL_HEIGHT * len(groups) + LEGEND_HEIGHT)
+    fig = new_plot(2 * width, PANEL_HEIGHT * len(groups) + LEGEND_HEIGHT)
     axes = fig.subplots(len(groups), 2, squeeze=False)
     for row, (name, group) in zip(axes, groups.items(), strict=True):
         for ax, first, (measure, label) in zip(row, axes[0], MEASURES.items(), strict=True):

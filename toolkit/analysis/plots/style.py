@@ -1,4 +1,4 @@
-"""Style of all plots: colors, empty figures, files."""
+"""Style of all plots: colors, empty plots, files."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DOTS_PER_INCH = 160
 MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
 
 
-def new_figure(width: float, height: float, *, constrained: bool = True) -> Figure:
-    """An empty figure without window or global state; sizes in inches.
+def new_plot(width: float, height: float, *, constrained: bool = True) -> Figure:
+    """An empty plot without window or global state; sizes in inches.
 
     `constrained` lets matplotlib arrange labels and legends.
     """
@@ -54,7 +54,7 @@ def style_colorbar(bar: Colorbar) -> None:
     bar.outline.set_visible(False)
 
 
-def save_figure(fig: Figure, output: str) -> None:
+def save_plot(fig: Figure, output: str) -> None:
     dpi = min(DOTS_PER_INCH, MAX_PIXELS / max(fig.get_size_inches()))
     try:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
