@@ -13,7 +13,8 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,8 +44,11 @@ def race(
     rounds: int,
     warm_up: int = WARM_UP,
     clock: Clock = time.perf_counter,
+    checkouts: Mapping[Name, Path] | None = None,
 ) -> dict[Name, Record]:
     """Time programs in alternation, each in its own process, one update at a time.
+
+    Those with a checkout import the toolkit and the shared modules of the benchmarks from there.
 
     Memory settings belong to a process. With `time.process_time` as the clock, single-threaded
     programs take nearly the same time on a busy machine as on an idle one.
@@ -53,7 +57,8 @@ def race(
     pipes: dict[Name, Any] = {}
     for name, make in contestants.items():
         pipes[name], child = context.Pipe()
-        context.Process(target=_serve, args=(make, child, clock), daemon=True).start()
+        with import_first((checkouts or {}).get(name)):
+            context.Process(target=_serve, args=(make, child, clock), daemon=True).start()
     times: dict[Name, list[float]] = {name: [] for name in contestants}
     for _ in range(warm_up + rounds):
         for name, pipe in pipes.items():
@@ -64,6 +69,17 @@ def race(
         pipe.send(False)
         records[name] = Record(times[name][warm_up:], pipe.recv())
     return records
+
+
+@contextmanager
+def import_first(checkout: Path | None) -> Iterator[None]:
+    """Processes that start in this block look for modules in the checkout first."""
+    added = [str(checkout), str(checkout / "benchmarks")] if checkout else []
+    sys.path[:0] = added
+    try:
+        yield
+    finally:
+        del sys.path[: len(added)]
 
 
 def _serve(make: Callable[[], Update], pipe: Any, clock: Clock) -> None:

@@ -1,6 +1,6 @@
 """One pre-training update at the size of BERT small: this toolkit and Hugging Face Transformers.
 
-    python benchmarks/pretraining_speed.py [--rounds 7] [--report] [--kept-memory]
+    python benchmarks/pretraining_speed.py [--rounds 7] [--report] [--kept-memory | --against DIR]
 
 (needs the extra `hf` and about 12 GB.)
 
@@ -12,7 +12,8 @@ positions), backward, clipping, AdamW, in fp32 by default.
 
 Each program runs in its own process, since memory settings belong to a process and toolkit-train
 changes them (`toolkit/common/system.py`). The programs alternate, one update at a time.
-`--kept-memory` gives the same memory setting to Transformers, to show its share.
+`--kept-memory` gives the same memory setting to Transformers, to show its share. `--against` times
+this checkout of the toolkit and another one, such as `git worktree add DIR COMMIT` makes.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
-from harness import Record, Update, machine, parser, publish, race, seconds
+from harness import Record, Update, machine, parser, publish, race, seconds, table
 from workloads import RATE, masked_batch, toolkit_update, transformers_update, update_table
 
 from toolkit.common.system import keep_freed_memory
@@ -105,10 +107,30 @@ def summary(records: dict[str, Record]) -> str:
     )
 
 
+def compare_checkouts(other: Path, rounds: int) -> str:
+    """Times of this checkout and another one."""
+    ours = {name: make for name, make in USUAL.items() if not name.startswith("HF")}
+    theirs = {f"{name}, {other.name}": make for name, make in ours.items()}
+    records = race({**ours, **theirs}, rounds, checkouts=dict.fromkeys(theirs, other))
+    rows = []
+    for name, before in zip(ours, theirs, strict=True):
+        pairs = zip(records[name].seconds, records[before].seconds, strict=True)
+        ratio = statistics.median(new / old for new, old in pairs)
+        times = (f"{1e3 * records[it].median:.0f}" for it in (before, name))
+        rows.append([name, *times, f"{ratio:.3f}"])
+    head = ["update", f"{other.name}, median ms", "this checkout", "median of the rounds' ratios"]
+    return table(head, rows)
+
+
 def main() -> None:
     options = parser(__doc__, rounds=7)
     options.add_argument("--kept-memory", action="store_true", help="same setting for Transformers")
+    options.add_argument("--against", type=Path, metavar="DIR", help="another checkout to time")
     args = options.parse_args()
+    if args.against:
+        text = f"{machine()}\n\n{compare_checkouts(args.against.resolve(), args.rounds)}\n"
+        publish(text, args.report, "Pre-training speed of two versions", __doc__, "-against")
+        return
     names = [*TOOLKIT, *KEPT_MEMORY] if args.kept_memory else list(USUAL)
     records = race({name: CONTESTANTS[name] for name in names}, args.rounds)
     text = f"{machine()}\n\n{summary(records)}"
