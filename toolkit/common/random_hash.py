@@ -1,6 +1,6 @@
 """Random numbers as a hash of the position they are for, instead of a generator's state.
 
-The mixing function is the finalizer of SplitMix64 (Steele, Lea & Flood 2014, figure 16).
+The mixing function is the finalizer of SplitMix64 (Steele, Lea & Flood 2014, Fig. 16).
 """
 
 from __future__ import annotations

@@ -50,6 +50,27 @@ def split_chunks(states: Tensor, targets: Tensor) -> Iterator[Chunk]:
         yield Chunk(rows, states[rows], targets[rows].where(valid, 0), valid)
 
 
+def cast_operands(
+    states: Tensor, table: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """States, table and bias in autocast's precision."""
+    device = states.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        states, table = states.to(dtype), table.to(dtype)
+    return states, table, None if bias is None else bias.to(states.dtype)
+
+
+def split_logits(prediction: ProjectedClasses) -> Iterator[Float[Tensor, "n C"]]:
+    """The logits of each chunk of rows, as the loss computes them."""
+    states, table, bias, targets = prediction
+    x, weight, offset = cast_operands(states, table, bias)
+    for chunk in split_chunks(x, targets):
+        with torch.autocast(states.device.type, enabled=False):
+            logits = F.linear(chunk.states, weight, offset)
+        yield logits
+
+
 class _ProjectedCrossEntropy(torch.autograd.Function):
     """d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C for the valid rows, else 0."""
 
@@ -62,9 +83,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
     ) -> Tensor:
-        device = states.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        x, weight = (states, table) if dtype is None else (states.to(dtype), table.to(dtype))
+        x, weight, offset = cast_operands(states, table, bias)
         precise = torch.promote_types(states.dtype, torch.float32)
         total = torch.zeros((), dtype=precise, device=states.device)
         needed = ctx.needs_input_grad[:3]
@@ -73,8 +92,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             torch.zeros_like(table, dtype=precise) if needed[1] else None,
             torch.zeros_like(bias, dtype=precise) if bias is not None and needed[2] else None,
         ]
-        offset = None if bias is None else bias.to(x.dtype)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(states.device.type, enabled=False):
             for chunk in split_chunks(x, targets):
                 logits = F.linear(chunk.states, weight, offset)
                 total += replace_by_gradient(logits, chunk, smoothing)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +15,6 @@ from toolkit.tasks.pretraining.rtd_examples import (
     ReplacedTokenExamples,
     ReplacedTokensBatch,
     check_mask_token,
-    sample_tokens,
 )
 
 
@@ -51,37 +48,6 @@ def test_labels_ignore_padding():
 def test_labels_of_an_idle_rank_are_all_ignored():
     b = batch([IGNORED] * 4, rtd_weight=0.0)
     assert set(b.labels(b.original).tolist()) == {IGNORED}
-
-
-def test_sampled_tokens_follow_the_probabilities_of_the_generator():
-    torch.manual_seed(0)
-    logits, n = torch.tensor([1.0, -30.0, 0.2, 2.0, -1.0]), 40_000
-    counts = Counter(sample_tokens(logits.expand(n, -1), torch.rand(n)).tolist())
-    expected = n * logits.softmax(-1)
-    squares = sum((counts[v] - float(e)) ** 2 / float(e) for v, e in enumerate(expected) if v != 1)
-    assert counts[1] == 0 and squares < 16.3  # chi-square, 3 degrees of freedom: 0.1 %
-
-
-def test_sample_tokens_inverts_the_cumulative_distribution():
-    logits = torch.tensor([0.2, 0.5, 0.3]).log().expand(6, -1)
-    draws = torch.tensor([0.0, 0.19, 0.21, 0.69, 0.71, 1.0])
-    assert sample_tokens(logits, draws).tolist() == [0, 0, 1, 1, 2, 2]
-
-
-def test_sample_tokens_never_returns_a_token_of_probability_zero():
-    logits = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, -1)
-    assert sample_tokens(logits, torch.tensor([0.0, 1.0])).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
-def test_sample_tokens_returns_a_valid_token_for_non_finite_logits(wrong):
-    logits = torch.tensor([[0.0, wrong, 0.0]]).expand(2, -1)
-    assert sample_tokens(logits, torch.tensor([0.0, 1.0])).max() < 3
-
-
-def test_sample_tokens_passes_no_gradient():
-    logits = torch.randn(2, 5, requires_grad=True)
-    assert not sample_tokens(logits, torch.rand(2)).requires_grad
 
 
 @pytest.fixture
@@ -158,11 +124,3 @@ def test_rtd_rejects_a_vocabulary_without_a_mask_token():
 def test_rtd_config_rejects_options_out_of_range(options, message):
     with pytest.raises(ToolkitError, match=message):
         ReplacedTokenConfig(**options)
-
-
-def test_sample_tokens_does_not_depend_on_how_many_are_sampled_together(monkeypatch):
-    torch.manual_seed(0)
-    logits, draws = torch.randn(10, 7), torch.rand(10)
-    expected = sample_tokens(logits, draws)
-    monkeypatch.setattr("toolkit.tasks.pretraining.rtd_examples.CPU_ROWS", 3)
-    assert torch.equal(sample_tokens(logits, draws), expected)

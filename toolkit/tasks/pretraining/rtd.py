@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import IGNORED, Binary, Classes, Prediction
+from toolkit.criteria import (
+    IGNORED,
+    Binary,
+    Classes,
+    LazyPrediction,
+    Prediction,
+    ProjectedClasses,
+    project,
+)
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.metrics.auc import score_histogram
@@ -20,8 +28,8 @@ from toolkit.tasks.pretraining.rtd_config import ReplacedTokenConfig
 from toolkit.tasks.pretraining.rtd_examples import (
     ReplacedTokenExamples,
     ReplacedTokensBatch,
-    sample_tokens,
 )
+from toolkit.tasks.pretraining.token_sampling import sample_tokens
 from toolkit.tasks.task import Metric, Ranking, Ratio, Task
 from toolkit.tasks.token_metrics import accuracy
 
@@ -34,10 +42,12 @@ class Generator(nn.Module):
         encoder.tie_embeddings_to(discriminator)
         self.encoder, self.head = encoder, TokenHead(encoder)
 
-    def forward(self, batch: ReplacedTokensBatch) -> Float[Tensor, "N V"]:
+    def forward(self, batch: ReplacedTokensBatch) -> Classes | ProjectedClasses:
         states = self.encoder.select_states(batch.inputs, batch.selected)
-        logits: Tensor = self.head(states, self.encoder.token_embedding.weight)
-        return logits
+        output = partial(project, targets=batch.targets)
+        scores: Classes | ProjectedClasses
+        scores = self.head(states, self.encoder.token_embedding.weight, output)
+        return scores
 
 
 @register_task("rtd", ReplacedTokenConfig())
@@ -59,13 +69,15 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
         self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
 
-    def predict(self, encoder: EncoderModel, batch: ReplacedTokensBatch) -> dict[str, Prediction]:
-        logits = self.generator(batch)
-        tokens = batch.with_tokens(sample_tokens(logits, batch.draws))
+    def predict(
+        self, encoder: EncoderModel, batch: ReplacedTokensBatch
+    ) -> dict[str, LazyPrediction]:
+        scores = self.generator(batch)
+        tokens = batch.with_tokens(sample_tokens(scores, batch.draws))
         inputs = batch.inputs._replace(tokens=tokens.view_as(batch.inputs.tokens))
         states = encoder(inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
         return {
-            "mlm": Classes(logits, batch.targets),
+            "mlm": scores,
             "rtd": Binary(self.head(states), batch.labels(tokens)),
         }
 

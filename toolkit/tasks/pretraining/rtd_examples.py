@@ -19,13 +19,6 @@ from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.pretraining.masked_examples import MaskingExamples
 from toolkit.tasks.pretraining.masking_config import MaskingConfig
 
-CPU_ROWS = 64
-"""Positions whose tokens are sampled together on a CPU, which keeps them in its cache."""
-GPU_LOGITS = 1 << 27
-"""Logits that a GPU samples from together: in fp32 half a GiB."""
-BELOW_ONE = 1 - 2**-22
-"""The largest fraction of a sum in fp32 that is surely less than the sum."""
-
 
 class ReplacedTokensBatch(NamedTuple):
     """Sentences with masked tokens, and random numbers to sample replacements with."""
@@ -96,23 +89,3 @@ def check_mask_token(vocabulary: Vocabulary, name: str) -> None:
             f"{vocabulary.symbols[vocabulary.mask]!r} also as {same[0]}. Run toolkit-preprocess "
             f"with a vocabulary that has one."
         )
-
-
-@torch.no_grad()
-def sample_tokens(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> Int[Tensor, " N"]:
-    """argmax_v (logits_v + g_v), g Gumbel noise: v with probability softmax(logits)_v.
-
-    Computed by inverting the cumulative distribution, which needs one uniform number per position
-    (Clark et al. 2020's code draws V). No gradient flows. Logits that are not finite yield an
-    arbitrary token; the loss reveals them.
-    """
-    samples = []
-    at_once = CPU_ROWS
-    if logits.device.type != "cpu":
-        at_once = max(1, GPU_LOGITS // logits.shape[-1])
-    for rows, uniform in zip(logits.split(at_once), draws.split(at_once), strict=True):
-        sums = rows.float().softmax(-1).cumsum(-1)
-        thresholds = uniform.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
-        tokens = torch.searchsorted(sums, thresholds, right=True)[:, 0]
-        samples.append(tokens.clamp(max=sums.shape[-1] - 1))
-    return torch.cat(samples)
