@@ -1,0 +1,169 @@
+"""The Triton kernels of attention with learned taps against the equation in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from toolkit.nn.ops.relative_attention import OffsetTables, SentenceRows, relative_attention
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TABLES = {
+    "none": (),
+    "bias": ("bias",),
+    "query": ("query",),
+    "key": ("key",),
+    "all": ("bias", "query", "key"),
+}
+
+
+@dataclass(frozen=True)
+class AttentionCase:
+    """Shapes, tables and layout of one call."""
+
+    lengths: tuple[int, ...]
+    heads: int = 2
+    width: int = 16
+    offsets: int = 7
+    tables: str = "all"
+    dtype: str = "fp32"
+    positions: str = ""
+    """Position ids: none, in order, permuted, with repetitions, or with large jumps."""
+    stride: int = 0
+    """Rows of a sentence with padding; 0: packed sentences."""
+    shared: bool = False
+    """Whether heads share the tables of queries and keys."""
+    parts: int = 3
+    causal: bool = False
+    dropout: float = 0.0
+
+    @property
+    def name(self) -> str:
+        default = AttentionCase(())
+        changed = [
+            f"{name}={value}" if not isinstance(value, str) else value
+            for name, value in vars(self).items()
+            if value != getattr(default, name) and name != "lengths"
+        ]
+        return " ".join(["+".join(map(str, self.lengths)), *changed])
+
+
+class Inputs(NamedTuple):
+    qkv: Tensor
+    tables: OffsetTables
+    rows: SentenceRows
+    gradient: Tensor
+
+
+POSITIONS: dict[str, Callable[[int], Tensor]] = {
+    "in order": torch.arange,
+    "permuted": torch.randperm,
+    "repeated": lambda n: torch.randint(0, max(1, n // 3), (n,)),
+    "jumps": lambda n: torch.randint(0, 2, (n,)).cumsum(0) * 1000 + torch.randperm(n) - 1,
+}
+
+
+def make_inputs(case: AttentionCase) -> Inputs:
+    torch.manual_seed(0)
+    dtype, lengths = DTYPES[case.dtype], torch.tensor(case.lengths, dtype=torch.int32)
+    strides = torch.full_like(lengths, case.stride) if case.stride else lengths
+    starts, count = strides.cumsum(0, dtype=torch.int32) - strides, int(strides.sum())
+    qkv = torch.randn(count, case.parts, case.heads, case.width).to(dtype)
+    heads = 1 if case.shared else case.heads
+    shapes = {
+        "bias": (case.heads, case.offsets),
+        "query": (heads, case.width, case.offsets),
+        "key": (heads, case.width, case.offsets),
+    }
+    named = {name: torch.randn(shapes[name]) for name in TABLES[case.tables]}
+    positions = None
+    if case.positions:
+        make = POSITIONS[case.positions]
+        positions = torch.cat([make(int(stride)) for stride in strides])
+    rows = SentenceRows(starts, lengths, max(case.lengths), positions, not case.stride)
+    tables = OffsetTables(**{n: t if n == "bias" else t.to(dtype) for n, t in named.items()})
+    return Inputs(qkv, tables, rows, torch.randn(count, case.heads, case.width).to(dtype))
+
+
+def exact_attention(
+    qkv: Tensor,
+    tables: OffsetTables,
+    rows: SentenceRows,
+    *,
+    scale: float,
+    causal: bool,
+    kept: Tensor | None = None,
+) -> Tensor:
+    """The equation, by sentence and head; `kept` (N, H, T) are the factors of dropout."""
+    out = torch.zeros_like(qkv[:, 0])
+    radius = tables.offsets // 2
+    for start, length in zip(rows.starts.tolist(), rows.lengths.tolist(), strict=True):
+        own = slice(start, start + length)
+        ids = torch.arange(length) if rows.positions is None else rows.positions[own]
+        tap = (ids[None, :] - ids[:, None]).clamp(-radius, radius) + radius
+        for head in range(qkv.shape[2]):
+            q, k, v = qkv[own, :3, head].unbind(1)
+            scores = scale * q @ k.T
+            if tables.bias is not None:
+                scores = scores + tables.bias[head][tap]
+            if tables.query is not None:
+                table = tables.query[head % len(tables.query)]
+                scores = scores + (q @ table).gather(1, tap)
+            if tables.key is not None:
+                table = tables.key[head % len(tables.key)]
+                scores = scores + (k @ table).gather(1, 2 * radius - tap.T).T
+            if causal:
+                scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+            weights = scores.softmax(-1)
+            if kept is not None:
+                weights = weights * kept[own, head, :length]
+            out[own, head] = weights @ v
+    return out
+
+
+def leaves(inputs: Inputs, dtype: torch.dtype | None = None) -> tuple[Inputs, list[Tensor]]:
+    """Copies that have gradients, and a list of them."""
+
+    def copy(t: Tensor | None) -> Tensor | None:
+        return None if t is None else t.detach().to(dtype or t.dtype).requires_grad_()
+
+    qkv, tables = copy(inputs.qkv), OffsetTables(*map(copy, inputs.tables))
+    gradient = inputs.gradient.to(dtype or inputs.gradient.dtype)
+    variables = [t for t in (qkv, *tables) if t is not None]
+    return Inputs(qkv, tables, inputs.rows, gradient), variables
+
+
+def run_kernel(inputs: Inputs, case: AttentionCase, seed: int = 1) -> list[Tensor]:
+    """The context and all gradients."""
+    copy, variables = leaves(inputs)
+    torch.manual_seed(seed)
+    out = relative_attention(
+        *(copy.qkv, copy.tables, copy.rows),
+        **{"scale": case.width**-0.5, "dropout": case.dropout, "causal": case.causal},
+    )
+    return [out.detach(), *torch.autograd.grad(out, variables, copy.gradient)]
+
+
+def run_exact(inputs: Inputs, case: AttentionCase, kept: Tensor | None = None) -> list[Tensor]:
+    copy, variables = leaves(inputs, torch.float64)
+    out = exact_attention(
+        *(copy.qkv, copy.tables, copy.rows),
+        **{"scale": case.width**-0.5, "causal": case.causal, "kept": kept},
+    )
+    return [out.detach(), *torch.autograd.grad(out, variables, copy.gradient)]
+
+
+def compare(case: AttentionCase) -> list[float]:
+    """Errors of the context and of all gradients, as fractions of the greatest number."""
+    inputs = make_inputs(case)
+    pairs = zip(run_kernel(inputs, case), run_exact(inputs, case), strict=True)
+    return [relative_error(found, exact) for found, exact in pairs]
+
+
+def relative_error(found: Tensor, exact: Tensor) -> float:
+    assert found.isfinite().all()
+    return float((found.double() - exact).abs().max() / exact.abs().max().clamp_min(1e-9))

@@ -1,0 +1,49 @@
+"""Attention with learned taps as an operation for tracers; tests/gpu compares the numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from toolkit.nn.ops.relative_attention import (
+    OffsetTables,
+    SentenceRows,
+    kernel_runs,
+    relative_attention,
+)
+
+
+def trace(dtype=torch.bfloat16, **tables):
+    """Output and gradients of tensors without numbers: 12 rows, 4 parts, 2 heads of width 8."""
+    qkv = torch.randn(12, 4, 2, 8).to(dtype).requires_grad_()
+    rows = SentenceRows(*torch.zeros(2, 3, dtype=torch.int32), 5)
+    made = {name: torch.randn(shape, requires_grad=True) for name, shape in tables.items()}
+    inputs = [qkv, *made.values()]
+    out = relative_attention(qkv, OffsetTables(**made), rows, scale=0.5, dropout=0.1)
+    return inputs, out, torch.autograd.grad(out.sum(), inputs)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{}, {"bias": (2, 7)}, {"bias": (2, 7), "query": (2, 8, 7), "key": (1, 8, 7)}],
+    ids=lambda tables: "+".join(tables) or "none",
+)
+def test_gradients_have_the_shapes_and_dtypes_of_their_inputs(tables):
+    with FakeTensorMode():
+        inputs, out, gradients = trace(**tables)
+    assert (out.shape, out.dtype) == ((12, 2, 8), torch.bfloat16)
+    for tensor, gradient in zip(inputs, gradients, strict=True):
+        assert (gradient.shape, gradient.dtype) == (tensor.shape, tensor.dtype)
+
+
+def test_tables_are_padded_to_a_power_of_two_of_at_least_sixteen():
+    sizes = [OffsetTables(bias=torch.zeros(1, r)).padded_offsets for r in (1, 15, 17, 33, 63)]
+    assert sizes == [16, 16, 32, 64, 64]
+
+
+def test_kernel_runs_on_cuda_for_heads_of_up_to_128_channels():
+    pytest.importorskip("triton")
+    assert kernel_runs(torch.device("cuda"), 128)
+    assert not kernel_runs(torch.device("cuda"), 129)
+    assert not kernel_runs(torch.device("cpu"), 64)

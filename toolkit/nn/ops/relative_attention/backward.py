@@ -1,0 +1,153 @@
+"""Backward pass of attention with learned taps as Triton kernels for GPUs.
+
+With weights p, their gradients dp and delta_i = out_i . dout_i, the gradients of the scores are
+ds_ij = p_ij (dp_ij - delta_i). A program has one block of queries, and sums their gradients and,
+for each, ds by the offset of the key; or one block of keys, and sums their gradients, those of
+their values and, for each key, ds by the offset of the query.
+"""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from toolkit.nn.ops.relative_attention.dropout import draw_row_bits, drop, keep_weights
+from toolkit.nn.ops.relative_attention.tiles import (
+    add_bias,
+    clip_offsets,
+    is_seen,
+    load_positions,
+    load_rows,
+    load_table,
+    locate,
+    row_taps,
+    score_tile,
+    store_rows,
+    sum_by_offset,
+)
+
+
+@triton.jit
+@no_type_check
+def differentiate_queries(
+    gradient, out, logsumexp, delta, qkv, bias, query, key, starts, lengths, positions, seed,
+    grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
+    PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
+    R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
+    CAUSAL: tl.constexpr, PRECISION: tl.constexpr, OWN: tl.constexpr, OTHERS: tl.constexpr,
+):  # fmt: skip
+    """Gradients of a block of queries and of their taps; delta for the other kernel."""
+    block, head, start, length = locate(starts, lengths, blocks, H)
+    if block * OWN >= length:
+        return
+    STRIDE: tl.constexpr = PARTS * H * WIDTH
+    qkv += start * STRIDE + head * WIDTH
+    rows = block * OWN + tl.arange(0, OWN)
+    q = load_rows(qkv, rows, length, STRIDE, WIDTH, PADDED)
+    place = start * (H * WIDTH) + head * WIDTH
+    g = load_rows(gradient + place, rows, length, H * WIDTH, WIDTH, PADDED)
+    context = load_rows(out + place, rows, length, H * WIDTH, WIDTH, PADDED)
+    own_delta = tl.sum(context.to(tl.float32) * g.to(tl.float32), 1)
+    place = (start + rows) * H + head
+    tl.store(delta + place, own_delta, mask=rows < length)
+    norm = tl.load(logsumexp + place, mask=rows < length, other=float("inf"))
+    ids = load_positions(positions, start, rows, length)
+    query_table = load_table(query, head, WIDTH, PADDED, R, RP, QUERY_SHARED, qkv.dtype.element_ty)
+    key_table = load_table(key, head, WIDTH, PADDED, R, RP, KEY_SHARED, qkv.dtype.element_ty)
+    query_taps = row_taps(q, query_table, bias, head, R, RP, PRECISION)
+    bits = draw_row_bits(seed, start + rows, head)
+    grad_q = tl.zeros((OWN, PADDED), tl.float32)
+    by_offset = tl.zeros((OWN, RP), tl.float32)
+    for first in range(0, tl.minimum(length, block * OWN + OWN) if CAUSAL else length, OTHERS):
+        keys = first + tl.arange(0, OTHERS)
+        k = load_rows(qkv + H * WIDTH, keys, length, STRIDE, WIDTH, PADDED)
+        key_taps = row_taps(k, key_table, None, head, R, RP, PRECISION)
+        tap = clip_offsets(ids, load_positions(positions, start, keys, length), R)
+        scores = score_tile(q, k, query_taps, key_taps, tap, scale, R, PRECISION)
+        scores = add_bias(scores, bias, head, query, tap, R)
+        seen = is_seen(rows[:, None], keys[None, :], length, CAUSAL)
+        weights = tl.where(seen, tl.exp(scores - norm[:, None]), 0.0)
+        v = load_rows(qkv + 2 * H * WIDTH, keys, length, STRIDE, WIDTH, PADDED)
+        grad_weights = tl.dot(g, tl.trans(v), input_precision=PRECISION)
+        grad_weights = drop(grad_weights, keep_weights(bits, keys, threshold, 0), keep_scale)
+        grad_scores = weights * (grad_weights - own_delta[:, None])
+        grad_q = tl.dot(grad_scores.to(k.dtype), k, grad_q, PRECISION)
+        if grad_taps is not None:
+            by_offset += sum_by_offset(grad_scores, tap, rows, first, positions, R, RP, OTHERS)
+    store_taps(grad_taps, by_offset, rows, start, length, head, H, RP)
+    grad_q = add_table_gradient(grad_q * scale, by_offset, query_table, PRECISION)
+    grad_qkv += start * STRIDE + head * WIDTH
+    store_rows(grad_qkv, grad_q, rows, length, STRIDE, WIDTH, PADDED)
+
+
+@triton.jit
+@no_type_check
+def differentiate_keys(
+    gradient, logsumexp, delta, qkv, bias, query, key, starts, lengths, positions, seed,
+    grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
+    PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
+    R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
+    CAUSAL: tl.constexpr, PRECISION: tl.constexpr, OWN: tl.constexpr, OTHERS: tl.constexpr,
+):  # fmt: skip
+    """Gradients of a block of keys, of their taps and of their values."""
+    block, head, start, length = locate(starts, lengths, blocks, H)
+    if block * OWN >= length:
+        return
+    STRIDE: tl.constexpr = PARTS * H * WIDTH
+    qkv += start * STRIDE + head * WIDTH
+    rows = block * OWN + tl.arange(0, OWN)
+    k = load_rows(qkv + H * WIDTH, rows, length, STRIDE, WIDTH, PADDED)
+    v = load_rows(qkv + 2 * H * WIDTH, rows, length, STRIDE, WIDTH, PADDED)
+    ids = load_positions(positions, start, rows, length)
+    query_table = load_table(query, head, WIDTH, PADDED, R, RP, QUERY_SHARED, qkv.dtype.element_ty)
+    key_table = load_table(key, head, WIDTH, PADDED, R, RP, KEY_SHARED, qkv.dtype.element_ty)
+    key_taps = row_taps(k, key_table, None, head, R, RP, PRECISION)
+    grad_k = tl.zeros((OWN, PADDED), tl.float32)
+    grad_v = tl.zeros((OWN, PADDED), tl.float32)
+    by_offset = tl.zeros((OWN, RP), tl.float32)
+    gradient += start * (H * WIDTH) + head * WIDTH
+    for first in range(block * OWN // OTHERS * OTHERS if CAUSAL else 0, length, OTHERS):
+        queries = first + tl.arange(0, OTHERS)
+        q = load_rows(qkv, queries, length, STRIDE, WIDTH, PADDED)
+        query_taps = row_taps(q, query_table, bias, head, R, RP, PRECISION)
+        tap = clip_offsets(ids, load_positions(positions, start, queries, length), R)
+        scores = score_tile(k, q, key_taps, query_taps, tap, scale, R, PRECISION)
+        scores = add_bias(scores, bias, head, query, R - 1 - tap, R)
+        place = (start + queries) * H + head
+        norm = tl.load(logsumexp + place, mask=queries < length, other=float("inf"))
+        seen = is_seen(queries[None, :], rows[:, None], length, CAUSAL)
+        weights = tl.where(seen, tl.exp(scores - norm[None, :]), 0.0)
+        g = load_rows(gradient, queries, length, H * WIDTH, WIDTH, PADDED)
+        grad_weights = tl.dot(v, tl.trans(g), input_precision=PRECISION)
+        kept = keep_weights(draw_row_bits(seed, start + queries, head), rows, threshold, 1)
+        grad_v = tl.dot(drop(weights, kept, 1.0).to(g.dtype), g, grad_v, PRECISION)
+        grad_weights = drop(grad_weights, kept, keep_scale)
+        own_delta = tl.load(delta + place, mask=queries < length, other=0.0)
+        grad_scores = weights * (grad_weights - own_delta[None, :])
+        grad_k = tl.dot(grad_scores.to(q.dtype), q, grad_k, PRECISION)
+        if grad_taps is not None:
+            by_offset += sum_by_offset(grad_scores, tap, rows, first, positions, R, RP, OTHERS)
+    store_taps(grad_taps, by_offset, rows, start, length, head, H, RP)
+    grad_k = add_table_gradient(grad_k * scale, by_offset, key_table, PRECISION)
+    grad_qkv += start * STRIDE + (H + head) * WIDTH
+    store_rows(grad_qkv, grad_k, rows, length, STRIDE, WIDTH, PADDED)
+    store_rows(grad_qkv + H * WIDTH, grad_v * keep_scale, rows, length, STRIDE, WIDTH, PADDED)
+
+
+@triton.jit
+@no_type_check
+def add_table_gradient(gradient, by_offset, table, PRECISION: tl.constexpr):
+    """Rows' gradients through their taps: gradient + by_offset table'."""
+    if table is not None:
+        gradient = tl.dot(by_offset.to(table.dtype), tl.trans(table), gradient, PRECISION)
+    return gradient
+
+
+@triton.jit
+@no_type_check
+def store_taps(grad_taps, by_offset, rows, start, length, head, H: tl.constexpr, RP: tl.constexpr):
+    if grad_taps is not None:
+        grad_taps += (start * H + head) * RP
+        store_rows(grad_taps, by_offset, rows, length, H * RP, RP, RP)

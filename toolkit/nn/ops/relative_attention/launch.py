@@ -1,0 +1,82 @@
+"""Launches of the kernels of attention with learned taps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from toolkit.nn.ops.relative_attention.backward import differentiate_keys, differentiate_queries
+from toolkit.nn.ops.relative_attention.dropout import LEVELS, keep_threshold
+from toolkit.nn.ops.relative_attention.forward import attend_forward
+from toolkit.nn.ops.relative_attention.inputs import OffsetTables, tile_size
+
+Arguments = tuple[Any, ...]
+"""Of the registered operation."""
+
+
+class Blocks(NamedTuple):
+    """Rows of a program, other rows that it reads at a time, and its warps."""
+
+    own: int
+    others: int
+    warps: int
+
+
+def choose_blocks(padded_width: int, element_size: int) -> Blocks:
+    if element_size == 4:
+        return Blocks(32, 32, 4)
+    return Blocks(64, 64 if padded_width <= 64 else 32, 4)
+
+
+def constants(qkv: Tensor, tables: OffsetTables, *, causal: bool) -> dict[str, Any]:
+    """Arguments that are compiled into a kernel."""
+    _, parts, heads, width = qkv.shape
+    precision = "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
+    return {
+        **{"PARTS": parts, "H": heads, "WIDTH": width, "PADDED": tile_size(width)},
+        **{"R": tables.offsets, "RP": tables.padded_offsets},
+        "QUERY_SHARED": tables.query is not None and len(tables.query) == 1,
+        "KEY_SHARED": tables.key is not None and len(tables.key) == 1,
+        **{"CAUSAL": causal, "PRECISION": precision},
+    }
+
+
+def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Arguments) -> None:
+    qkv, bias, query, key, starts, *_, max_length, scale, dropout, causal, _ = arguments
+    blocks = choose_blocks(tile_size(qkv.shape[3]), qkv.element_size())
+    count = triton.cdiv(max_length, blocks.own)
+    if not count * len(starts):
+        return
+    threshold = keep_threshold(dropout)
+    kernel[(count * len(starts) * qkv.shape[2],)](
+        *(*others, *arguments[:8], *results),
+        *(count, scale, threshold, LEVELS / (LEVELS - threshold)),
+        **constants(qkv, OffsetTables(bias, query, key), causal=causal),
+        **{"OWN": blocks.own, "OTHERS": blocks.others, "num_warps": blocks.warps},
+    )
+
+
+def launch_forward(results: tuple[Tensor, Tensor], arguments: Arguments) -> None:
+    out, covers_all = results[0], arguments[-1]
+    if not covers_all:
+        out.zero_()
+    launch(attend_forward, (), arguments, results)
+
+
+def launch_backward(
+    results: tuple[Tensor, Tensor, Tensor], forward: Arguments, arguments: Arguments
+) -> None:
+    """`forward` are the gradient of the context, the context and the logarithms."""
+    grad_qkv, *taps = results
+    covers_all = arguments[-1]
+    for result in (grad_qkv[:, 3:],) if covers_all else results:
+        result.zero_()
+    gradient, out, logsumexp = forward
+    delta = torch.empty_like(logsumexp)
+    query_taps, key_taps = (t if t.numel() else None for t in taps)
+    others = gradient, out, logsumexp, delta
+    launch(differentiate_queries, others, arguments, (grad_qkv, query_taps))
+    launch(differentiate_keys, (gradient, logsumexp, delta), arguments, (grad_qkv, key_taps))

@@ -1,0 +1,154 @@
+"""Registered operations of attention with learned taps: one forward, one backward.
+
+Tracers, compilers and counters of operations see them whole. Both are launches of Triton kernels.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.nn.ops.banded_convolution import has_triton
+from toolkit.nn.ops.relative_attention.inputs import OffsetTables, SentenceRows
+
+MAX_HEAD_WIDTH = 128
+SEEDS = 1 << 62
+"""Number of seeds of dropout."""
+
+
+def kernel_runs(device: torch.device, head_width: int) -> bool:
+    """Whether `relative_attention` can be called."""
+    return device.type == "cuda" and head_width <= MAX_HEAD_WIDTH and has_triton()
+
+
+def relative_attention(
+    qkv: Float[Tensor, "N P H K"],
+    tables: OffsetTables,
+    rows: SentenceRows,
+    *,
+    scale: float,
+    dropout: float,
+    causal: bool = False,
+) -> Float[Tensor, "N H K"]:
+    """The context of each row; 0 in rows outside of sentences.
+
+    If causal, keys are rows on the left of the query, whatever their position ids. Parts after the
+    first three have a gradient of 0. Weights are dropped by a seed that torch's generator of the
+    device draws there, so each replay of a graph of launches has a new one.
+    """
+    seed = torch.randint(SEEDS, (1,), device=qkv.device) if dropout else None
+    bias, query, key = (None if table is None else table.contiguous() for table in tables)
+    starts, lengths, max_length, positions, covers_all = rows
+    out, _ = _attention(
+        *(qkv.contiguous(), bias, query, key, starts, lengths, positions, seed),
+        *(max_length, scale, dropout, causal, covers_all),
+    )
+    return out
+
+
+ARGUMENTS = (
+    "Tensor qkv, Tensor? bias, Tensor? query, Tensor? key, Tensor starts, Tensor lengths, "
+    "Tensor? positions, Tensor? seed, SymInt max_length, float scale, float dropout, bool causal, "
+    "bool covers_all"
+)
+TENSORS = 8
+"""Number of tensors at the start of the arguments."""
+FORWARD = f"({ARGUMENTS}) -> (Tensor, Tensor)"
+BACKWARD = (
+    f"(Tensor gradient, Tensor out, Tensor logsumexp, {ARGUMENTS}) -> (Tensor, Tensor, Tensor)"
+)
+define = partial(torch.library.custom_op, mutates_args=())
+
+
+@define("toolkit::relative_attention", schema=FORWARD)
+def _attention(*arguments: Any) -> tuple[Tensor, Tensor]:
+    """The context, and the logarithm of each row's sum of exponentials: (N, H, K), (N, H)."""
+    from toolkit.nn.ops.relative_attention.launch import launch_forward
+
+    results = allocate_forward(*arguments)
+    launch_forward(results, arguments)
+    return results
+
+
+@_attention.register_fake
+def allocate_forward(qkv: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    rows, _, heads, width = qkv.shape
+    return qkv.new_empty(rows, heads, width), qkv.new_empty(rows, heads, dtype=torch.float32)
+
+
+@define("toolkit::relative_attention_backward", schema=BACKWARD)
+def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of qkv, and of the scores summed by offset: for each query, and for each key.
+
+    (N, P, H, K), (N, H, R'), (N, H, R') with R' >= R; empty without tables that need them.
+    """
+    from toolkit.nn.ops.relative_attention.launch import launch_backward
+
+    results = allocate_backward(*arguments)
+    launch_backward(results, arguments[:3], arguments[3:])
+    return results
+
+
+@_attention_backward.register_fake
+def allocate_backward(
+    gradient: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    qkv: Tensor,
+    bias: Tensor | None,
+    query: Tensor | None,
+    key: Tensor | None,
+    *rest: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows, _, heads, _ = qkv.shape
+    by_query, by_key = bias is not None or query is not None, key is not None
+    taps = heads, OffsetTables(bias, query, key).padded_offsets
+    query_taps = qkv.new_empty(rows if by_query else 0, *taps)
+    return qkv.new_empty(qkv.shape), query_taps, qkv.new_empty(rows if by_key else 0, *taps)
+
+
+def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.numbers = inputs[TENSORS:]
+    ctx.save_for_backward(*output, *inputs[:TENSORS])
+
+
+def differentiate(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+    """Gradients of the tables are sums over rows, in torch's operations."""
+    none = (None,) * (TENSORS + len(ctx.numbers))
+    if gradient is None:
+        return none
+    out, logsumexp, *tensors = ctx.saved_tensors
+    qkv, bias, query, key = tensors[:4]
+    grad_qkv, query_taps, key_taps = _attention_backward(
+        gradient.contiguous(), out, logsumexp, *tensors, *ctx.numbers
+    )
+    grad_query = grad_table(qkv[:, 0], query_taps, query)
+    grad_key = grad_table(qkv[:, 1], key_taps, key)
+    return grad_qkv, grad_bias(query_taps, bias), grad_query, grad_key, *none[4:]
+
+
+def grad_bias(
+    taps: Float[Tensor, "n H _"], bias: Float[Tensor, "H R"] | None
+) -> Float[Tensor, "H R"] | None:
+    """sum_n taps_n."""
+    if bias is None:
+        return None
+    return taps.sum(0, dtype=torch.float32)[:, : bias.shape[-1]].to(bias.dtype)
+
+
+def grad_table(
+    x: Float[Tensor, "N H K"], taps: Float[Tensor, "n H _"], table: Float[Tensor, "#H K R"] | None
+) -> Float[Tensor, "#H K R"] | None:
+    """sum_n x_n taps_n' by head, and by all heads if they share the table."""
+    if table is None:
+        return None
+    gradient = (x.permute(1, 2, 0) @ taps.transpose(0, 1))[..., : table.shape[-1]]
+    return gradient.sum_to_size(table.shape).to(table.dtype)
+
+
+_attention.register_autograd(differentiate, setup_context=save_inputs)
