@@ -75,7 +75,9 @@ def quick_cases() -> Iterator[Case]:
     for optimizer in OPTIMIZERS:
         yield Case(arch="bert_tiny", task="mlm", optimizer=optimizer, options=ONE_LAYER)
     composite = {"arch": "composite_bert_tiny", "task": "mlm", "options": ONE_LAYER}
-    yield Case(**composite, shape=Shape(64, 128), vocabulary=30004)  # a loss in chunks
+    large = {"shape": Shape(64, 128), "vocabulary": 30004}  # a loss in chunks
+    yield Case(**composite, **large)
+    yield Case(arch="bert_tiny", task="rtd", options=ONE_LAYER, **large)
     yield Case(**composite, precision="fp16", spikes=True)
     yield Case(**composite, precision="fp32", shape=PADDED)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tests.gpu.machine_code import Variant
+from tests.gpu.mixing_kernels import mixing_variants
 from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")
@@ -26,3 +27,4 @@ def kernel_variants() -> Iterator[tuple[str, Variant]]:
                 Variant(_convolve, {**pointers, **sizes}, {**constants, "TRANSPOSED": transposed}),
             )
         yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)
+    yield from mixing_variants()

@@ -29,8 +29,9 @@ class Variant(NamedTuple):
     """One compilation of a kernel."""
 
     kernel: Any
-    types: dict[str, str]
-    """Argument -> its type, such as *bf16 or i32."""
+    types: dict[str, Any]
+    """Argument -> its type, such as *bf16, i32, i32:16 (a multiple of 16), or 1 (that number); a
+    tuple has a tuple of types."""
     constants: dict[str, Any]
     warps: int = 4
 
@@ -40,15 +41,35 @@ def measure_usage(variant: Variant) -> Usage:
     names = variant.kernel.arg_names
     signature = {n: "constexpr" if n in variant.constants else variant.types[n] for n in names}
     constants = {(names.index(name),): value for name, value in variant.constants.items()}
-    pointers = [place for place, n in enumerate(names) if signature[n].startswith("*")]
+    aligned: dict[tuple[int, ...], Any] = {}
+    signature = {
+        name: read_type(given, (place,), constants, aligned)
+        for place, (name, given) in enumerate(signature.items())
+    }
     source = ASTSource(
         fn=variant.kernel,
         signature=signature,
         constexprs=constants,
-        attrs={(place,): ALIGNED for place in pointers},
+        attrs=aligned,
     )
     built = triton.compile(source, target=HOPPER, options={"num_warps": variant.warps})
     return read_usage(built.asm["cubin"])
+
+
+def read_type(
+    given: Any, path: tuple[int, ...], constants: dict[Any, Any], aligned: dict[Any, Any]
+) -> Any:
+    """Triton's name of a type; what is known of it goes to the other two."""
+    if isinstance(given, tuple):
+        return tuple(
+            read_type(each, (*path, n), constants, aligned) for n, each in enumerate(given)
+        )
+    if given == "1":
+        constants[path] = 1
+        return "constexpr"
+    if given.startswith("*") or given.endswith(":16"):
+        aligned[path] = ALIGNED
+    return given.removesuffix(":16")
 
 
 def read_usage(cubin: bytes) -> Usage:

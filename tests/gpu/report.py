@@ -1,6 +1,6 @@
 """Figures of the simulation as Markdown tables.
 
-python -m tests.gpu.report [sweep] [work] [graphs]
+python -m tests.gpu.report [sweep] [work] [estimate] [graphs]
 """
 
 from __future__ import annotations
@@ -8,8 +8,12 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tests.gpu import fake_cuda
+
+if TYPE_CHECKING:
+    from tests.gpu.steps import Case
 
 WORKLOADS = [
     ("composite_bert_small", "mlm", 32, 128),
@@ -44,20 +48,47 @@ def sweep() -> Iterator[Row]:
     yield len(cases), raising, waiting
 
 
+def workloads() -> Iterator[tuple[str, Case, int]]:
+    """Name, case and number of tokens; mpm has two copies of each sentence."""
+    from tests.gpu.batches import Shape
+    from tests.gpu.steps import Case
+
+    for arch, task, sentences, length in WORKLOADS:
+        case = Case(arch=arch, task=task, shape=Shape(sentences, length), vocabulary=30004)
+        copies = 2 if task == "mpm" else 1
+        yield f"{arch} {task}, {sentences} x {length}", case, copies * sentences * length
+
+
 def work() -> Iterator[Row]:
     """Launches, and kilobytes per token that operations read and write."""
-    from tests.gpu.batches import Shape
-    from tests.gpu.steps import Case, count_update
+    from tests.gpu.steps import count_update
 
     yield "workload", "launches f + b + o", "kB a token f + b + o", "waits"
-    for arch, task, sentences, length in WORKLOADS:
-        shape = Shape(sentences, length)
-        counts = count_update(Case(arch=arch, task=task, shape=shape, vocabulary=30004), warm=True)
-        tokens = sentences * length * (2 if task == "mpm" else 1)
+    for name, case, tokens in workloads():
+        counts = count_update(case, warm=True)
         kilobytes = [f"{size / tokens / 1e3:,.0f}" for size in counts.bytes.values()]
         launches = [f"{number:,}" for number in counts.launches.values()]
-        name = f"{arch} {task}, {sentences} x {length}"
         yield name, " + ".join(launches), " + ".join(kilobytes), len(counts.waits)
+
+
+def estimate() -> Iterator[Row]:
+    """Milliseconds, tokens per second and MFU of an H200 by the model of `time_model`."""
+    from tests.gpu.time_model import estimate_update
+
+    yield (
+        "workload",
+        "GPU ms (products + others)",
+        "host ms",
+        "M tokens/s",
+        "MFU",
+        "in a CUDA graph",
+    )
+    for name, case, tokens in workloads():
+        e = estimate_update(case)
+        gpu = f"{1e3 * e.gpu:.1f} ({1e3 * e.products:.1f} + {1e3 * e.others:.1f})"
+        limit = " (host-bound)" if e.host > e.gpu else ""
+        rate, graphed = (f"{tokens / s / 1e6:.2f}" for s in (e.seconds, e.seconds_in_graphs))
+        yield name, gpu, f"{1e3 * e.host:.1f}", rate + limit, f"{e.mfu(e.seconds):.1%}", graphed
 
 
 def graphs() -> Iterator[Row]:
@@ -70,7 +101,12 @@ def graphs() -> Iterator[Row]:
         yield case.name, found.graphs, sum(found.breaks.values()), found.exceeded
 
 
-TABLES: dict[str, Callable[[], Iterator[Row]]] = {"sweep": sweep, "work": work, "graphs": graphs}
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {
+    "sweep": sweep,
+    "work": work,
+    "estimate": estimate,
+    "graphs": graphs,
+}
 
 
 def main(names: Sequence[str]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from unittest.mock import patch
 
 import torch
@@ -31,6 +31,7 @@ from toolkit.training.trainer import Trainer
 
 DEVICE = torch.device("cuda", 0)
 FULL, VOCABULARY = Shape(4, 24), 1000
+Counting = TypeVar("Counting", bound=LaunchCounter)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +86,13 @@ def count_update(case: Case, *, warm: bool = False) -> Counts:
     )
 
 
-def take_step(trainer: Trainer, task: str, shape: Shape) -> LaunchCounter:
+def take_step(
+    trainer: Trainer, task: str, shape: Shape, new_counter: Callable[[], Counting] = LaunchCounter
+) -> Counting:
     batch = BATCHES[task](shape)
     known = dict(batch.weights), False  # numbers on the host, which fake tensors do not have
     with (
-        LaunchCounter() as counter,
+        new_counter() as counter,
         phases(counter, trainer),
         patch.object(trainer, "sync_weights_and_stop", lambda batches: known),
     ):

@@ -13,6 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 from toolkit.models.interface import Inputs
 from toolkit.nn.attention import Attention, AttentionInputs, TwoStreamMaps
+from toolkit.nn.ops.mixed_attention import MixedAttention
 
 
 @torch.no_grad()
@@ -33,8 +34,9 @@ def attention_maps(
     def record_map(attention: Attention) -> Callable[[nn.Module, Any, AttentionInputs], None]:
         return lambda _, args, inputs: maps.append(transform(attention.map(inputs).float()))
 
-    def record_two_streams(module: TwoStreamMaps, args: Any, scores: Tensor) -> None:
-        maps.append(transform(module.weights(scores, args[0].sequence.padding).float()))
+    def record_two_streams(_: TwoStreamMaps, args: Any, maps_of_streams: MixedAttention) -> None:
+        weights = torch.cat([maps_of_streams.words, maps_of_streams.positions], 1)
+        maps.append(transform(weights.float()))
 
     hooks = []
     for module in encoder.modules():

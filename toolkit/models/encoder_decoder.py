@@ -98,7 +98,7 @@ class GenerativeModel(EncoderModel):
 
 
 class EncoderDecoder(GenerativeModel):
-    """An encoder and a decoder that attends to it (Vaswani et al. 2017, figure 1).
+    """An encoder and a decoder that attends to it (Vaswani et al. 2017, Fig. 1).
 
     `forward` is the encoder.
     """

@@ -13,7 +13,7 @@ from toolkit.nn.ops.dropout import Dropout
 
 
 class Embeddings(nn.Module):
-    """W dropout(LN(word + type [+ position])) (Devlin et al. 2019, figure 2).
+    """W dropout(LN(word + type [+ position])) (Devlin et al. 2019, Fig. 2).
 
     The tables have `embedding_width` columns. W projects to another `width`, after the norm and the
     dropout and without a separate norm (Clark et al. 2020, section 3.2).

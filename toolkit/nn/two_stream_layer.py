@@ -1,4 +1,4 @@
-"""A layer of two streams that interact only in their attention maps (TACO, figure 2)."""
+"""A layer of two streams that interact only in their attention maps (TACO, Fig. 2)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from toolkit.nn.attention import SequenceContext, StreamProjections, TwoStreamMa
 from toolkit.nn.encoder_layer import AddNorm
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import select_tokens
+from toolkit.nn.ops.batched_products import average_by_head
 
 
 class StreamStates(NamedTuple):
@@ -38,7 +39,7 @@ class StreamLayer(nn.Module):
         weights: Float[Tensor, "B H S T"],
         selected: Int[Tensor, " N"] | None,
     ) -> Float[Tensor, "C N D"]:
-        context = (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)
+        context = average_values(weights, v)
         x = select_tokens(self.after_attention(x, self.output(context)), selected)
         return self.after_feed_forward(x, self.feed_forward(x))
 
@@ -60,12 +61,18 @@ class TwoStreamLayer(nn.Module):
         """With `selected`, flat indices into B x S, only states of these tokens are returned."""
         words = self.words.project(x.words, sequence)
         positions = self.positions.project(x.positions, sequence)
-        scores = self.maps(words, positions, x.scores)
-        weights = self.maps.weights(scores, sequence.padding)
-        # Not slices: their gradients would be padded with zeros and added.
-        word_weights, position_weights = weights.split((words.q.shape[1], positions.q.shape[1]), 1)
+        maps = self.maps(words, positions, x.scores)
         return StreamStates(
-            self.words(x.words, words.v, word_weights, selected),
-            self.positions(x.positions, positions.v, position_weights, selected),
-            scores if self.passes_scores else None,
+            self.words(x.words, words.v, maps.words, selected),
+            self.positions(x.positions, positions.v, maps.positions, selected),
+            maps.scores if self.passes_scores else None,
         )
+
+
+def average_values(
+    weights: Float[Tensor, "B H S T"], v: Float[Tensor, "B H T V"]
+) -> Float[Tensor, "B S HV"]:
+    """sum_j w_ij v_j, all heads side by side."""
+    if weights.is_cuda:
+        return average_by_head(weights, v)
+    return (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)

@@ -152,7 +152,7 @@ def scatter_to_diagonals(
     taps: Float[Tensor, "#B H S R"], offsets: Offsets
 ) -> Float[Tensor, "#B H S T"]:
     """Scores by offset: out[b, h, i, j] = taps[b, h, i, clip(p_j - p_i) + radius]."""
-    radius = taps.shape[-1] // 2
+    radius = (taps.shape[-1] - 1) // 2
     if offsets.query_start:
         index = offsets.tap_indices(radius).unsqueeze(1)
         return taps.gather(-1, index.expand(*taps.shape[:2], -1, -1))
@@ -170,7 +170,7 @@ def scatter_to_diagonals(
 
 
 def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """A view of the taps with out[.., i, j] = taps[.., i, j - i + r], for r = R // 2 >= S - 1.
+    """A view of the taps, out[.., i, j] = taps[.., i, j - i + r], for r = (R - 1) // 2 >= S - 1.
 
     In each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1,
     who copy).
@@ -181,7 +181,7 @@ def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     if taps.stride()[-2:] != (count, 1):
         taps = taps.contiguous()
     strides = (*taps.stride()[:-2], count - 1, 1)
-    start = taps.storage_offset() + count // 2
+    start = taps.storage_offset() + (count - 1) // 2
     return taps.as_strided((*taps.shape[:-1], length), strides, start)
 
 
@@ -191,7 +191,8 @@ def skew_by_views(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     Outside of them its backward pass takes up to 1.4 times as long on a CPU.
     """
     length, count = taps.shape[-2:]
-    flat = taps.flatten(-2)[..., count // 2 : count // 2 + length * (count - 1)]
+    start = (count - 1) // 2
+    flat = taps.flatten(-2)[..., start : start + length * (count - 1)]
     return flat.unflatten(-1, (length, count - 1))[..., :length]
 
 

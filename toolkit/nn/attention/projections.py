@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
 from toolkit.nn.init import glorot_normal_
+from toolkit.nn.ops.batched_products import heads_first
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
 
 PROJECTIONS = ("query", "key", "value")
@@ -46,7 +47,7 @@ def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tens
 
 
 class GatedProjection(nn.Module):
-    """q = k = v = (W x + b) * sigmoid(W' x + b') (Wu et al. 2019, figure 2; GLU, Dauphin et al.
+    """q = k = v = (W x + b) * sigmoid(W' x + b') (Wu et al. 2019, Fig. 2; GLU, Dauphin et al.
     2017); W x + b if not `gated`.
     """
 
@@ -71,6 +72,8 @@ class StreamProjections(nn.Module):
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         q, k, v = (split_heads(y, self.heads) for y in self.qkv(x).split(self.parts, -1))
+        if x.is_cuda:  # several products read them
+            q, k = heads_first(q), heads_first(k)
         return AttentionInputs(q, k, v, x, sequence)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.offsets import scatter_to_diagonals
+from toolkit.nn.ops.batched_products import multiply_by_head
+from toolkit.nn.ops.mixed_attention import KEY_TAPS, QUERY_TAPS, MapSource
 
 
 class ScoreTerm(nn.Module, ABC):
@@ -19,6 +22,10 @@ class ScoreTerm(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]: ...
+
+    def source(self, p: AttentionInputs) -> MapSource:
+        """The summand, or taps that it is a view of."""
+        return MapSource(self(p))
 
 
 class Content(ScoreTerm):
@@ -31,12 +38,17 @@ class Content(ScoreTerm):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         return self.scale * (p.q @ p.k.mT)  # (B, H, S, K) @ (B, H, K, T)
 
+    def source(self, p: AttentionInputs) -> MapSource:
+        return MapSource(multiply_by_head(p.q, p.k, self.scale))
+
 
 class Relative(ScoreTerm):
     """Sum of kernels at j - i, offsets clipped to the radius (Chang et al. 2021, eq. 4 to 6).
 
     The taps of all kernels are summed first, so that they are scattered to diagonals only once.
     """
+
+    source_kind: ClassVar[int] = QUERY_TAPS
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         super().__init__()
@@ -51,9 +63,23 @@ class Relative(ScoreTerm):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets)
 
+    def source(self, p: AttentionInputs) -> MapSource:
+        """Taps of all offsets and one more, if there are; otherwise the summand."""
+        if p.sequence.offsets.shared and has_all_taps(p):
+            return MapSource(self.taps(p), self.source_kind)
+        return MapSource(self(p))
+
 
 class RelativeToKey(Relative):
     """Sum of kernels of the key at i - j: the taps of position j are read for each query i."""
 
+    source_kind = KEY_TAPS
+
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets).mT
+
+
+def has_all_taps(p: AttentionInputs) -> bool:
+    """Whether kernels of shared vectors have 2 S taps."""
+    vectors = p.sequence.offset_vectors
+    return vectors is not None and len(vectors) == 2 * p.q.shape[2]

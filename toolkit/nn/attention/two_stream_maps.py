@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import add
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,6 +18,12 @@ from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.channel_mixing import mix_maps
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.mixed_attention import (
+    MapSource,
+    MixedAttention,
+    mix_attention,
+    mixes_by_kernels,
+)
 
 
 class TwoStreamMaps(nn.Module, ABC):
@@ -38,8 +45,23 @@ class TwoStreamMaps(nn.Module, ABC):
         words: AttentionInputs,
         positions: AttentionInputs,
         previous_scores: Float[Tensor, "B H S T"] | None,
+    ) -> MixedAttention:
+        """Scores before the softmax, and the weights of both streams.
+
+        `previous_scores` are those of the previous layer.
+        """
+        scores = self.scores(words, positions, previous_scores)
+        weights = self.weights(scores, words.sequence.padding)
+        # Not slices: their gradients would be padded with zeros and added.
+        return MixedAttention(scores, *weights.split((words.q.shape[1], positions.q.shape[1]), 1))
+
+    def scores(
+        self,
+        words: AttentionInputs,
+        positions: AttentionInputs,
+        previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> Float[Tensor, "B H S T"]:
-        """Scores before the softmax; `previous_scores` are those of the previous layer."""
+        """Scores before the softmax."""
         word_maps = [term(words) for term in self.word_terms]
         position_maps = [term(positions) for term in self.position_terms]
         return self.combine(word_maps, position_maps, previous_scores)
@@ -81,6 +103,30 @@ class MixedMaps(TwoStreamMaps):
         self.mix = nn.Conv2d(channels + heads * uses_previous_scores, heads, 1)
         self.slope = nn.PReLU(heads)
 
+    def forward(
+        self,
+        words: AttentionInputs,
+        positions: AttentionInputs,
+        previous_scores: Float[Tensor, "B H S T"] | None,
+    ) -> MixedAttention:
+        if not mixes_by_kernels(words.q):
+            return super().forward(words, positions, previous_scores)
+        sources = find_sources(self.word_terms, words)
+        sources += find_sources(self.position_terms, positions)
+        if previous_scores is not None:
+            sources.append(MapSource(previous_scores))
+        bias = self.mix.bias
+        assert bias is not None, "the convolution has one"
+        return mix_attention(
+            sources,
+            self.mix.weight.flatten(1),
+            bias,
+            self.slope.weight,
+            words.sequence.padding,
+            dropout=self.dropout.effective_rate,
+            word_heads=words.q.shape[1],
+        )
+
     def combine(
         self, word_maps: list[Tensor], position_maps: list[Tensor], previous_scores: Tensor | None
     ) -> Tensor:
@@ -91,6 +137,12 @@ class MixedMaps(TwoStreamMaps):
             return mix_maps(maps, weight.flatten(1), bias, self.slope.weight)
         mixed: Tensor = self.slope(F.conv2d(torch.cat(maps, 1), weight.to(dtype), bias.to(dtype)))
         return mixed
+
+
+def find_sources(terms: nn.ModuleList, p: AttentionInputs) -> list[MapSource]:
+    """Of each term, for every sentence of the batch."""
+    sources = [term.source(p) for term in cast("Iterable[ScoreTerm]", terms)]
+    return [MapSource(s.tensor.expand(p.q.shape[0], -1, -1, -1), s.kind) for s in sources]
 
 
 class SummedMaps(TwoStreamMaps):
