@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -26,6 +27,15 @@ def test_run_reports_metrics_of_training_and_validation(config, tmp_path):
     assert result.train == {k: v for k, v in train[1].items() if k != "event"}
     assert result.valid["valid"]["examples"] == 9
     assert result.updates == 10 and result.epochs == 2 and result.exit_code == 0
+
+
+def test_log_begins_with_the_device_and_versions_and_repeats_them_on_resume(config, tmp_path):
+    run(config(max_update=2))
+    run(config(max_update=4))
+    log = records(tmp_path / "run")
+    starts = [r for r in log if r["event"] == "start"]
+    assert log[0] == starts[0] and [r["update"] for r in starts] == [0, 2]
+    assert starts[0]["device"].startswith("CPU") and starts[0]["torch"] == torch.__version__
 
 
 def test_run_writes_its_result(config, tmp_path):

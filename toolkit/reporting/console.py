@@ -74,7 +74,7 @@ class TrainingConsole:
             self.text = "  ".join([*metrics, self.time_left(values)])
             self.bar.update(self.task, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
-        elif event != "end":
+        elif event not in ("start", "end"):
             print_plain(self.console, self.format_line(event, values))
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 @runtime_checkable
 class Sink(Protocol):
     def write(self, event: str, values: EventValues) -> None:
-        """Report the values of one event: train, valid, save or end."""
+        """Report the values of one event: start, train, valid, save or end."""
         ...
 
     def close(self) -> None: ...

@@ -15,6 +15,7 @@ from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
+from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.plain_text import print_plain
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.reporting.tables import Table
@@ -177,6 +178,7 @@ class TrainingRun:
     def fit(self) -> RunResult:
         """Train until the end or a signal; then log, validate and save the last update."""
         self.print_start()
+        self.log_start()
         c = self.config.training
         with listen_for_signals(self.trainer.request_stop) as received:
             if memory_probe.should_probe(c.memory_probe, self.world.device):
@@ -206,6 +208,12 @@ class TrainingRun:
             self.print_message(warning)
         rows = start_rows(self.config, self.trainer, self.train, self.valid, self.total_updates)
         Table(columns=("run", ""), rows=list(rows.items())).print(self.stderr)
+
+    def log_start(self) -> None:
+        """Log the device, the versions and the update that the run starts from."""
+        if self.sink:
+            environment = describe_environment(self.world.device)
+            self.sink.write("start", {"update": self.trainer.progress.update, **environment})
 
     def list_callbacks(self) -> list[Callback]:
         """The callbacks of each update, in the order of their calls."""

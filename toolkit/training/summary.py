@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 
-import torch
 from rich.console import Console
 
 from toolkit.config.run import RunConfig
-from toolkit.distributed.device import gpu_name
+from toolkit.distributed.environment import device_name
 from toolkit.reporting.tables import Table
 from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.result import RunResult
@@ -50,13 +47,6 @@ def start_rows(
 
 def describe_ema(decay: float) -> str:
     return f", weights averaged with decay {decay:g}" if decay else ""
-
-
-def device_name(device: torch.device) -> str:
-    if device.type != "cpu":
-        return gpu_name(device)
-    threads = torch.get_num_threads()
-    return f"CPU ({platform.machine()}, {threads} of {os.cpu_count()} threads)"
 
 
 def print_end(result: RunResult, console: Console) -> None:
