@@ -17,6 +17,7 @@ from toolkit.criteria import (
     projected_cross_entropy,
 )
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
+from toolkit.nn.ops import aligned_linear
 
 COUNT, CLASSES, WIDTH = 37, 11, 6
 
@@ -46,9 +47,11 @@ def gradients(loss, tensors):
     return torch.autograd.grad(2.5 * loss, [each for each in tensors if each is not None])
 
 
+@pytest.mark.parametrize("multiple", [1, 8])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_and_gradients_equal_those_of_stored_logits(smoothing, bias):
+def test_loss_and_gradients_equal_those_of_stored_logits(smoothing, bias, multiple, monkeypatch):
+    monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", multiple)
     *tensors, targets = operands(bias=bias)
     prediction = project(*tensors, targets)
     assert isinstance(prediction, ProjectedClasses)

@@ -7,8 +7,10 @@ import pytest
 from tests.gpu.batches import Shape
 from tests.gpu.cases import POSITIONS
 from tests.gpu.steps import Case, count_update
+from tests.gpu.time_model import estimate_update
 
 ONE_LAYER = {"layers": 1}
+MASKED = {"arch": "bert_tiny", "task": "mlm", "options": ONE_LAYER}
 
 
 def count_launches(fake_cuda, case):
@@ -55,3 +57,12 @@ def test_scores_are_computed_for_the_offsets_of_the_batch_and_not_of_the_table(f
     )
     counts = [fake_cuda(count_update, case).bytes["forward"] for case in (small, large)]
     assert counts[1] < 1.2 * counts[0]
+
+
+@pytest.mark.parametrize("sentences", [8, 64])
+def test_products_with_a_table_of_tokens_are_aligned_for_any_vocabulary(sentences, fake_cuda):
+    aligned, misaligned = (
+        fake_cuda(estimate_update, Case(**MASKED, vocabulary=v, shape=Shape(sentences, 128)))
+        for v in (30016, 30004)
+    )
+    assert misaligned.products < 1.01 * aligned.products

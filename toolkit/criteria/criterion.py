@@ -9,7 +9,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from toolkit.nn.ops.aligned_linear import aligned_linear
 
 
 class Classes(NamedTuple):
@@ -37,7 +38,7 @@ class ProjectedClasses(NamedTuple):
     """The correct classes; IGNORED for padding that keeps shapes stable."""
 
     def to_classes(self) -> Classes:
-        return Classes(F.linear(self.states, self.table, self.bias), self.targets)
+        return Classes(aligned_linear(self.states, self.table, self.bias), self.targets)
 
 
 class Binary(NamedTuple):

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from toolkit.criteria.criterion import IGNORED, ProjectedClasses
 from toolkit.criteria.rows import split_rows
+from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes
 
 ROWS_PER_CHUNK = {"cpu": 1024, "cuda": 4096}
 """Device -> rows whose logits exist at a time. With far fewer, adding up the table's gradient would
@@ -50,25 +51,24 @@ def split_chunks(states: Tensor, targets: Tensor) -> Iterator[Chunk]:
         yield Chunk(rows, states[rows], targets[rows].where(valid, 0), valid)
 
 
-def cast_operands(
-    states: Tensor, table: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """States, table and bias in autocast's precision."""
-    device = states.device.type
-    if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        states, table = states.to(dtype), table.to(dtype)
-    return states, table, None if bias is None else bias.to(states.dtype)
-
-
-def split_logits(prediction: ProjectedClasses) -> Iterator[Float[Tensor, "n C"]]:
-    """The logits of each chunk of rows, as the loss computes them."""
+def split_logits(prediction: ProjectedClasses) -> Iterator[Float[Tensor, "n P"]]:
+    """The logits of each chunk of rows, as the loss computes them; -inf from column C on."""
     states, table, bias, targets = prediction
-    x, weight, offset = cast_operands(states, table, bias)
+    x, weight, offset = pad_classes(*cast_operands(states, table, bias))
     for chunk in split_chunks(x, targets):
         with torch.autocast(states.device.type, enabled=False):
-            logits = F.linear(chunk.states, weight, offset)
+            logits = compute_chunk_logits(chunk, weight, offset, len(table))
         yield logits
+
+
+def compute_chunk_logits(
+    chunk: Chunk, weight: Float[Tensor, "P E"], bias: Float[Tensor, " P"] | None, classes: int
+) -> Float[Tensor, "n P"]:
+    """The logits of P >= C padded classes; -inf from column C on."""
+    logits = F.linear(chunk.states, weight, bias)
+    if classes < len(weight):
+        logits[:, classes:] = -torch.inf
+    return logits
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
@@ -83,7 +83,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
     ) -> Tensor:
-        x, weight, offset = cast_operands(states, table, bias)
+        x, weight, offset = pad_classes(*cast_operands(states, table, bias))
         precise = torch.promote_types(states.dtype, torch.float32)
         total = torch.zeros((), dtype=precise, device=states.device)
         needed = ctx.needs_input_grad[:3]
@@ -94,8 +94,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         ]
         with torch.autocast(states.device.type, enabled=False):
             for chunk in split_chunks(x, targets):
-                logits = F.linear(chunk.states, weight, offset)
-                total += replace_by_gradient(logits, chunk, smoothing)
+                logits = compute_chunk_logits(chunk, weight, offset, len(table))
+                total += replace_by_gradient(logits, chunk, len(table), smoothing)
                 if any(needed):
                     add_gradients(gradients, chunk, logits, weight)
         ctx.save_for_backward(*gradients)
@@ -111,7 +111,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def replace_by_gradient(
-    logits: Float[Tensor, "n C"], chunk: Chunk, smoothing: float
+    logits: Float[Tensor, "n P"], chunk: Chunk, classes: int, smoothing: float
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
     total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
@@ -119,11 +119,11 @@ def replace_by_gradient(
         log_p = rows.to(total.dtype).log_softmax(-1)
         scores = log_p.gather(-1, targets[:, None])[:, 0]
         if smoothing:
-            scores = (1 - smoothing) * scores + smoothing * log_p.mean(-1)
+            scores = (1 - smoothing) * scores + smoothing * log_p[:, :classes].mean(-1)
         total -= (scores * valid).sum()
         p = log_p.exp_()
         if smoothing:
-            p -= smoothing / p.shape[-1]
+            p[:, :classes] -= smoothing / classes
         p.scatter_add_(-1, targets[:, None], p.new_full((len(p), 1), smoothing - 1))
         torch.mul(p, valid[:, None], out=p)
         rows.copy_(p)
@@ -133,14 +133,14 @@ def replace_by_gradient(
 def add_gradients(
     gradients: list[Tensor | None],
     chunk: Chunk,
-    of_logits: Float[Tensor, "n C"],
-    weight: Float[Tensor, "C E"],
+    of_logits: Float[Tensor, "n P"],
+    weight: Float[Tensor, "P E"],
 ) -> None:
-    """Add a chunk's gradients to those of states, table and bias."""
+    """Add a chunk's gradients to those of states, table and bias; they are 0 from column C on."""
     of_states, of_table, of_bias = gradients
     if of_states is not None:
         of_states[chunk.rows] = of_logits @ weight
     if of_table is not None:
-        of_table += of_logits.mT @ chunk.states
+        of_table += (of_logits.mT @ chunk.states)[: len(of_table)]
     if of_bias is not None:
-        of_bias += of_logits.sum(0, dtype=of_bias.dtype)
+        of_bias += of_logits.sum(0, dtype=of_bias.dtype)[: len(of_bias)]

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Encoded, EncoderModel, Inputs, Sizes
@@ -21,6 +20,7 @@ from toolkit.nn.attention import Attention, CrossAttentionSource
 from toolkit.nn.decoder_layer import NORM_EPS, TransformerLayer
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.init import init_transformer_weights
+from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_layers
 
 
@@ -85,7 +85,7 @@ class GenerativeModel(EncoderModel):
         """Scores of every target token before the softmax, without a bias."""
         if self.packed_scores is not None:
             return self.packed_scores(states)
-        return F.linear(states, self.output_embedding.weight)
+        return aligned_linear(states, self.output_embedding.weight)
 
     def cache(self, rows: int) -> DecodingCache:
         """An empty cache for `decode` with this many rows."""

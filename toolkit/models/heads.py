@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.init import init_bert_weights
+from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.dropout import Dropout
 
 
@@ -35,7 +36,7 @@ class TiedHead(nn.Module):
         self,
         states: Float[Tensor, "N D"],
         table: Float[Tensor, "V E"],
-        output: Callable[[Tensor, Tensor, Tensor], object] = F.linear,
+        output: Callable[[Tensor, Tensor, Tensor], object] = aligned_linear,
     ) -> object:
         """`output` of LN(gelu(W x + b)), the table and the bias: the logits, unless it is given."""
         hidden = self.norm(F.gelu(self.transform(states[:, self.columns])))  # (N, D) -> (N, E)

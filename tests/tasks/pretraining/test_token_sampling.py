@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from toolkit.criteria import Classes, ProjectedClasses, projected_cross_entropy
+from toolkit.nn.ops import aligned_linear
 from toolkit.tasks.pretraining import token_sampling
 from toolkit.tasks.pretraining.token_sampling import (
     invert_sums,
@@ -68,8 +69,12 @@ def test_sample_tokens_passes_no_gradient():
     assert not sample_tokens(Classes(logits, torch.zeros(2).long()), torch.rand(2)).requires_grad
 
 
+@pytest.mark.parametrize("multiple", [1, 8])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_tokens_of_logits_that_are_not_stored_are_those_of_stored_ones(autocast):
+def test_tokens_of_logits_that_are_not_stored_are_those_of_stored_ones(
+    autocast, multiple, monkeypatch
+):
+    monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", multiple)
     torch.manual_seed(0)
     states, table, bias = torch.randn(37, 6), torch.randn(11, 6), torch.randn(11)
     prediction = ProjectedClasses(states, table, bias, torch.zeros(37).long())
@@ -80,5 +85,14 @@ def test_tokens_of_logits_that_are_not_stored_are_those_of_stored_ones(autocast)
         found = sample_tokens(prediction, draws)
         chunks = list(projected_cross_entropy.split_logits(prediction))
     assert [len(chunk) for chunk in chunks] == [8, 8, 8, 8, 5]
-    assert torch.equal(torch.cat(chunks), logits)
+    computed, added = torch.cat(chunks).tensor_split([11], dim=-1)
+    torch.testing.assert_close(computed, logits)
+    assert added.shape[1] == (0 if multiple == 1 else 5) and added.eq(-torch.inf).all()
     assert torch.equal(found, invert_sums(logits, draws)) and len(set(found.tolist())) > 3
+
+
+def test_classes_added_to_align_a_product_are_not_drawn_for_non_finite_logits(monkeypatch):
+    monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", 8)
+    states = torch.full((37, 6), torch.nan)
+    prediction = ProjectedClasses(states, torch.randn(11, 6), None, torch.zeros(37).long())
+    assert sample_tokens(prediction, torch.rand(37)).max() < 11

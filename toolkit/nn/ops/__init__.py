@@ -15,6 +15,7 @@ its source; "-" if it was not measured separately.
 | depthwise | gradient of the taps, tap by tap | up to 2 in bf16 (c) | conv2d with groups |
 | convolution | relu(conv1d) as a product of windows | - | conv1d, relu |
 | channel_mixing | PReLU(1x1 convolution) per sentence | - | cat, conv2d, prelu |
+| aligned_linear | classes padded to a multiple of 64 on a GPU | - | linear |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |
 | mixed_attention | channel_mixing, softmax and dropout on a GPU; never run on one | - | conv2d |
 | packed_linear | weights in oneDNN's order, inference | 2.2 in fp32 (c) | nn.Linear |

@@ -38,10 +38,17 @@ def sample_tokens(
             sampler = invert_sums_in_two_levels if rows.is_cuda else invert_sums
             samples.append(sampler(rows, draws[start : start + len(rows)]))
             start += len(rows)
-    return torch.cat(samples)
+    return torch.cat(samples).clamp(max=count_classes(prediction) - 1)
+
+
+def count_classes(prediction: Classes | ProjectedClasses) -> int:
+    if isinstance(prediction, ProjectedClasses):
+        return len(prediction.table)
+    return prediction.logits.shape[-1]
 
 
 def iterate_logits(prediction: Classes | ProjectedClasses) -> Iterable[Float[Tensor, "n V"]]:
+    """Logits of some rows at a time; there may be classes of -inf after the last."""
     if isinstance(prediction, ProjectedClasses):
         return split_logits(prediction)
     return [prediction.logits]
