@@ -13,7 +13,7 @@ is the time until an update has been launched. Peak memory is what the program's
 each sentence twice, and both count.
 "Share of the best product" is the rate of a program's products and convolutions, divided by that of
 a large square bf16 product that alternates with the group; MFU divides by the data sheet's rate.
-Operations of Triton kernels are counted only if the toolkit counts them.
+Operations of Triton kernels are counted as the products they compute.
 
 A section that fails or runs out of time does not end the others, and every row is written at once.
 `--device cpu --smoke` runs everything on tiny shapes; its numbers mean nothing.

@@ -18,7 +18,6 @@ from torch.utils import _foreach_utils
 from tests.gpu.batches import BATCHES, Shape
 from tests.gpu.launches import LaunchCounter
 from tests.gpu.sdpa import scaled_dot_product_attention
-from tests.gpu.triton_stubs import stub_triton_kernels
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.distributed import World
@@ -129,7 +128,6 @@ def fake_device() -> Iterator[None]:
                 nn.functional, "scaled_dot_product_attention", scaled_dot_product_attention
             )
         )
-        stack.enter_context(stub_triton_kernels())
         grouped = [*_foreach_utils._foreach_supported_types, FakeTensor]
         stack.enter_context(patch.object(_foreach_utils, "_foreach_supported_types", grouped))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=False))

@@ -5,7 +5,7 @@ A multiply-add is two FLOPs. Only matrix products and convolutions are counted.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -36,11 +36,12 @@ def convolution_backward_flops(
     return once * sum(required[:2])
 
 
-FORMULAS = {
-    **flop_registry,
+OWN_FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: cpu_attention_flops,
     torch.ops.aten.convolution_backward: convolution_backward_flops,
 }
+FORMULAS = ChainMap(OWN_FORMULAS, flop_registry)
+"""Operation -> formula. Registered operations of the toolkit add theirs to torch's registry."""
 
 
 class FlopCounter(TorchDispatchMode):

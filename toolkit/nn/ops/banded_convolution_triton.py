@@ -1,32 +1,35 @@
-"""Dynamic convolution (one kernel per position) as Triton kernels for GPUs.
+"""Dynamic convolution (one kernel per position) as Triton kernels for GPUs, registered operations.
 
 B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   N = B H
 
 Each program computes a few rows of one head with sums in fp32. Nothing is unfolded; values are read
 R times, mostly from the cache. The result is that of `toolkit/nn/ops/banded_convolution.py`; a test
-compares the two on a GPU.
+compares the two on a GPU. Tracers, compilers and counters of operations see each launch as one
+operation.
 """
 
 from __future__ import annotations
 
-from typing import no_type_check
+from functools import partial
+from typing import Any, no_type_check
 
 import torch
 import triton
 import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
 ROWS = 32
 """Positions per program."""
+define = partial(torch.library.custom_op, mutates_args=())
 
 
 def triton_dynamic_convolution(
     taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]
 ) -> Float[Tensor, "B H S K"]:
     """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends."""
-    out: Tensor = _TritonConvolution.apply(taps.contiguous(), v.contiguous())
+    out: Tensor = convolve(taps.contiguous(), v.contiguous())
     return out
 
 
@@ -88,24 +91,59 @@ def launch_convolution(taps: Tensor, v: Tensor, *, transposed: bool) -> Tensor:
     return out
 
 
-def launch_correlation(gradient: Tensor, v: Tensor, taps: int) -> Tensor:
+@define("toolkit::dynamic_convolution", schema="(Tensor taps, Tensor v) -> Tensor")
+def convolve(taps: Tensor, v: Tensor) -> Tensor:
+    """out_i = sum_m taps_{i,m} v_{i+m}."""
+    return launch_convolution(taps, v, transposed=False)
+
+
+@define("toolkit::dynamic_convolution_transposed", schema="(Tensor taps, Tensor v) -> Tensor")
+def convolve_transposed(taps: Tensor, v: Tensor) -> Tensor:
+    """out_j = sum_m taps_{j-m,m} v_{j-m}."""
+    return launch_convolution(taps, v, transposed=True)
+
+
+@define("toolkit::correlate_windows", schema="(Tensor g, Tensor v, SymInt taps) -> Tensor")
+def correlate(g: Tensor, v: Tensor, taps: int) -> Tensor:
+    """out_{i,m} = g_i . v_{i+m}."""
     heads, length, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
-    out, padded_width = v.new_empty(*v.shape[:3], taps), triton.next_power_of_2(width)
+    out, padded_width = allocate_taps(g, v, taps), triton.next_power_of_2(width)
     grid = (heads, triton.cdiv(length, ROWS))
-    _correlate[grid](gradient, v, out, length, width, taps, ROWS, padded_width)
+    _correlate[grid](g, v, out, length, width, taps, ROWS, padded_width)
     return out
 
 
-class _TritonConvolution(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, taps, v):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(taps, v)
-        return launch_convolution(taps, v, transposed=False)
+@convolve.register_fake
+@convolve_transposed.register_fake
+def allocate_values(taps: Tensor, v: Tensor) -> Tensor:
+    return torch.empty_like(v)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        taps, v = ctx.saved_tensors
-        gradient = gradient.contiguous()
-        grad_taps = launch_correlation(gradient, v, taps.shape[-1])
-        return grad_taps, launch_convolution(taps, gradient, transposed=True)
+
+@correlate.register_fake
+def allocate_taps(g: Tensor, v: Tensor, taps: int) -> Tensor:
+    return v.new_empty(*v.shape[:3], taps)
+
+
+def save_inputs(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def differentiate(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    taps, v = ctx.saved_tensors
+    gradient = gradient.contiguous()
+    return correlate(gradient, v, taps.shape[-1]), convolve_transposed(taps, gradient)
+
+
+def convolution_flops(taps: torch.Size, v: torch.Size, **named: object) -> int:
+    """A multiply-add for each tap and channel."""
+    return 2 * taps.numel() * v[-1]
+
+
+def correlation_flops(g: torch.Size, v: torch.Size, taps: int, **named: object) -> int:
+    return 2 * v.numel() * taps
+
+
+convolve.register_autograd(differentiate, setup_context=save_inputs)
+register_flop_formula(torch.ops.toolkit.dynamic_convolution)(convolution_flops)
+register_flop_formula(torch.ops.toolkit.dynamic_convolution_transposed)(convolution_flops)
+register_flop_formula(torch.ops.toolkit.correlate_windows)(correlation_flops)

@@ -13,8 +13,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
 from toolkit.nn.ops.banded_convolution import has_triton
+from toolkit.nn.ops.mixed_attention.flops import backward_flops, forward_flops
 from toolkit.nn.ops.mixed_attention.sources import (
     MapSource,
     empty_by_head,
@@ -138,6 +140,10 @@ def normalize_scores_backward(
 @normalize_scores_backward.register_fake
 def allocate_weights(scores: Tensor, *rest: Tensor | float | None) -> Tensor:
     return torch.empty_like(scores)
+
+
+register_flop_formula(torch.ops.toolkit.mix_maps)(forward_flops)
+register_flop_formula(torch.ops.toolkit.mix_maps_backward)(backward_flops)
 
 
 class _MixedAttention(torch.autograd.Function):

@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
 
 from toolkit.nn.ops.banded_convolution import has_triton
+from toolkit.nn.ops.relative_attention.flops import backward_flops, forward_flops
 from toolkit.nn.ops.relative_attention.inputs import OffsetTables, SentenceRows
 
 MAX_HEAD_WIDTH = 128
@@ -152,3 +154,5 @@ def grad_table(
 
 
 _attention.register_autograd(differentiate, setup_context=save_inputs)
+register_flop_formula(torch.ops.toolkit.relative_attention, get_raw=True)(forward_flops)
+register_flop_formula(torch.ops.toolkit.relative_attention_backward, get_raw=True)(backward_flops)
