@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from toolkit.models.interface import Inputs
+from toolkit.models.packing import Packing
 from toolkit.tasks.batch import Batch, MaskedBatch
 from toolkit.tasks.glue.examples import GlueBatch
 from toolkit.tasks.language_modeling.examples import BlockBatch
@@ -44,6 +45,14 @@ def rows(number: float) -> int:
 def inputs(s: Shape, **more: Any) -> Inputs:
     padding = zeros(s.sentences, s.length, dtype=torch.bool) if s.padding else None
     return Inputs(zeros(s.sentences, s.length), padding=padding, **more)
+
+
+def full_packing(padding: Tensor) -> Packing:
+    """As if all tokens were real; the true number is not known of a fake tensor."""
+    sentences, length = padding.shape
+    sizes = zeros(sentences + 1, dtype=torch.int32)
+    tokens = sentences * length
+    return Packing(sizes, sizes, zeros(rows(tokens)), tokens, zeros(sentences, length))
 
 
 def masked(s: Shape) -> MaskedBatch:

@@ -134,5 +134,7 @@ def train(trainer: Trainer, batch: Any) -> None:
 def validate(trainer: Trainer, batch: Any) -> None:
     trainer.learner.eval()
     with trainer.precision.autocast():
-        trainer.criterion(trainer.learner(to_device(batch, DEVICE)))
+        trainer.criterion(
+            trainer.learner(to_device(batch, DEVICE, packs=trainer.learner.uses_packing))
+        )
     trainer.learner.train()

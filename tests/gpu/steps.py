@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _foreach_utils
 
-from tests.gpu.batches import BATCHES, Shape
+from tests.gpu.batches import BATCHES, Shape, full_packing
 from tests.gpu.launches import LaunchCounter
 from tests.gpu.sdpa import scaled_dot_product_attention
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
@@ -23,6 +23,7 @@ from toolkit.config.run import ComponentConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
 from toolkit.optim.precision import Precision
+from toolkit.tasks import batch
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.task import Learner
 from toolkit.training.spikes import SpikeDetector
@@ -88,14 +89,14 @@ def count_update(case: Case, *, warm: bool = False) -> Counts:
 def take_step(
     trainer: Trainer, task: str, shape: Shape, new_counter: Callable[[], Counting] = LaunchCounter
 ) -> Counting:
-    batch = BATCHES[task](shape)
-    known = dict(batch.weights), False  # numbers on the host, which fake tensors do not have
+    made = BATCHES[task](shape)
+    known = dict(made.weights), False  # numbers on the host, which fake tensors do not have
     with (
         new_counter() as counter,
         phases(counter, trainer),
         patch.object(trainer, "sync_weights_and_stop", lambda batches: known),
     ):
-        trainer.step([batch], 10**9)
+        trainer.step([made], 10**9)
     return counter
 
 
@@ -128,6 +129,7 @@ def fake_device() -> Iterator[None]:
                 nn.functional, "scaled_dot_product_attention", scaled_dot_product_attention
             )
         )
+        stack.enter_context(patch.object(batch, "pack_padding", full_packing))
         grouped = [*_foreach_utils._foreach_supported_types, FakeTensor]
         stack.enter_context(patch.object(_foreach_utils, "_foreach_supported_types", grouped))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=False))

@@ -51,6 +51,11 @@ def test_checkpoint_activations_changes_no_loss():
     assert losses(made(checkpoint_activations=True)) == losses(made())
 
 
+def test_packing_can_be_turned_off():
+    assert made().encoder.uses_packing
+    assert not made(packing=False).encoder.uses_packing
+
+
 def test_checkpoint_activations_rejects_an_encoder_without_layer_stack(monkeypatch):
     learner = made()
     learner.encoder.layers = torch.nn.ModuleList(learner.encoder.layers)

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, Below, PositiveInt, Rate
 from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
+from toolkit.models.packing import Packing, list_rows
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
-from toolkit.nn.embeddings import Embeddings, TiedEmbeddings
+from toolkit.nn.embeddings import Embeddings, TiedEmbeddings, check_length
 from toolkit.nn.encoder_layer import NORM_EPS, EncoderLayer
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.ops.relative_attention import SentenceRows, kernel_runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +119,14 @@ class Encoder(EncoderModel):
             width=c.width,
             dropout=c.dropout,
         )
-        self.layers = LayerStack(
-            EncoderLayer(
-                attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout, groups
-            )
-            for _ in range(c.layers)
-        )
+        inner = c.feed_forward_width or 4 * c.width
+        layers = [
+            EncoderLayer(attention(), c.width, inner, c.dropout, groups) for _ in range(c.layers)
+        ]
+        self.layers = LayerStack(layers)
+        self.head_width = c.head_width
+        self.uses_packing = all(layer.attention.accepts_rows for layer in layers)
+        self.packs = all(layer.attention.accepts_packed_rows for layer in layers)
         init_bert_weights(self)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
@@ -144,7 +148,34 @@ class Encoder(EncoderModel):
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """With `selected`, the last layer's feed-forward network skips all other tokens."""
-        tokens = inputs.tokens
+        tokens, rows = inputs.tokens, self.find_rows(inputs)
+        if self.packs and rows is not None and inputs.packing is not None:
+            return Encoded(self.encode_packed(inputs, inputs.packing, selected))
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        return Encoded(self.layers(x, SequenceContext(offsets, inputs.padding), selected))
+        sequence = SequenceContext(offsets, inputs.padding, rows=rows)
+        return Encoded(self.layers(x, sequence, selected))
+
+    def find_rows(self, inputs: Inputs) -> SentenceRows | None:
+        """The sentences among the tokens, if attention runs in one kernel."""
+        available = self.uses_packing and kernel_runs(inputs.tokens.device, self.head_width)
+        if not available or (inputs.padding is not None and inputs.packing is None):
+            return None
+        return list_rows(inputs.tokens, inputs.positions, inputs.packing)
+
+    def encode_packed(
+        self, inputs: Inputs, packing: Packing, selected: Int[Tensor, " N"] | None
+    ) -> Float[Tensor, "C N D"]:
+        """States of all tokens, 0 at padding, or of the selected ones."""
+        tokens = packing.pack(inputs.tokens)
+        ids = None if inputs.positions is None else packing.pack(inputs.positions)
+        segments = None if inputs.segments is None else packing.pack(inputs.segments)
+        rows = packing.list_rows(ids)
+        if ids is None and self.max_positions is not None:
+            check_length(inputs.tokens.shape[1], self.max_positions)
+            ids = packing.position_ids()
+        sequence = SequenceContext(Offsets(None, tokens.shape[1], tokens.device), rows=rows)
+        x = self.embeddings(tokens, ids, segments)
+        if selected is None:
+            return packing.unpack(self.layers(x, sequence))
+        return self.layers(x, sequence, packing.find_rows(selected))

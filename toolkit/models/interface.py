@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
+from toolkit.models.packing import Packing
 from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.layer_stack import select_tokens
 
@@ -47,6 +48,8 @@ class Inputs(NamedTuple):
     """Row of `char_ids` for each token."""
     max_position: int | None = None
     """No position id is larger; None if unknown. Asking a GPU would wait for it."""
+    packing: Packing | None = None
+    """Where the tokens are without padding, for encoders that can do without it."""
 
 
 class Encoded(NamedTuple):
@@ -103,6 +106,8 @@ class EncoderModel(nn.Module, ABC):
     """Whether `forward` accepts `selected`; if not, `select_states` selects afterwards."""
     is_word_level: bool = False
     """Whether tokens are whole words, with their characters in the batch."""
+    uses_packing: bool = False
+    """Whether batches on a GPU need `Inputs.packing`."""
     norm_epsilon: float = NORM_EPS
     """Epsilon of the layer norms; heads use the same."""
 

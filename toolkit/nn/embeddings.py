@@ -116,8 +116,8 @@ def position_vectors(
 ) -> Float[Tensor, "#B S E"]:
     """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
     rows = table.num_embeddings
-    check_length(length, rows - hidden)
     if positions is None:
+        check_length(length, rows - hidden)
         return table.weight[None, :length]
     return table(position_rows(positions, rows, hidden=hidden))
 

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.models.interface import Inputs
+from toolkit.models.packing import pack_padding
 
 T = TypeVar("T")
 
@@ -45,14 +46,19 @@ class MaskedBatch(NamedTuple):
     tokens: int
 
 
-def to_device(batch: T, device: torch.device) -> T:
-    """The batch, a NamedTuple of tensors, other NamedTuples and plain values, on the device."""
-    return batch if device.type == "cpu" else move(batch, device)
+def to_device(batch: T, device: torch.device, *, packs: bool = False) -> T:
+    """The batch, a NamedTuple of tensors, other NamedTuples and plain values, on the device.
+
+    With `packs`, inputs on other devices than a CPU get their packing.
+    """
+    return batch if device.type == "cpu" else move(batch, device, packs=packs)
 
 
-def move(value: object, device: torch.device) -> Any:
+def move(value: object, device: torch.device, *, packs: bool) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=device.type != "mps")  # only from pinned memory there
+    if packs and isinstance(value, Inputs) and value.padding is not None:
+        value = value._replace(packing=pack_padding(value.padding))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(move(part, device) for part in value))
+        return type(value)(*(move(part, device, packs=packs) for part in value))
     return value

@@ -139,6 +139,11 @@ class Learner(nn.Module):
         self._tokenizer: Tokenizer | None = None
 
     @property
+    def uses_packing(self) -> bool:
+        """Whether batches on a GPU need `Inputs.packing`."""
+        return self.encoder.uses_packing
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the training data; load_checkpoint sets it."""
         if self._tokenizer is None:

@@ -111,7 +111,8 @@ class GradientAccumulator:
     ) -> tuple[Float[Tensor, ""], Losses]:
         """The loss of a batch times the world size, and the summed loss of each objective."""
         with self.precision.autocast():
-            totals = self.criterion(learner(to_device(batch, self.world.device)))
+            moved = to_device(batch, self.world.device, packs=self.learner.uses_packing)
+            totals = self.criterion(learner(moved))
         factors = self.loss_factors(weights)
         return torch.stack([total * factors[name] for name, total in totals.items()]).sum(), totals
 

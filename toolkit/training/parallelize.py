@@ -12,6 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.distributed.fsdp import apply_fsdp
+from toolkit.models.interface import EncoderModel
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.task import Learner
@@ -36,6 +37,9 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
     layers = [layer for stack in stacks for layer in stack]
     for stack in stacks:
         stack.checkpoint_activations = c.checkpoint_activations
+    for encoder in learner.modules():
+        if isinstance(encoder, EncoderModel):
+            encoder.uses_packing = encoder.uses_packing and c.packing
     if c.compile:
         compile_layers(layers)
     if c.sharding == "full":

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from toolkit.nn.attention.inputs import SequenceContext
 from toolkit.nn.attention.maps import AttentionMap
+from toolkit.nn.attention.projections import Projections
 from toolkit.nn.attention.values import AttentionValues, PlainValues
 from toolkit.nn.decoding_cache import AttentionCache
 
@@ -21,7 +22,7 @@ class Attention(nn.Module):
     def __init__(
         self,
         width: int,
-        project: nn.Module,
+        project: Projections,
         attention_map: AttentionMap,
         values: AttentionValues | None = None,
         context_width: int | None = None,
@@ -31,6 +32,17 @@ class Attention(nn.Module):
         super().__init__()
         self.project, self.map, self.values = project, attention_map, values or PlainValues()
         self.output = nn.Linear(context_width or width, width) if output else nn.Identity()
+
+    @property
+    def accepts_rows(self) -> bool:
+        """Whether it runs in one kernel if the context has rows."""
+        values = self.values
+        return self.project.keeps_rows and self.map.averages_rows and not values.sees_padding
+
+    @property
+    def accepts_packed_rows(self) -> bool:
+        """The same without padding between the sentences."""
+        return self.accepts_rows and not self.values.convolves
 
     def forward(
         self,

@@ -2,6 +2,7 @@
 
 B batch   S queries   T keys   H heads
 K width of one head        D model width  R kernel taps, 2 * radius + 1
+P parts of a projection: queries, keys, values, and others
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from toolkit.nn.attention.offsets import Offsets
+from toolkit.nn.ops.relative_attention import SentenceRows
 
 
 class SequenceContext(NamedTuple):
@@ -24,6 +26,9 @@ class SequenceContext(NamedTuple):
     """A vector per offset in use, for encoders that share them among layers."""
     causal: bool = False
     """Whether a position attends to itself and previous positions only, as in decoders."""
+    rows: SentenceRows | None = None
+    """Sentences among the B x S tokens, for attention in one kernel; None: without it. If they are
+    packed, B is 1 and there is no padding."""
 
 
 class AttentionInputs(NamedTuple):
@@ -36,3 +41,5 @@ class AttentionInputs(NamedTuple):
     sequence: SequenceContext
     convolution_values: Float[Tensor, "B H T K"] | None = None
     """Separate values of the convolutional heads, if any."""
+    qkv: Float[Tensor, "B S P H K"] | None = None
+    """The projection that q, k and v are views of, if the context has rows."""

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.depthwise import SeparableConvolution
+from toolkit.nn.ops.relative_attention import OffsetTables
 
 
 class Kernel(nn.Module, ABC):
@@ -24,6 +25,14 @@ class Kernel(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]: ...
+
+    def tables(self) -> OffsetTables | None:
+        """What attention in one kernel computes the taps of queries from; None if it cannot."""
+        return None
+
+    def key_tables(self) -> OffsetTables | None:
+        """The same for taps of keys."""
+        return None
 
 
 class FixedKernel(Kernel):
@@ -36,6 +45,9 @@ class FixedKernel(Kernel):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
         return pad_right_taps(self.taps, self.missing_taps)[None, :, None]
+
+    def tables(self) -> OffsetTables:
+        return OffsetTables(bias=pad_right_taps(self.taps, self.missing_taps))
 
 
 def tap_count(radius: int, left_only: bool) -> int:
@@ -73,6 +85,10 @@ class QueryKernel(Kernel):
         taps = p.q @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
         return pad_right_taps(taps, self.missing_taps)
 
+    def tables(self) -> OffsetTables:
+        directions = pad_right_taps(self.directions, self.missing_taps)
+        return OffsetTables(query=(self.scale * directions)[None])
+
 
 class KeyKernel(Kernel):
     """k_j . w_{i-j} / sqrt(K), taps of the key (Chang et al. 2021, section 3.2)."""
@@ -84,6 +100,9 @@ class KeyKernel(Kernel):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H T R"]:
         return p.k @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
+
+    def key_tables(self) -> OffsetTables:
+        return OffsetTables(key=(self.scale * self.directions)[None])
 
 
 def init_directions(head_width: int, radius: int, *, left_only: bool = False) -> nn.Parameter:

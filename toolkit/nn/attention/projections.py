@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -17,12 +19,24 @@ from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
 PROJECTIONS = ("query", "key", "value")
 
 
-class LinearProjections(nn.Module):
+class Projections(nn.Module, ABC):
+    """Queries, keys and values of the layer input."""
+
+    keeps_rows: ClassVar[bool] = False
+    """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
+
+    @abstractmethod
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs: ...
+
+
+class LinearProjections(Projections):
     """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product.
 
     Heads have width / heads columns, or `head_width`. With `convolution_values` there is a second v
     for convolutional heads (Jiang et al. 2020, as in the authors' code).
     """
+
+    keeps_rows = True
 
     def __init__(
         self,
@@ -37,8 +51,13 @@ class LinearProjections(nn.Module):
         self.qkv = nn.Linear(width, self.parts * heads * (head_width or width // heads))
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
-        q, k, v, *convolution_values = split_parts(self.qkv(x), self.parts, self.heads)
-        return AttentionInputs(q, k, v, x, sequence, *convolution_values)
+        qkv = self.qkv(x).unflatten(-1, (self.parts, self.heads, -1))
+        parts = qkv.permute(2, 0, 3, 1, 4)  # (B, S, P, H, K) -> (P, B, H, S, K)
+        if sequence.rows is None:
+            parts = parts.contiguous()
+        q, k, v, *convolution_values = parts
+        p = AttentionInputs(q, k, v, x, sequence, *convolution_values)
+        return p if sequence.rows is None else p._replace(qkv=qkv)
 
 
 def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tensor, "P B H S K"]:
@@ -46,7 +65,7 @@ def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tens
     return y.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, P, H, K) -> (P, B, H, S, K)
 
 
-class GatedProjection(nn.Module):
+class GatedProjection(Projections):
     """q = k = v = (W x + b) * sigmoid(W' x + b') (Wu et al. 2019, Fig. 2; GLU, Dauphin et al.
     2017); W x + b if not `gated`.
     """
@@ -62,7 +81,7 @@ class GatedProjection(nn.Module):
         return AttentionInputs(v, v, v, x, sequence)
 
 
-class StreamProjections(nn.Module):
+class StreamProjections(Projections):
     """q, k, v of a stream, with heads of `head_width`, for v of width / heads (TACO, eq. 2)."""
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
@@ -77,7 +96,7 @@ class StreamProjections(nn.Module):
         return AttentionInputs(q, k, v, x, sequence)
 
 
-class ConvolvedProjections(nn.Module):
+class ConvolvedProjections(Projections):
     """q, k, v, with half of the heads convolved in the projections that `convolve` names (Chang et
     al. 2021, section 5).
 
@@ -123,7 +142,7 @@ def split_heads(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K
     return y.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, S, HK) -> (B, H, S, K)
 
 
-class TemperedProjections(nn.Module):
+class TemperedProjections(Projections):
     """q, k, v = g_q W_q x, g_k W_k x, g_v W_v x, without biases (Dufter et al. 2020, section 2.4).
 
     Each head has three scalars g; g_q g_k is the temperature of its softmax. They scale the

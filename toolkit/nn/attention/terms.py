@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.ops.batched_products import multiply_by_head
 from toolkit.nn.ops.mixed_attention import KEY_TAPS, QUERY_TAPS, MapSource
+from toolkit.nn.ops.relative_attention import OffsetTables, add_tables
 
 
 class ScoreTerm(nn.Module, ABC):
@@ -26,6 +27,10 @@ class ScoreTerm(nn.Module, ABC):
     def source(self, p: AttentionInputs) -> MapSource:
         """The summand, or taps that it is a view of."""
         return MapSource(self(p))
+
+    def tables(self) -> OffsetTables | None:
+        """What attention in one kernel computes the summand from; None if it cannot."""
+        return None
 
 
 class Content(ScoreTerm):
@@ -63,6 +68,9 @@ class Relative(ScoreTerm):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets)
 
+    def tables(self) -> OffsetTables | None:
+        return add_tables([cast("Kernel", kernel).tables() for kernel in self.kernels])
+
     def source(self, p: AttentionInputs) -> MapSource:
         """Taps of all offsets and one more, if there are; otherwise the summand."""
         if p.sequence.offsets.shared and has_all_taps(p):
@@ -77,6 +85,9 @@ class RelativeToKey(Relative):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets).mT
+
+    def tables(self) -> OffsetTables | None:
+        return add_tables([cast("Kernel", kernel).key_tables() for kernel in self.kernels])
 
 
 def has_all_taps(p: AttentionInputs) -> bool:

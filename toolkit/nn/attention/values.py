@@ -18,6 +18,13 @@ from toolkit.nn.ops.dropout import Dropout
 
 
 class AttentionValues(nn.Module, ABC):
+    """What the attention map averages, and what is added or concatenated to it."""
+
+    convolves: bool = False
+    """Whether neighbors are neighbors in the tensors, so that sentences need padding in between."""
+    sees_padding: bool = False
+    """Whether the result depends on the states of padding."""
+
     @abstractmethod
     def forward(
         self, attention_map: AttentionMap, p: AttentionInputs
@@ -37,6 +44,8 @@ class DepthwiseValues(AttentionValues):
     As in the authors' code (footnote 3), a convolution of the values with a bias is added after the
     attention's dropout; eq. 7 itself puts the kernel into the scores.
     """
+
+    convolves = True
 
     def __init__(self, width: int, radius: int) -> None:
         super().__init__()
@@ -92,6 +101,8 @@ class MixedValues(AttentionValues):
 
     Padding is zero for the convolution unless `sees_padding`.
     """
+
+    convolves = True
 
     def __init__(self, convolution: Convolution, *, sees_padding: bool = False) -> None:
         super().__init__()

@@ -53,7 +53,7 @@ def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
     (Kaplan et al. 2020, section 2.1). Only matrix products and convolutions are counted.
     """
     with torch.no_grad(), FlopCounter() as counter:
-        learner(to_device(batch, device))
+        learner(to_device(batch, device, packs=learner.uses_packing))
     return 3.0 * counter.total
 
 

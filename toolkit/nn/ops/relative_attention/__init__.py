@@ -11,7 +11,19 @@ Sentences are ranges of rows, so padding takes neither time nor memory, and no s
 memory. The plain form is `attention.attend` with the scores of `scatter_to_diagonals` as its bias.
 """
 
-from toolkit.nn.ops.relative_attention.inputs import MAX_TAPS, OffsetTables, SentenceRows
+from toolkit.nn.ops.relative_attention.inputs import (
+    MAX_TAPS,
+    OffsetTables,
+    SentenceRows,
+    add_tables,
+)
 from toolkit.nn.ops.relative_attention.operation import kernel_runs, relative_attention
 
-__all__ = ["MAX_TAPS", "OffsetTables", "SentenceRows", "kernel_runs", "relative_attention"]
+__all__ = [
+    "MAX_TAPS",
+    "OffsetTables",
+    "SentenceRows",
+    "add_tables",
+    "kernel_runs",
+    "relative_attention",
+]

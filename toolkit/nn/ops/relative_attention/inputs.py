@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jaxtyping import Float, Int, Int32
@@ -40,9 +41,29 @@ class OffsetTables(NamedTuple):
         return next((table.shape[-1] for table in self if table is not None), 1)
 
     @property
+    def fit(self) -> bool:
+        """Whether they are of equal and allowed size."""
+        sizes = {table.shape[-1] for table in self if table is not None}
+        return len(sizes) <= 1 and self.offsets <= MAX_TAPS
+
+    @property
     def padded_offsets(self) -> int:
         """Width of a tile of taps."""
         return tile_size(self.offsets)
+
+
+def add_tables(tables: Sequence[OffsetTables | None]) -> OffsetTables | None:
+    """Their sum; None if one is missing."""
+    total = OffsetTables()
+    for summand in tables:
+        if summand is None:
+            return None
+        total = OffsetTables(*map(add_optional, total, summand))
+    return total
+
+
+def add_optional(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return b if a is None else a if b is None else a + b
 
 
 def tile_size(count: int) -> int:

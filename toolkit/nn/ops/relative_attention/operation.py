@@ -43,7 +43,8 @@ def relative_attention(
     device draws there, so each replay of a graph of launches has a new one.
     """
     seed = torch.randint(SEEDS, (1,), device=qkv.device) if dropout else None
-    bias, query, key = (None if table is None else table.contiguous() for table in tables)
+    bias = None if tables.bias is None else tables.bias.float().contiguous()
+    query, key = (None if t is None else t.to(qkv.dtype).contiguous() for t in tables[1:])
     starts, lengths, max_length, positions, covers_all = rows
     out, _ = _attention(
         *(qkv.contiguous(), bias, query, key, starts, lengths, positions, seed),
