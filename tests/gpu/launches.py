@@ -24,6 +24,8 @@ WITHOUT_KERNEL = {
 """Operations besides views that start no kernel."""
 ROW_READERS = {"index_select", "embedding"}
 """Operations that read as much of their first tensor as they write."""
+ONE_PRECISION = {"native_layer_norm"}
+"""Operations whose kernels on a GPU require tensors of one type, which fake tensors do not."""
 TOOLKIT = Path(__file__).parents[2] / "toolkit"
 
 
@@ -45,6 +47,9 @@ class LaunchCounter(TorchDispatchMode):
             return func(*args, **kwargs)
         if waits_for_device(name, args, kwargs):
             self.waits.append(f"{name} in {calling_function()}")
+        if name in ONE_PRECISION and on_gpu(args[0]):
+            types = {t.dtype for t in tensors((args, kwargs))}
+            assert len(types) == 1, f"{name} of {types} in {calling_function()}"
         out = ANSWERS.get(name, func)(*args, **kwargs)
         if not func.is_view and name not in WITHOUT_KERNEL:
             self.count(name, list(tensors((args, kwargs))), list(tensors(out)))

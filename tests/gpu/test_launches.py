@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.gpu.batches import Shape
 from tests.gpu.cases import POSITIONS
-from tests.gpu.steps import Case, count_update
+from tests.gpu.steps import (
+    FULL,
+    Case,
+    build_trainer,
+    count_update,
+    fake_device,
+    take_step,
+)
 from tests.gpu.time_model import estimate_update
+from toolkit.nn.encoder_layer import AddNorm
 
 ONE_LAYER = {"layers": 1}
 MASKED = {"arch": "bert_tiny", "task": "mlm", "options": ONE_LAYER}
@@ -66,3 +75,19 @@ def test_products_with_a_table_of_tokens_are_aligned_for_any_vocabulary(sentence
         for v in (30016, 30004)
     )
     assert misaligned.products < 1.01 * aligned.products
+
+
+def test_sublayers_return_states_in_the_precision_of_autocast(fake_cuda):
+    """So do CPUs; CUDA's own layer norm would return fp32."""
+    assert fake_cuda(residual_dtypes) == {"bf16": torch.bfloat16, "fp32": torch.float32}
+
+
+def residual_dtypes():
+    found = {}
+    with fake_device():
+        for precision in ("bf16", "fp32"):
+            trainer = build_trainer(Case(**MASKED, precision=precision))
+            layer = next(m for m in trainer.learner.modules() if isinstance(m, AddNorm))
+            layer.register_forward_hook(lambda *args, p=precision: found.update({p: args[2].dtype}))
+            take_step(trainer, "mlm", FULL)
+    return found

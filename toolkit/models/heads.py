@@ -13,6 +13,7 @@ from toolkit.models.interface import EncoderModel
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.layer_norm import LayerNorm
 
 
 class TiedHead(nn.Module):
@@ -28,7 +29,7 @@ class TiedHead(nn.Module):
         super().__init__()
         self.columns = columns
         self.transform = nn.Linear(columns.stop - columns.start, table_width)
-        self.norm = nn.LayerNorm(table_width, eps=encoder.norm_epsilon)
+        self.norm = LayerNorm(table_width, eps=encoder.norm_epsilon)
         self.bias = nn.Parameter(torch.zeros(classes))
         init_bert_weights(self)
 

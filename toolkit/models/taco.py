@@ -31,6 +31,7 @@ from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.layer_norm import LayerNorm
 from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLayer
 
 
@@ -96,8 +97,8 @@ class StreamEmbeddings(nn.Module):
         self.words = nn.Embedding(sizes["tokens"], c.word_width)
         self.types = nn.Embedding(c.token_types, c.word_width) if c.token_types else None
         self.positions = nn.Embedding(c.max_positions + 1, c.position_width)
-        self.word_norm = nn.LayerNorm(c.word_width, eps=NORM_EPS)
-        self.position_norm = nn.LayerNorm(c.position_width, eps=NORM_EPS)
+        self.word_norm = LayerNorm(c.word_width, eps=NORM_EPS)
+        self.position_norm = LayerNorm(c.position_width, eps=NORM_EPS)
         self.dropout = Dropout(c.dropout)
 
     def forward(self, inputs: Inputs) -> StreamStates:

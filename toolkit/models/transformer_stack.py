@@ -28,6 +28,7 @@ from toolkit.nn.embeddings import check_length
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.layer_norm import LayerNorm
 from toolkit.nn.sinusoidal import sinusoidal_encodings
 
 
@@ -121,7 +122,7 @@ class TransformerStack(nn.Module):
             )
             for attention in self_attention
         )
-        self.norm = nn.LayerNorm(c.width, eps=NORM_EPS) if c.pre_norm else nn.Identity()
+        self.norm = LayerNorm(c.width, eps=NORM_EPS) if c.pre_norm else nn.Identity()
 
     def cache(self, rows: int) -> DecodingCache:
         """An empty cache for this many rows."""

@@ -10,6 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.layer_norm import LayerNorm
 
 
 class Embeddings(nn.Module):
@@ -38,7 +39,7 @@ class Embeddings(nn.Module):
             rows = max_positions + hidden_position_embedding
             self.positions = nn.Embedding(rows, embedding_width)
         self.hidden_position_embedding = hidden_position_embedding
-        self.norm, self.dropout = nn.LayerNorm(embedding_width, eps=NORM_EPS), Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(embedding_width, eps=NORM_EPS), Dropout(dropout)
         self.widen = build_projection(embedding_width, width)
 
     def forward(

@@ -10,6 +10,7 @@ from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import select_tokens
 from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.layer_norm import LayerNorm
 
 NORM_EPS = 1e-12  # of the BERT family
 
@@ -19,7 +20,7 @@ class AddNorm(nn.Module):
 
     def __init__(self, width: int, dropout: float, eps: float = NORM_EPS) -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(width, eps=eps), Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(width, eps=eps), Dropout(dropout)
 
     def forward(
         self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.layer_norm import layer_norm
 
 
 def add_norm(
@@ -20,12 +21,12 @@ def add_norm(
     rate: float,
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
+    x = x.to(y.dtype)
     if x.device.type == "cpu":
-        x = x.to(y.dtype)
         if rate or torch.is_grad_enabled():
             return add_norm_on_cpu(x, y, weight, bias, eps, rate)
         return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
-    return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
+    return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there

@@ -1,0 +1,35 @@
+"""Layer normalization in autocast's precision on GPUs as on CPUs."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+MIXES_PRECISIONS = {"cpu"}
+"""Devices that normalize half precision with weights in fp32; autocast leaves norms alone there."""
+
+
+class LayerNorm(nn.LayerNorm):
+    """LN(x) (Ba et al. 2016); a GPU's autocast receives its own precision and not fp32."""
+
+    def forward(self, x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape D"]:
+        return layer_norm(x, self.weight, self.bias, self.eps)
+
+
+def layer_norm(
+    x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], bias: Float[Tensor, " D"], eps: float
+) -> Float[Tensor, "*shape D"]:
+    """LN(x) with statistics in fp32.
+
+    On a GPU autocast would convert x to fp32 and return fp32, and all that follows up to the next
+    product would take twice the memory. Its kernels require weights in the precision of x.
+    """
+    device = x.device.type
+    if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
+        return F.layer_norm(x, weight.shape, weight, bias, eps)
+    dtype = torch.get_autocast_dtype(device)
+    with torch.autocast(device, enabled=False):
+        weight, bias = weight.to(x.dtype), bias.to(x.dtype)
+        return F.layer_norm(x, weight.shape, weight, bias, eps).to(dtype)
