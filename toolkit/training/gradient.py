@@ -21,6 +21,8 @@ from toolkit.training.out_of_memory import run_in_memory
 
 Losses = dict[str, Tensor]
 """Objective -> summed loss over this rank's micro-batches."""
+Factor = float | Float[Tensor, ""]
+"""Of an objective's summed loss in the gradient."""
 
 
 class MicroBatchPart(NamedTuple):
@@ -97,7 +99,14 @@ class GradientAccumulator:
         all ranks skip the update.
         """
         seed_rng(part.seed, self.world.device)
-        loss, totals = self.compute_loss(self.wrapped, part.batch, weights)
+        batch = to_device(part.batch, self.world.device)
+        return self.run_pass(batch, self.loss_factors(weights), syncs=syncs)
+
+    def run_pass(
+        self, batch: Batch, factors: Mapping[str, Factor], *, syncs: bool = False
+    ) -> Losses:
+        """Forward and backward over a batch on the device; the summed losses."""
+        loss, totals = self.compute_loss(self.wrapped, batch, factors)
         scale = self.precision.loss_scale
         initial_gradient = torch.where(loss.isfinite(), scale.scale if scale else 1.0, torch.nan)
         waits = syncs and self.world.size > 1
@@ -107,13 +116,11 @@ class GradientAccumulator:
         return {name: total.detach() for name, total in totals.items()}
 
     def compute_loss(
-        self, learner: nn.Module, batch: Batch, weights: Mapping[str, float]
+        self, learner: nn.Module, batch: Batch, factors: Mapping[str, Factor]
     ) -> tuple[Float[Tensor, ""], Losses]:
-        """The loss of a batch times the world size, and the summed loss of each objective."""
+        """sum_o factor_o total_o of a batch on the device, and the totals."""
         with self.precision.autocast():
-            moved = to_device(batch, self.world.device, packs=self.learner.uses_packing)
-            totals = self.criterion(learner(moved))
-        factors = self.loss_factors(weights)
+            totals = self.criterion(learner(batch))
         return torch.stack([total * factors[name] for name, total in totals.items()]).sum(), totals
 
     def global_loss(self, losses: Losses, weights: Mapping[str, float]) -> Float[Tensor, ""]:

@@ -7,6 +7,8 @@ from functools import partial
 from time import perf_counter
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from torch.optim import Optimizer
 
 from toolkit.criteria import Criterion
@@ -21,6 +23,9 @@ from toolkit.training.gradient import GradientAccumulator, Losses
 from toolkit.training.oom_retry import OomRetry
 from toolkit.training.spikes import SpikeDetector
 from toolkit.training.step import Callback, Step, TrainingLoader, TrainingProgress
+
+ParameterUpdate = Callable[[Tensor | None], Update]
+"""Makes an update of the gradients that are there; given the mean loss if spikes are skipped."""
 
 
 class Trainer:
@@ -49,6 +54,7 @@ class Trainer:
             learner, self.wrapped, criterion, world=world, precision=precision
         )
         self.accumulate_gradients = OomRetry(self.accumulator, seed)
+        self.update_parameters: ParameterUpdate = self.clip_and_step
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self.peak_lrs = [float(group["lr"]) for group in optimizer.param_groups]
         self.progress = TrainingProgress()
@@ -150,11 +156,16 @@ class Trainer:
 
     def apply_update(self, losses: Losses, weights: Mapping[str, float]) -> Update:
         """Clip, step unless the update must be skipped, and clear the gradients."""
+        loss = self.accumulator.global_loss(losses, weights) if self.spike_detector else None
+        outcome = self.update_parameters(loss)
+        self.optimizer.zero_grad()
+        return outcome
+
+    def clip_and_step(self, loss: Float[Tensor, ""] | None) -> Update:
+        """Clip and step; the mean loss over all ranks is given if spikes are to be skipped."""
         scale, should_skip = self.precision.loss_scale, None
-        if self.spike_detector:
-            should_skip = partial(
-                self.spike_detector, self.accumulator.global_loss(losses, weights)
-            )
+        if self.spike_detector and loss is not None:
+            should_skip = partial(self.spike_detector, loss)
         outcome = clip_and_step(
             self.optimizer,
             self.parameters,
@@ -164,7 +175,6 @@ class Trainer:
         )
         if scale:
             scale.update(outcome.norm.isfinite().logical_not().float())
-        self.optimizer.zero_grad()
         return outcome
 
     def set_learning_rate(self, factor: float) -> float:
