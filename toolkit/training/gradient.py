@@ -99,8 +99,11 @@ class GradientAccumulator:
         all ranks skip the update.
         """
         seed_rng(part.seed, self.world.device)
-        batch = to_device(part.batch, self.world.device)
-        return self.run_pass(batch, self.loss_factors(weights), syncs=syncs)
+        return self.run_pass(self.to_device(part.batch), self.loss_factors(weights), syncs=syncs)
+
+    def to_device(self, batch: Batch) -> Batch:
+        """The batch as the learner reads it."""
+        return to_device(batch, self.world.device, packs=self.learner.uses_packing)
 
     def run_pass(
         self, batch: Batch, factors: Mapping[str, Factor], *, syncs: bool = False

@@ -33,6 +33,7 @@ from toolkit.tasks.task import Learner
 from toolkit.training import resume
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.callbacks.validation import Validation
+from toolkit.training.cuda_graphs.enable import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.parallelize import parallelize
@@ -91,7 +92,7 @@ def make_trainer(
     optimizer = OPTIMIZERS[c.optimizer.name].factory(
         c.optimizer.config, list(learner.named_parameters())
     )
-    return Trainer(
+    trainer = Trainer(
         learner,
         CRITERIA[c.criterion.name].factory(c.criterion.config),
         optimizer,
@@ -103,6 +104,8 @@ def make_trainer(
         seed=c.training.seed,
         spike_detector=SpikeDetector(world.device) if c.training.skip_spikes else None,
     )
+    enable_cuda_graphs(trainer, c.training, print_message)
+    return trainer
 
 
 def choose_precision(

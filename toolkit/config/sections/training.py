@@ -67,6 +67,9 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     packing: bool = field(default=True, metadata=ADVANCED)
     """On a GPU, encode sentences without padding and with attention in one Triton kernel, if the
     architecture allows it."""
+    cuda_graph: Literal["auto", "off"] = "off"
+    """CUDA graphs, for batches below 65,536 tokens on one GPU. auto: record the kernels of each
+    batch shape that repeats, and launch them together. Not tested on hardware yet."""
 
 
 @dataclass(frozen=True, kw_only=True)

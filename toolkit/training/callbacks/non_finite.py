@@ -11,7 +11,7 @@ from torch.utils.hooks import RemovableHandle
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.distributed.fsdp import is_sharded, to_local
-from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import GradientAccumulator
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
@@ -96,8 +96,8 @@ def find_first_non_finite(
     tracer.attach(learner, accumulator.criterion)
     scale = accumulator.precision.loss_scale
     try:
-        on_device = to_device(batch, accumulator.world.device)
-        loss, _ = accumulator.compute_loss(learner, on_device, accumulator.loss_factors(weights))
+        factors = accumulator.loss_factors(weights)
+        loss, _ = accumulator.compute_loss(learner, accumulator.to_device(batch), factors)
         backward_for_hooks(loss * scale.scale if scale else loss, learner)
     finally:
         tracer.close()

@@ -1,0 +1,1 @@
+"""CUDA graphs: the kernels of an update are recorded once and then launched together."""

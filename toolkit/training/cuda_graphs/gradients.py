@@ -1,0 +1,131 @@
+"""Forward and backward passes as CUDA graphs, one for each signature of batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from toolkit.criteria import Criterion
+from toolkit.distributed import World
+from toolkit.optim.precision import Precision
+from toolkit.tasks.batch import Batch
+from toolkit.tasks.task import Learner
+from toolkit.training.cuda_graphs.graph_set import GraphSet
+from toolkit.training.cuda_graphs.static_batch import StaticBatch, batch_signature
+from toolkit.training.device import seed_rng
+from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPart
+
+MAX_TOKENS = 65_536
+"""Tokens of a batch, padding included, from which on the GPU is slower than the host."""
+MIN_SEEN = 2
+"""Batches with a signature before it is captured, the captured one included."""
+MAX_GRAPHS = 32
+"""Number of signatures that are captured. Each graph takes memory for its kernels' arguments."""
+
+
+class GraphedPass:
+    """Forward and backward over a batch at fixed addresses; adds to the gradients' buffers.
+
+    The batch and the loss factors are inputs. The loss scale is a tensor that stays where it is.
+    """
+
+    def __init__(
+        self, accumulator: GradientAccumulator, graphs: GraphSet, batch: Batch, names: list[str]
+    ) -> None:
+        device = accumulator.world.device
+        self.accumulator, self.buffers = accumulator, graphs.buffers
+        self.batch = StaticBatch(batch, device)
+        self.factors = {name: torch.ones((), device=device) for name in names}
+        self.losses: list[str] = []
+        """Objectives in the order of the graph's output."""
+        with self.buffers.set_aside():
+            self.kept = graphs.recorder.warm_up(self.run_alone)
+            self.learned = self.buffers.present()
+            """Indices of the parameters that have a gradient."""
+        with self.buffers.set_aside():
+            self.buffers.attach_unchanged(self.learned)
+            self.replay = graphs.recorder.capture(self.run)
+
+    def run_alone(self) -> Tensor:
+        """The pass without earlier gradients."""
+        self.buffers.remove_gradients()
+        return self.run()
+
+    def run(self) -> Tensor:
+        losses = self.accumulator.run_pass(self.batch.batch, self.factors)
+        self.losses = list(losses)
+        return torch.stack(list(losses.values()))
+
+    def __call__(self, batch: Batch, factors: Mapping[str, float], seed: int) -> Losses:
+        """Add the gradient of a batch; its summed losses."""
+        self.buffers.attach(self.learned)
+        self.batch.fill(batch)
+        for name, factor in self.factors.items():
+            factor.fill_(factors[name])
+        seed_rng(seed, self.accumulator.world.device)
+        losses = self.replay().clone()  # the next replay overwrites them
+        return dict(zip(self.losses, losses.unbind(), strict=True))
+
+
+class GraphedAccumulator(GradientAccumulator):
+    """Replays the passes of small batches whose signature repeats; others run without graphs."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        wrapped: nn.Module,
+        criterion: Criterion,
+        *,
+        world: World,
+        precision: Precision,
+        graphs: GraphSet,
+    ) -> None:
+        super().__init__(learner, wrapped, criterion, world=world, precision=precision)
+        self.graphs = graphs
+        self.seen: Counter[Hashable] = Counter()
+        """Batches of each signature before its capture."""
+        self.full = False
+
+    def accumulate_part(
+        self, part: MicroBatchPart, weights: Mapping[str, float], *, syncs: bool
+    ) -> Losses:
+        graph = self.find_graph(part.batch, list(weights))
+        if graph is None:
+            return super().accumulate_part(part, weights, syncs=syncs)
+        return graph(part.batch, self.loss_factors(weights), part.seed)
+
+    def find_graph(self, batch: Batch, names: list[str]) -> GraphedPass | None:
+        """The graph for a batch, captured now if its signature has repeated."""
+        if self.graphs.stopped or batch.inputs.tokens.numel() >= MAX_TOKENS:
+            return None
+        signature = batch_signature(batch), *names
+        if signature not in self.graphs.passes and self.is_due(signature):
+            try:
+                graph = GraphedPass(self, self.graphs, batch, names)
+                self.graphs.passes[signature] = graph
+            except Exception as error:  # the model's own errors will recur without a graph
+                self.graphs.stop(error)
+        return self.graphs.passes.get(signature)
+
+    def is_due(self, signature: Hashable) -> bool:
+        """Count a batch; whether its signature is to be captured."""
+        self.seen[signature] += 1
+        if self.seen[signature] < MIN_SEEN:
+            return False
+        if len(self.graphs.passes) >= MAX_GRAPHS and not self.full:
+            self.full = True
+            self.graphs.report(
+                f"CUDA graphs: captured for {MAX_GRAPHS} shapes of batches; others run without"
+            )
+        return not self.full
+
+    def try_accumulate(
+        self, parts: Sequence[MicroBatchPart], weights: Mapping[str, float]
+    ) -> tuple[Losses, str]:
+        losses, failure = super().try_accumulate(parts, weights)
+        if failure:
+            self.graphs.stop(MemoryError(failure))
+        return losses, failure

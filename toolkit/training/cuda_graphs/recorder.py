@@ -1,0 +1,103 @@
+"""Recording of GPU work: the interface, and its implementation by torch's CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from toolkit.training.cuda_graphs.external_tensors import ExternalTensors
+
+GraphBody = Callable[[], Tensor]
+"""Work on tensors that stay where they are. It neither seeds generators nor waits for the device;
+numbers that change are in tensors."""
+
+
+@runtime_checkable
+class GraphRecorder(Protocol):
+    """Records work, to be repeated with whatever its tensors then hold."""
+
+    def warm_up(self, body: GraphBody) -> Sequence[Tensor]:
+        """Do the work a few times, so that all it prepares once, such as cached tables, exists.
+
+        Returns the tensors that it reads, which must live as long as a graph of it. Raises
+        RuntimeError if it cannot be captured.
+        """
+        ...
+
+    def capture(self, body: GraphBody) -> GraphBody:
+        """A function that repeats the work and returns the same tensor, overwritten.
+
+        The work itself is not done; its random numbers follow the generator's state at each replay.
+        """
+        ...
+
+
+class CudaGraphRecorder:
+    """torch.cuda.CUDAGraph on a side stream, with a memory pool that all graphs share.
+
+    Sharing is safe in any order of replays, because no graph reads what another leaves there: the
+    tensors that `capture` returns stay allocated, and everything else in the pool is temporary.
+
+    Random numbers of a replay follow the default generator: it is registered with every graph, and
+    a replay starts from its present seed and offset (CUDAGeneratorState::replay_prologue in
+    aten/src/ATen/cuda/CUDAGeneratorImpl.cpp). A body must not seed it, but its caller may.
+
+    The other threads of the process, such as the one that pins memory, may call CUDA meanwhile:
+    errors are reported for the capturing thread only, as by Inductor's CUDA graph trees.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device)
+        self.pool = torch.cuda.graph_pool_handle()
+
+    def warm_up(self, body: GraphBody) -> Sequence[Tensor]:
+        """Once to prepare, and once to see what it reads and that it does not synchronize."""
+        with self.on_side_stream():
+            body()
+            with raise_on_synchronization(), ExternalTensors() as seen:
+                body()
+        return seen.tensors
+
+    def capture(self, body: GraphBody) -> GraphBody:
+        graph = torch.cuda.CUDAGraph()
+        with (
+            self.on_side_stream(),
+            torch.cuda.graph(
+                graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"
+            ),
+        ):
+            out = body()
+
+        def replay() -> Tensor:
+            graph.replay()
+            return out
+
+        return replay
+
+    @contextmanager
+    def on_side_stream(self) -> Iterator[None]:
+        """The side stream, after all work of the current one, which then continues after it."""
+        current = torch.cuda.current_stream(self.device)
+        self.stream.wait_stream(current)
+        try:
+            with torch.cuda.stream(self.stream):
+                yield
+        finally:
+            torch.cuda.set_stream(current)  # torch.cuda.graph leaves its own if a capture fails
+            current.wait_stream(self.stream)
+
+
+@contextmanager
+def raise_on_synchronization() -> Iterator[None]:
+    """Raise RuntimeError where the host waits for the device, which would break a capture."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
