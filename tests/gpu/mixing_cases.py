@@ -139,7 +139,7 @@ def run_taco_maps(length: int, positions: Tensor | None, *, kernels: bool) -> Te
     rows = 2 * offsets.max_offset + 1
     vectors = torch.randn(rows, RELATIVE_WIDTH, requires_grad=True)
     given = vectors
-    if kernels and positions is None:
+    if kernels:
         given = F.pad(vectors, (0, 0, 0, 1))
     sequence = SequenceContext(offsets, None, given)
     q, k = (torch.randn(2, 5, length, WIDTH, requires_grad=True) for _ in range(2))

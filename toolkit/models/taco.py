@@ -203,7 +203,7 @@ class Taco(EncoderModel):
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, limit)
         offsets.prepare()
         vectors = select_offset_vectors(self.offsets.weight, offsets)
-        if vectors.is_cuda and offsets.shared:  # 2 S rows: the products of 2 S - 1 are slow
+        if vectors.is_cuda:  # one row more, 2 S of S positions: products with odd numbers are slow
             vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
         sequence = SequenceContext(offsets, inputs.padding, vectors)
         streams = self.layers(self.embeddings(inputs), sequence, selected)

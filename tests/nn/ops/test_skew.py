@@ -140,6 +140,26 @@ def test_scatter_to_diagonals_handles_leading_sentences_in_order(plain):
     torch.testing.assert_close(gradient, expected_gradient)
 
 
+@pytest.mark.parametrize("every", [False, True])
+def test_scatter_by_position_ignores_taps_after_those_of_all_offsets(every):
+    ids, taps = make_inputs()
+    ids[0] = torch.arange(LENGTH)
+    moved = find_moved_tokens(ids + 1, 1, RADIUS + 1, 0, every=every)
+    longer = torch.nn.functional.pad(taps, (0, 1), value=torch.nan)
+    results = [scatter_by_position(x, ids + 1, moved) for x in (longer, taps)]
+    assert torch.equal(*results)
+    weights = torch.randn_like(results[0])
+    gradients = [torch.autograd.grad(out, taps, weights)[0] for out in results]
+    assert torch.equal(*gradients)
+
+
+def test_a_gpu_computes_a_multiple_of_eight_positions():
+    for limit in range(5, 40):
+        ids = torch.zeros(2, 5, dtype=torch.long, device="meta")
+        count = Offsets(ids, 5, ids.device, limit).max_offset + 1
+        assert count % 8 == 0 and limit + 1 <= count < limit + 9
+
+
 @pytest.mark.parametrize("axis", [1, -1])
 def test_scatter_by_index_equals_copies_sentence_by_sentence(axis):
     torch.manual_seed(1)

@@ -21,6 +21,8 @@ LARGE_TABLE = 1 << 21
 """Size in elements above which only the last table is cached."""
 GPU_ONE_HOT = 1 << 28
 """Numbers of the one-hot matrices that a GPU makes together."""
+POSITIONS_MULTIPLE = 8
+"""A divisor of the number of positions on a GPU, whose products want rows of whole 16 bytes."""
 UNKNOWN_LIMIT = 2**31
 """A bound above all offsets, if the largest is unknown."""
 
@@ -96,7 +98,8 @@ class Offsets:
         if self.positions is None:
             return 0, self.length - 1
         if self.positions.device.type != "cpu":
-            return HIDDEN_POSITION, self._limit - 1
+            count = self._limit - HIDDEN_POSITION
+            return HIDDEN_POSITION, self._limit - 1 + -count % POSITIONS_MULTIPLE
         return self.host_bounds
 
     @cached_property

@@ -63,7 +63,8 @@ def first_true_indices(mask: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor,
 def scatter_by_position(
     taps: Float[Tensor, "B H S R"], ids: Int[Tensor, "B S"], m: MovedTokens
 ) -> Float[Tensor, "B H S T"]:
-    """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1, r = R // 2 >= P - 1.
+    """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1,
+    r = (R - 1) // 2 >= P - 1.
 
     The scores of keys in order are a window of row i that starts at r - p_i. The columns of moved
     keys are gathered separately; gradients of keys at the same position are added by a matrix
@@ -76,7 +77,7 @@ def scatter_by_position(
 class _ScatterByPosition(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, ids, m):  # type: ignore[no-untyped-def]
-        taps, radius, length = pack_rows(taps), taps.shape[-1] // 2, ids.shape[1]
+        taps, radius, length = pack_rows(taps), (taps.shape[-1] - 1) // 2, ids.shape[1]
         ctx.ids, ctx.moved_tokens, ctx.layout = ids, m, (taps.shape, taps.stride())
         others = ids[m.ordered_prefix :]
         offsets = others.gather(1, m.indices)[:, None] - others[..., None]  # (b, S, N)
@@ -124,8 +125,8 @@ def scatter_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values
 
 def unskew(taps: Float[Tensor, "B H S R"], first: int) -> Float[Tensor, "B H S P"]:
     """A view of the taps by position, for rows at positions `first`, `first` + 1, ..."""
-    radius = taps.shape[-1] // 2
-    strides = (*taps.stride()[:2], 2 * radius, 1)
+    radius, row = (taps.shape[-1] - 1) // 2, taps.shape[-1] - 1
+    strides = (*taps.stride()[:2], row, 1)
     return taps.flatten(-2)[..., radius - first :].as_strided(
         (*taps.shape[:-1], radius + 1), strides
     )
@@ -138,10 +139,11 @@ def reindex_rows(
     indices: Int[Tensor, "b N"],
 ) -> None:
     """Write the rows of moved tokens to `taps`, shifted to their positions."""
-    radius, positions = taps.shape[-1] // 2, by_position.shape[-1]
+    count, positions = taps.shape[-1], by_position.shape[-1]
+    radius = (count - 1) // 2
     index = indices[:, None, :, None].expand(-1, taps.shape[1], -1, positions)
-    padded = torch.nn.functional.pad(by_position.gather(2, index), (radius, radius))
-    rows = gather_windows(padded, ids.gather(1, indices), taps.shape[-1])
+    padded = torch.nn.functional.pad(by_position.gather(2, index), (radius, count - 1 - radius))
+    rows = gather_windows(padded, ids.gather(1, indices), count)
     copy_by_index(taps, 1, indices, rows)
 
 
