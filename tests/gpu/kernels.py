@@ -7,6 +7,7 @@ from itertools import product
 
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
+from toolkit.nn.ops import cross_entropy_triton
 from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")
@@ -28,3 +29,15 @@ def kernel_variants() -> Iterator[tuple[str, Variant]]:
             )
         yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)
     yield from mixing_variants()
+    yield from cross_entropy_variants()
+
+
+def cross_entropy_variants() -> Iterator[tuple[str, Variant]]:
+    for dtype in FORMATS:
+        types = {"logits": f"*{dtype}", "targets": "*i64", "valid": "*i1", "losses": "*fp32"}
+        types |= {"classes": "i32", "padded_classes": "i32:16", "smoothing": "fp32"}
+        constants = {"COLUMNS": cross_entropy_triton.COLUMNS}
+        variant = Variant(
+            cross_entropy_triton.differentiate, types, constants, cross_entropy_triton.WARPS
+        )
+        yield f"cross-entropy {dtype}", variant

@@ -22,10 +22,12 @@ WITHOUT_KERNEL = {
     *("_local_scalar_dense",),
 }
 """Operations besides views that start no kernel."""
-ROW_READERS = {"index_select", "embedding"}
+ROW_READERS = {"index_select", "embedding", "gather"}
 """Operations that read as much of their first tensor as they write."""
 ONE_PRECISION = {"native_layer_norm"}
 """Operations whose kernels on a GPU require tensors of one type, which fake tensors do not."""
+ROW_WRITERS = {"scatter_add_"}
+"""Operations that read and write as much of their first tensor as they read of the last."""
 TOOLKIT = Path(__file__).parents[2] / "toolkit"
 
 
@@ -52,17 +54,23 @@ class LaunchCounter(TorchDispatchMode):
             assert len(types) == 1, f"{name} of {types} in {calling_function()}"
         out = ANSWERS.get(name, func)(*args, **kwargs)
         if not func.is_view and name not in WITHOUT_KERNEL:
-            self.count(name, list(tensors((args, kwargs))), list(tensors(out)))
+            read, written = list(tensors((args, kwargs))), list(tensors(out))
+            in_place = written if name.endswith("_") else mutated_arguments(func, args)
+            self.count(name, read, written, in_place)
         return out
 
-    def count(self, name: str, read: list[Tensor], written: list[Tensor]) -> None:
+    def count(
+        self, name: str, read: list[Tensor], written: list[Tensor], in_place: list[Tensor]
+    ) -> None:
+        """`in_place` are tensors among them that are read and written."""
         if not any(t.device.type == "cuda" for t in (*read, *written)):
             return
         read = [*written[:1], *read[1:]] if name in ROW_READERS else read
+        if name in ROW_WRITERS:
+            read, written, in_place = read[1:], [], read[-1:]
         distinct = {id(t): t for t in (*read, *written)}
         size = sum(map(touched_bytes, distinct.values()))
-        if name.endswith("_") and written:  # read and written in place
-            size += sum(map(touched_bytes, written))
+        size += sum(map(touched_bytes, in_place))
         self.launches[self.phase, name] += 1
         self.bytes[self.phase, name] += size
 
@@ -81,6 +89,12 @@ def name_of(func: Any) -> str:
 
 def tensors(values: Any) -> Iterable[Tensor]:
     return (value for value in tree_leaves(values) if isinstance(value, Tensor))
+
+
+def mutated_arguments(func: Any, args: Any) -> list[Tensor]:
+    """Those that an operation of the toolkit writes; torch's have names that end in "_"."""
+    written = (a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
+    return [arg for arg, is_written in zip(args, written, strict=False) if is_written]
 
 
 def touched_bytes(t: Tensor) -> int:

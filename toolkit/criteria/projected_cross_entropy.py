@@ -13,7 +13,9 @@ from torch.nn import functional as F
 
 from toolkit.criteria.criterion import IGNORED, ProjectedClasses
 from toolkit.criteria.rows import split_rows
+from toolkit.nn.ops import cross_entropy
 from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes
+from toolkit.nn.ops.cross_entropy import cross_entropy_kernel_runs
 
 ROWS_PER_CHUNK = {"cpu": 1024, "cuda": 4096}
 """Device -> rows whose logits exist at a time. With far fewer, adding up the table's gradient would
@@ -114,6 +116,10 @@ def replace_by_gradient(
     logits: Float[Tensor, "n P"], chunk: Chunk, classes: int, smoothing: float
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
+    if cross_entropy_kernel_runs(logits):
+        kernel = cross_entropy.replace_by_gradient
+        losses: Tensor = kernel(logits, chunk.targets, chunk.valid, classes, smoothing)
+        return losses.sum()
     total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
     for rows, targets, valid in split_rows(logits, chunk.targets, chunk.valid):
         log_p = rows.to(total.dtype).log_softmax(-1)

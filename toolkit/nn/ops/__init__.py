@@ -17,6 +17,7 @@ its source; "-" if it was not measured separately.
 | convolution | relu(conv1d) as a product of windows | - | conv1d, relu |
 | channel_mixing | PReLU(1x1 convolution) per sentence | - | cat, conv2d, prelu |
 | aligned_linear | classes padded to a multiple of 64 on a GPU | - | linear |
+| cross_entropy | loss and gradient on a GPU; never run on one | - | log_softmax, gather |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |
 | mixed_attention | channel_mixing, softmax and dropout on a GPU; never run on one | - | conv2d |
 | packed_linear | weights in oneDNN's order, inference | 2.2 in fp32 (c) | nn.Linear |
