@@ -1,4 +1,4 @@
-"""A run with compiled layers on a fake GPU: graphs that Dynamo makes of a stream of batches."""
+"""A run with compiled parts on a fake GPU: graphs that Dynamo makes of a stream of batches."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from torch._dynamo.utils import counters
 from tests.gpu.batches import BATCHES, Shape
 from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
 from toolkit.data.loading.batching import BatchPlanner
-from toolkit.nn.layer_stack import LayerStack
 from toolkit.tasks.batch import to_device
-from toolkit.training.parallelize import compile_layers
+from toolkit.training.parallelize import compile_parts
 from toolkit.training.trainer import Trainer
 
 MAX_LENGTH, MEAN_LENGTH = 128, 40
@@ -80,7 +79,7 @@ def compile_run(case: Case, stream: Stream) -> Compilation:
     with fake_device():
         trainer = build_trainer(case)
         with recorded_graphs(sizes):
-            compile_layers(find_layers(trainer.learner))
+            compile_parts(trainer.learner, DEVICE)
         made = [0]
         for shape in stream.training:
             train(trainer, BATCHES[case.task](shape))
@@ -117,11 +116,6 @@ def recorded_graphs(sizes: list[int]) -> Iterator[None]:
 
     with patch.object(nn.Module, "compile", compile_recorded):
         yield
-
-
-def find_layers(learner: nn.Module) -> list[nn.Module]:
-    stacks = (module for module in learner.modules() if isinstance(module, LayerStack))
-    return [layer for stack in stacks for layer in stack]
 
 
 def train(trainer: Trainer, batch: Any) -> None:

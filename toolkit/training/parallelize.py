@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 
 import torch._dynamo
-from torch import nn
+import torch.fx.experimental._config
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.distributed.fsdp import apply_fsdp
+from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.optim.precision import DTYPES
@@ -23,11 +23,8 @@ they select and pass on, each in training and evaluation, with and without paddi
 
 
 def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
-    """The learner with the parallelism of the config; make the optimizer from it afterwards.
-
-    Compiled layers draw the same random numbers as others.
-    """
-    stacks = [module for module in learner.modules() if isinstance(module, LayerStack)]
+    """The learner with the parallelism of the config; make the optimizer from it afterwards."""
+    stacks = find_stacks(learner)
     if c.checkpoint_activations and not stacks:
         raise ToolkitError(
             f"training.checkpoint_activations requires an encoder with a LayerStack, which "
@@ -41,15 +38,27 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
         if isinstance(encoder, EncoderModel):
             encoder.uses_packing = encoder.uses_packing and c.packing
     if c.compile:
-        compile_layers(layers)
+        compile_parts(learner, world.device)
     if c.sharding == "full":
         apply_fsdp(learner, layers, world, DTYPES.get(precision))
     return learner
 
 
-def compile_layers(layers: Iterable[nn.Module]) -> None:
-    """Compile in place for dynamic lengths; parameters keep their names."""
+def find_stacks(learner: Learner) -> list[LayerStack]:
+    return [module for module in learner.modules() if isinstance(module, LayerStack)]
+
+
+def compile_parts(learner: Learner, device: torch.device) -> None:
+    """Compile layers and heads in place, each for all shapes; parameters keep their names.
+
+    On a CPU they draw the same random numbers as others. On a GPU they would have to store masks
+    for that, instead of drawing bits where they are used.
+    """
     torch._dynamo.config.recompile_limit = MAX_GRAPHS
+    torch._dynamo.config.specialize_float = True  # rates of dropout are not sizes
+    torch.fx.experimental._config.use_duck_shape = False  # a length that equals a width may change
     warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
-    for layer in layers:
-        layer.compile(options={"fallback_random": True})
+    layers = [layer for stack in find_stacks(learner) for layer in stack]
+    heads = [module for module in learner.modules() if isinstance(module, TiedHead | DetectionHead)]
+    for part in (*layers, *heads):
+        part.compile(dynamic=True, options={"fallback_random": device.type == "cpu"})

@@ -63,7 +63,7 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     checkpoint_activations: bool = False
     """Activation checkpointing: recompute each layer in the backward pass to save memory."""
     compile: bool = False
-    """Compile each layer with torch.compile. The first updates are slow."""
+    """Compile layers and heads with torch.compile. The first updates are slow."""
     packing: bool = field(default=True, metadata=ADVANCED)
     """On a GPU, encode sentences without padding and with attention in one Triton kernel, if the
     architecture allows it."""
