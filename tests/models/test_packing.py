@@ -6,6 +6,7 @@ The kernel is replaced by its equation in double precision, which runs on a CPU.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from unittest.mock import patch
 
@@ -16,7 +17,7 @@ from tests.gpu.attention_cases import exact_attention
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models import encoder as encoder_module
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.models.packing import MULTIPLE, pack_padding
+from toolkit.models.packing import MULTIPLE, Packing, keep_padding, pack_padding
 from toolkit.nn.attention import maps
 
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8, "max_positions": 12}
@@ -66,8 +67,8 @@ def kernel():
         yield calls
 
 
-def packed(inputs: Inputs) -> Inputs:
-    return inputs._replace(packing=pack_padding(inputs.padding))
+def packed(inputs: Inputs, pack: Callable[..., Packing | None] = pack_padding) -> Inputs:
+    return inputs._replace(packing=pack(inputs.padding))
 
 
 def states_and_gradients(model, inputs, selected=None):
@@ -112,6 +113,15 @@ def test_selected_states_do_not_depend_on_packing(name, kernel):
     selected = torch.tensor([1, 6, 13, 23, 24, 39, 36])
     found = states_and_gradients(model, packed(inputs), selected)
     assert_equal(found, states_and_gradients(model, inputs, selected))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_states_and_gradients_do_not_depend_on_padding_that_is_kept(name, kernel):
+    model, inputs = build(name), make_inputs()
+    found = states_and_gradients(model, packed(inputs, keep_padding))
+    assert {len(call.args[0]) for call in kernel.call_args_list} == {PADDING.numel()}
+    assert not any(call.args[2].covers_all for call in kernel.call_args_list)
+    assert_equal(found, states_and_gradients(model, inputs))
 
 
 @pytest.mark.parametrize("name", ["bert", "composite", "key"])
@@ -165,6 +175,14 @@ def test_a_batch_without_filler_has_an_empty_last_sentence():
 
 def test_padding_inside_of_a_sentence_cannot_be_packed():
     assert pack_padding(torch.tensor([[False, True, False]])) is None
+
+
+def test_kept_padding_leaves_shapes_that_follow_from_the_batch():
+    one, other = keep_padding(PADDING), keep_padding(PADDING.roll(1, 0))
+    assert one is not None and other is not None
+    assert one.lengths.tolist() == [7, 12, 1, 4, 0] and one.starts.tolist() == [0, 12, 24, 36, 48]
+    assert [t.shape for t in one[:3]] == [t.shape for t in other[:3]] and one.tokens == other.tokens
+    assert keep_padding(torch.tensor([[False, True, False]])) is None
 
 
 def test_unpacking_is_the_inverse_of_packing_and_of_its_gradient():

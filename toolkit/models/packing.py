@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Int32, Shaped
 from torch import Tensor
+from torch.nn import functional as F
 
 from toolkit.nn.ops.relative_attention import SentenceRows
 
@@ -29,12 +31,14 @@ class Packing(NamedTuple):
     """M."""
     rows: Int[Tensor, "B S"]
     """Row of each token; 0 at padding."""
+    keeps_padding: bool = False
+    """Whether the rows are the padded sentences, of which attention skips the padding."""
 
     def pack(self, x: Shaped[Tensor, "B S"]) -> Shaped[Tensor, "1 N"]:
         return x.flatten().index_select(0, self.sources)[None]
 
     def unpack(self, x: Float[Tensor, "1 N D"]) -> Float[Tensor, "B S D"]:
-        """0 at padding."""
+        """0 at padding that was not kept."""
         padded = x.new_zeros(self.rows.numel(), x.shape[-1])
         packed = padded.index_copy(0, self.sources[: self.tokens], x[0, : self.tokens])
         return packed.unflatten(0, self.rows.shape)
@@ -46,7 +50,8 @@ class Packing(NamedTuple):
     def list_rows(self, positions: Int[Tensor, "1 N"] | None) -> SentenceRows:
         """The packed sentences; they are in order without position ids."""
         ids = None if positions is None else positions[0]
-        return SentenceRows(self.starts, self.lengths, self.rows.shape[1], ids, covers_all=True)
+        covers_all = not self.keeps_padding
+        return SentenceRows(self.starts, self.lengths, self.rows.shape[1], ids, covers_all)
 
     def position_ids(self) -> Int[Tensor, "1 N"]:
         """0, 1, ... in each sentence."""
@@ -73,9 +78,9 @@ def pack_padding(padding: Bool[Tensor, "B S"]) -> Packing | None:
 
     The tensors are in pinned memory if the padding is.
     """
-    real, lengths = ~padding, (~padding).sum(1)
-    if (real[:, 1:] & padding[:, :-1]).any():
+    if not padding_is_at_ends(padding):
         return None
+    real, lengths = ~padding, (~padding).sum(1)
     sources = real.flatten().nonzero().squeeze(1)
     count = len(sources)
     filler = -count % MULTIPLE
@@ -83,6 +88,26 @@ def pack_padding(padding: Bool[Tensor, "B S"]) -> Packing | None:
     rows = (real.flatten().cumsum(0) - 1).view_as(real).masked_fill_(padding, 0)
     starts = sizes.cumsum(0, dtype=torch.int32) - sizes
     sources = torch.cat([sources, sources.new_zeros(filler)])
-    if padding.is_pinned():
-        starts, sizes, sources, rows = (t.pin_memory() for t in (starts, sizes, sources, rows))
+    starts, sizes, sources, rows = pin_like(padding, starts, sizes, sources, rows)
     return Packing(starts, sizes, sources, count, rows)
+
+
+def keep_padding(padding: Bool[Tensor, "B S"]) -> Packing | None:
+    """A packing whose shapes follow from that of the batch, as CUDA graphs require."""
+    if not padding_is_at_ends(padding):
+        return None
+    sentences, length = padding.shape
+    sizes = F.pad((~padding).sum(1, dtype=torch.int32), (0, 1))
+    starts = torch.arange(0, padding.numel() + 1, length, dtype=torch.int32)
+    sources = torch.arange(padding.numel())
+    starts, sizes, sources = pin_like(padding, starts, sizes, sources)
+    rows = sources.view(sentences, length)
+    return Packing(starts, sizes, sources, padding.numel(), rows, keeps_padding=True)
+
+
+def padding_is_at_ends(padding: Bool[Tensor, "B S"]) -> bool:
+    return not bool((padding[:, :-1] & ~padding[:, 1:]).any())
+
+
+def pin_like(padding: Tensor, *tensors: Tensor) -> Sequence[Tensor]:
+    return [t.pin_memory() for t in tensors] if padding.is_pinned() else tensors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -9,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.models.interface import Inputs
-from toolkit.models.packing import pack_padding
+from toolkit.models.packing import Packing, pack_padding
 
 T = TypeVar("T")
 
@@ -51,14 +52,24 @@ def to_device(batch: T, device: torch.device, *, packs: bool = False) -> T:
 
     With `packs`, inputs on other devices than a CPU get their packing.
     """
-    return batch if device.type == "cpu" else move(batch, device, packs=packs)
+    if device.type == "cpu":
+        return batch
+    return move(add_packing(batch, pack_padding) if packs else batch, device)
 
 
-def move(value: object, device: torch.device, *, packs: bool) -> Any:
+def move(value: object, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=device.type != "mps")  # only from pinned memory there
-    if packs and isinstance(value, Inputs) and value.padding is not None:
-        value = value._replace(packing=pack_padding(value.padding))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(move(part, device, packs=packs) for part in value))
+        return type(value)(*(move(part, device) for part in value))
+    return value
+
+
+def add_packing(value: T, pack: Callable[[Tensor], Packing | None]) -> T:
+    """A batch on the host with the packing of its padded inputs."""
+    named: Any = value
+    if isinstance(value, Inputs):
+        return named if value.padding is None else named._replace(packing=pack(value.padding))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(named)(*(add_packing(part, pack) for part in named))
     return value

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from toolkit.criteria import Criterion
 from toolkit.distributed import World
+from toolkit.models.packing import keep_padding
 from toolkit.optim.precision import Precision
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.batch import Batch, add_packing, to_device
 from toolkit.tasks.task import Learner
 from toolkit.training.cuda_graphs.graph_set import GraphSet
 from toolkit.training.cuda_graphs.static_batch import StaticBatch, batch_signature
@@ -24,6 +25,10 @@ MIN_SEEN = 2
 """Batches with a signature before it is captured, the captured one included."""
 MAX_GRAPHS = 32
 """Number of signatures that are captured. Each graph takes memory for its kernels' arguments."""
+
+
+def is_small(batch: Batch) -> bool:
+    return batch.inputs.tokens.numel() < MAX_TOKENS
 
 
 class GraphedPass:
@@ -92,14 +97,28 @@ class GraphedAccumulator(GradientAccumulator):
     def accumulate_part(
         self, part: MicroBatchPart, weights: Mapping[str, float], *, syncs: bool
     ) -> Losses:
-        graph = self.find_graph(part.batch, list(weights))
+        batch = self.prepare(part.batch)
+        graph = self.find_graph(batch, list(weights))
         if graph is None:
             return super().accumulate_part(part, weights, syncs=syncs)
-        return graph(part.batch, self.loss_factors(weights), part.seed)
+        return graph(batch, self.loss_factors(weights), part.seed)
+
+    def prepare(self, batch: Batch) -> Batch:
+        """The batch on the host as the learner reads it, small ones with their padding.
+
+        That holds for batches without a graph too: how dropout is drawn does not depend on graphs.
+        """
+        packs = self.learner.uses_packing and self.world.device.type != "cpu"
+        return add_packing(batch, keep_padding) if packs and is_small(batch) else batch
+
+    def to_device(self, batch: Batch) -> Batch:
+        if is_small(batch):
+            return to_device(self.prepare(batch), self.world.device)
+        return super().to_device(batch)
 
     def find_graph(self, batch: Batch, names: list[str]) -> GraphedPass | None:
         """The graph for a batch, captured now if its signature has repeated."""
-        if self.graphs.stopped or batch.inputs.tokens.numel() >= MAX_TOKENS:
+        if self.graphs.stopped or not is_small(batch):
             return None
         signature = batch_signature(batch), *names
         if signature not in self.graphs.passes and self.is_due(signature):
