@@ -134,10 +134,10 @@ def empty_counts(t: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 ANSWERS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": read_number,
     "bincount": empty_counts,
-    "_fused_sgd_": lambda *args, **kwargs: None,
+    **dict.fromkeys(("_fused_sgd_", "_fused_adam_", "_fused_adamw_"), lambda *_, **__: None),
 }
 """What operations give that depend on numbers, which fake tensors do not have, or that torch knows
-no shapes for."""
+no shapes for: of fused Adam only if the learning rate is a tensor."""
 
 
 def calling_function() -> str:

@@ -69,7 +69,7 @@ def compute_chunk_logits(
     """The logits of P >= C padded classes; -inf from column C on."""
     logits = F.linear(chunk.states, weight, bias)
     if classes < len(weight):
-        logits[:, classes:] = -torch.inf
+        logits[:, classes:].fill_(-torch.inf)  # an assignment makes a tensor on the host
     return logits
 
 
