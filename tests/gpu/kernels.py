@@ -7,7 +7,7 @@ from itertools import product
 
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
-from toolkit.nn.ops import cross_entropy_triton
+from toolkit.nn.ops import add_norm_triton, cross_entropy_triton
 from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")
@@ -30,6 +30,7 @@ def kernel_variants() -> Iterator[tuple[str, Variant]]:
         yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)
     yield from mixing_variants()
     yield from cross_entropy_variants()
+    yield from add_norm_variants()
 
 
 def cross_entropy_variants() -> Iterator[tuple[str, Variant]]:
@@ -41,3 +42,18 @@ def cross_entropy_variants() -> Iterator[tuple[str, Variant]]:
             cross_entropy_triton.differentiate, types, constants, cross_entropy_triton.WARPS
         )
         yield f"cross-entropy {dtype}", variant
+
+
+def add_norm_variants() -> Iterator[tuple[str, Variant]]:
+    """With dropout, at the widths of small and base models."""
+    for dtype, width in product(("fp32", "bf16"), (256, 768)):
+        names = ("normed", "totals", "x", "y", "gradient", "of_x", "of_y")
+        types = {name: f"*{dtype}" for name in names}
+        types |= {name: "*fp32" for name in ("weight", "bias", "sums")}
+        types |= {"seed": "*i64", "rows": "i32", "width": "i32:16", "threshold": "i32"}
+        types |= {"eps": "fp32", "scale": "fp32"}
+        sizes = add_norm_triton.blocks(width)
+        forward = Variant(add_norm_triton.add_and_normalize, types, sizes)
+        backward = Variant(add_norm_triton.differentiate, types, sizes)
+        yield f"add and normalize {dtype} {width}", forward
+        yield f"add and normalize backward {dtype} {width}", backward

@@ -8,6 +8,7 @@ its source; "-" if it was not measured separately.
 |---|---|---|---|
 | attention | dropout(softmax(q k^T + bias)) v | 2-6 in bf16 (a) | scaled_dot_product_attention |
 | add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
+| add_norm_kernel | the same on a GPU; never run on one | - | layer_norm(x + dropout(y)) |
 | layer_norm | LN(x) in autocast's precision on a GPU | - | layer_norm |
 | dropout | masks from a hashed counter | - | F.dropout |
 | skew | taps to score columns by position id | - | gather |

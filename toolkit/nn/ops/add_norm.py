@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.add_norm_kernel import add_norm_by_kernel, add_norm_kernel_runs
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.layer_norm import layer_norm
 
@@ -26,6 +27,8 @@ def add_norm(
         if rate or torch.is_grad_enabled():
             return add_norm_on_cpu(x, y, weight, bias, eps, rate)
         return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
+    if add_norm_kernel_runs(y):
+        return add_norm_by_kernel(x, y, weight, bias, eps, rate)
     return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
 
 

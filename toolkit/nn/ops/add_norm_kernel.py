@@ -1,0 +1,109 @@
+"""LN(x + dropout(y)) as one operation on a GPU, and its gradient as another.
+
+Computed by `add_norm_triton.py`. Dropout is drawn again in the backward pass instead of stored, and
+the sum is stored once. Torch's operations would read and write twice as much.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.nn.ops.banded_convolution import has_triton
+
+MAX_WIDTH = 8192
+SEEDS = 1 << 62
+"""Number of seeds of dropout."""
+PROGRAMS = 512
+"""At most, of the backward pass, each of which adds up its rows' gradients of weight and bias."""
+define = partial(torch.library.custom_op, mutates_args=())
+
+
+def add_norm_kernel_runs(y: Tensor) -> bool:
+    """Whether `add_norm_by_kernel` can be called; compilers fuse the plain form themselves."""
+    known = y.dtype != torch.float64 and y.shape[-1] <= MAX_WIDTH
+    return y.is_cuda and known and has_triton() and not torch.compiler.is_compiling()
+
+
+def add_norm_by_kernel(
+    x: Float[Tensor, "B S D"],
+    y: Float[Tensor, "B S D"],
+    weight: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"],
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "B S D"]:
+    """LN(x + dropout(y)), for x and y of equal dtype, with a seed drawn on the device."""
+    seed = torch.randint(SEEDS, (1,), device=y.device) if rate else None
+    x, y = x.contiguous(), y.contiguous()
+    normed, _ = _add_norm(x, y, weight.float(), bias.float(), seed, eps, rate)
+    return normed
+
+
+FORWARD = (
+    "(Tensor x, Tensor y, Tensor weight, Tensor bias, Tensor? seed, float eps, float rate) "
+    "-> (Tensor, Tensor)"
+)
+BACKWARD = (
+    "(Tensor gradient, Tensor total, Tensor weight, Tensor? seed, float eps, float rate) "
+    "-> (Tensor, Tensor, Tensor)"
+)
+
+
+@define("toolkit::add_norm", schema=FORWARD)
+def _add_norm(*arguments: Any) -> tuple[Tensor, Tensor]:
+    """The result, and x + dropout(y)."""
+    from toolkit.nn.ops.add_norm_triton import launch_forward
+
+    results = allocate_forward(*arguments)
+    launch_forward(results, *arguments)
+    return results
+
+
+@_add_norm.register_fake
+def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+@define("toolkit::add_norm_backward", schema=BACKWARD)
+def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x and, with dropout, of y; summands of those of weight and bias (P, 2, D)."""
+    from toolkit.nn.ops.add_norm_triton import launch_backward
+
+    results = allocate_backward(*arguments)
+    launch_backward(results, *arguments)
+    return results
+
+
+@_add_norm_backward.register_fake
+def allocate_backward(
+    gradient: Tensor, total: Tensor, weight: Tensor, seed: Tensor | None, *rest: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    width = total.shape[-1]
+    programs = min(PROGRAMS, total.numel() // width)
+    of_y = total.new_empty(0 if seed is None else total.shape)
+    return torch.empty_like(total), of_y, weight.new_empty(programs, 2, width)
+
+
+def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    _, _, weight, _, seed, ctx.eps, ctx.rate = inputs
+    ctx.save_for_backward(output[1], weight, seed)
+    ctx.set_materialize_grads(False)
+
+
+def differentiate(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+    if gradient is None:
+        return (None,) * 7
+    total, weight, seed = ctx.saved_tensors
+    of_x, of_y, sums = _add_norm_backward(
+        gradient.contiguous(), total, weight, seed, ctx.eps, ctx.rate
+    )
+    of_weight, of_bias = sums.sum(0)
+    return of_x, of_x if seed is None else of_y, of_weight, of_bias, None, None, None
+
+
+_add_norm.register_autograd(differentiate, setup_context=save_inputs)
