@@ -35,7 +35,7 @@ def softmax(scores, padding, sentences, length, rows_each, row, column):
 @no_type_check
 def drop_weights(x, seed, threshold, scale, row, column):
     """x * scale where it is kept, else 0: the same places whenever it is called."""
-    bits = draw_row_bits(seed, row.to(tl.int32), 0)
+    bits = draw_row_bits(seed, row, 0)
     return drop(x, keep_weights(bits, column, threshold, 0), scale)
 
 

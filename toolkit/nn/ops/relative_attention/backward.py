@@ -13,7 +13,13 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from toolkit.nn.ops.relative_attention.dropout import draw_row_bits, drop, keep_weights
+from toolkit.nn.ops.relative_attention.dropout import (
+    draw_row_bits,
+    drop,
+    keep_weights,
+    load_row_bits,
+    store_row_bits,
+)
 from toolkit.nn.ops.relative_attention.tiles import (
     add_bias,
     clip_offsets,
@@ -32,13 +38,15 @@ from toolkit.nn.ops.relative_attention.tiles import (
 @triton.jit
 @no_type_check
 def differentiate_queries(
-    gradient, out, logsumexp, delta, qkv, bias, query, key, starts, lengths, positions, seed,
+    gradient, out, logsumexp, delta, row_bits, qkv, bias, query, key, starts, lengths, positions, seed,
     grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
     PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
     R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
     CAUSAL: tl.constexpr, PRECISION: tl.constexpr, OWN: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of a block of queries and of their taps; delta for the other kernel."""
+    """Gradients of a block of queries and of their taps; for the other kernel delta and the random
+    bits of rows, which take longer to draw for each block of keys.
+    """
     block, head, start, length = locate(starts, lengths, blocks, H)
     if block * OWN >= length:
         return
@@ -58,6 +66,7 @@ def differentiate_queries(
     key_table = load_table(key, head, WIDTH, PADDED, R, RP, KEY_SHARED, qkv.dtype.element_ty)
     query_taps = row_taps(q, query_table, bias, head, R, RP, PRECISION)
     bits = draw_row_bits(seed, start + rows, head)
+    store_row_bits(row_bits, bits, place, rows < length)
     grad_q = tl.zeros((OWN, PADDED), tl.float32)
     by_offset = tl.zeros((OWN, RP), tl.float32)
     for first in range(0, tl.minimum(length, block * OWN + OWN) if CAUSAL else length, OTHERS):
@@ -85,7 +94,7 @@ def differentiate_queries(
 @triton.jit
 @no_type_check
 def differentiate_keys(
-    gradient, logsumexp, delta, qkv, bias, query, key, starts, lengths, positions, seed,
+    gradient, logsumexp, delta, qkv, bias, query, key, starts, lengths, positions, row_bits,
     grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
     PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
     R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
@@ -121,7 +130,8 @@ def differentiate_keys(
         weights = tl.where(seen, tl.exp(scores - norm[None, :]), 0.0)
         g = load_rows(gradient, queries, length, H * WIDTH, WIDTH, PADDED)
         grad_weights = tl.dot(v, tl.trans(g), input_precision=PRECISION)
-        kept = keep_weights(draw_row_bits(seed, start + queries, head), rows, threshold, 1)
+        bits = load_row_bits(row_bits, place, queries < length)
+        kept = keep_weights(bits, rows, threshold, 1)
         grad_v = tl.dot(drop(weights, kept, 1.0).to(g.dtype), g, grad_v, PRECISION)
         grad_weights = drop(grad_weights, kept, keep_scale)
         own_delta = tl.load(delta + place, mask=queries < length, other=0.0)

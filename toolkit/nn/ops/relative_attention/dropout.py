@@ -27,12 +27,33 @@ def keep_threshold(rate: float) -> int:
 @triton.jit
 @no_type_check  # Triton compiles the source, so the functions must not be wrapped
 def draw_row_bits(seed, rows, head):
-    """Two words for each row of queries; None without dropout."""
+    """Two words of 32 bits for each row of queries; None without dropout."""
     bits = None
     if seed is not None:
+        rows = rows.to(tl.int32)  # of 64 bits, they would have words of 64 bits
         zero = rows * 0
         words = tl.philox(tl.load(seed), rows, zero + head, zero, zero, ROUNDS)
         bits = words[0], words[1]
+    return bits
+
+
+@triton.jit
+@no_type_check
+def store_row_bits(row_bits, bits, places, mask):
+    """Both words of each row, next to each other."""
+    if bits is not None:
+        tl.store(row_bits + 2 * places, bits[0].to(tl.int32, bitcast=True), mask=mask)
+        tl.store(row_bits + 2 * places + 1, bits[1].to(tl.int32, bitcast=True), mask=mask)
+
+
+@triton.jit
+@no_type_check
+def load_row_bits(row_bits, places, mask):
+    bits = None
+    if row_bits is not None:
+        low = tl.load(row_bits + 2 * places, mask=mask, other=0).to(tl.uint32, bitcast=True)
+        high = tl.load(row_bits + 2 * places + 1, mask=mask, other=0).to(tl.uint32, bitcast=True)
+        bits = low, high
     return bits
 
 

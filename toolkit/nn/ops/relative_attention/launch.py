@@ -18,17 +18,23 @@ Arguments = tuple[Any, ...]
 
 
 class Blocks(NamedTuple):
-    """Rows of a program, other rows that it reads at a time, and its warps."""
+    """Rows of a program, other rows that it reads at a time, its warps, and blocks in flight."""
 
     own: int
     others: int
     warps: int
+    stages: int
 
 
-def choose_blocks(padded_width: int, element_size: int) -> Blocks:
-    if element_size == 4:
-        return Blocks(32, 32, 4)
-    return Blocks(64, 64 if padded_width <= 64 else 32, 4)
+def choose_blocks(
+    kernel: Any, padded_width: int, element_size: int, *, has_key_table: bool
+) -> Blocks:
+    """Large blocks whose numbers fit into the registers of sm_90."""
+    own = 32 if element_size == 4 else 64
+    if kernel is differentiate_keys:
+        return Blocks(own, 32, warps=8 if has_key_table else 4, stages=2)
+    wide = own == 64 and kernel is attend_forward and padded_width <= 64
+    return Blocks(own, 64 if wide else 32, warps=4, stages=3)
 
 
 def constants(qkv: Tensor, tables: OffsetTables, *, causal: bool) -> dict[str, Any]:
@@ -46,7 +52,8 @@ def constants(qkv: Tensor, tables: OffsetTables, *, causal: bool) -> dict[str, A
 
 def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Arguments) -> None:
     qkv, bias, query, key, starts, *_, max_length, scale, dropout, causal, _ = arguments
-    blocks = choose_blocks(tile_size(qkv.shape[3]), qkv.element_size())
+    sizes = tile_size(qkv.shape[3]), qkv.element_size()
+    blocks = choose_blocks(kernel, *sizes, has_key_table=key is not None)
     count = triton.cdiv(max_length, blocks.own)
     if not count * len(starts):
         return
@@ -55,7 +62,8 @@ def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Argume
         *(*others, *arguments[:8], *results),
         *(count, scale, threshold, LEVELS / (LEVELS - threshold)),
         **constants(qkv, OffsetTables(bias, query, key), causal=causal),
-        **{"OWN": blocks.own, "OTHERS": blocks.others, "num_warps": blocks.warps},
+        **{"OWN": blocks.own, "OTHERS": blocks.others},
+        **{"num_warps": blocks.warps, "num_stages": blocks.stages},
     )
 
 
@@ -75,8 +83,10 @@ def launch_backward(
     for result in (grad_qkv[:, 3:],) if covers_all else results:
         result.zero_()
     gradient, out, logsumexp = forward
-    delta = torch.empty_like(logsumexp)
+    delta, seed = torch.empty_like(logsumexp), arguments[7]
+    bits = None if seed is None else delta.new_empty(*delta.shape, 2, dtype=torch.int32)
     query_taps, key_taps = (t if t.numel() else None for t in taps)
-    others = gradient, out, logsumexp, delta
+    others = gradient, out, logsumexp, delta, bits
     launch(differentiate_queries, others, arguments, (grad_qkv, query_taps))
-    launch(differentiate_keys, (gradient, logsumexp, delta), arguments, (grad_qkv, key_taps))
+    with_bits = (*arguments[:7], bits, *arguments[8:])
+    launch(differentiate_keys, (gradient, logsumexp, delta), with_bits, (grad_qkv, key_taps))
