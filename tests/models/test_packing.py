@@ -166,6 +166,14 @@ def test_packed_rows_are_sentences_and_filler():
     assert packing.pack(numbers)[0, packing.rows[~PADDING]].equal(numbers[~PADDING])
 
 
+def test_no_packed_sentence_is_longer_than_the_kernels_are_told():
+    """Filler that no block covers would leave numbers of another tensor in its states."""
+    packing = pack_padding(torch.tensor([[False, False, True], [False, True, True]]))
+    assert packing is not None
+    assert packing.lengths.max() == MULTIPLE - 3
+    assert packing.list_rows(None).max_length >= packing.lengths.max()
+
+
 def test_a_batch_without_filler_has_an_empty_last_sentence():
     packing = pack_padding(torch.arange(MULTIPLE + 2)[None] >= MULTIPLE)
     assert packing is not None

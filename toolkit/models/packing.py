@@ -50,8 +50,10 @@ class Packing(NamedTuple):
     def list_rows(self, positions: Int[Tensor, "1 N"] | None) -> SentenceRows:
         """The packed sentences; they are in order without position ids."""
         ids = None if positions is None else positions[0]
-        covers_all = not self.keeps_padding
-        return SentenceRows(self.starts, self.lengths, self.rows.shape[1], ids, covers_all)
+        longest, covers_all = self.rows.shape[1], not self.keeps_padding
+        if covers_all:
+            longest = max(longest, MULTIPLE - 1)  # of filler
+        return SentenceRows(self.starts, self.lengths, longest, ids, covers_all)
 
     def position_ids(self) -> Int[Tensor, "1 N"]:
         """0, 1, ... in each sentence."""
