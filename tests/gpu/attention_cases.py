@@ -33,7 +33,7 @@ class AttentionCase:
     tables: str = "all"
     dtype: str = "fp32"
     positions: str = ""
-    """Position ids: none, in order, permuted, some hidden, with repetitions, or with large jumps."""
+    """Position ids: none, or one of POSITIONS."""
     stride: int = 0
     """Rows of a sentence with padding; 0: packed sentences."""
     shared: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from tests.gpu.attention_kernels import attention_variants
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
 from toolkit.nn.ops import add_norm_triton, cross_entropy_triton
@@ -29,6 +30,7 @@ def kernel_variants() -> Iterator[tuple[str, Variant]]:
             )
         yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)
     yield from mixing_variants()
+    yield from attention_variants()
     yield from cross_entropy_variants()
     yield from add_norm_variants()
 

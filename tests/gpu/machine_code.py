@@ -34,6 +34,7 @@ class Variant(NamedTuple):
     tuple has a tuple of types."""
     constants: dict[str, Any]
     warps: int = 4
+    stages: int = 3
 
 
 def measure_usage(variant: Variant) -> Usage:
@@ -52,7 +53,8 @@ def measure_usage(variant: Variant) -> Usage:
         constexprs=constants,
         attrs=aligned,
     )
-    built = triton.compile(source, target=HOPPER, options={"num_warps": variant.warps})
+    options = {"num_warps": variant.warps, "num_stages": variant.stages}
+    built = triton.compile(source, target=HOPPER, options=options)
     return read_usage(built.asm["cubin"])
 
 

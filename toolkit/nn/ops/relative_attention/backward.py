@@ -38,7 +38,8 @@ from toolkit.nn.ops.relative_attention.tiles import (
 @triton.jit
 @no_type_check
 def differentiate_queries(
-    gradient, out, logsumexp, delta, row_bits, qkv, bias, query, key, starts, lengths, positions, seed,
+    gradient, out, logsumexp, delta, row_bits,
+    qkv, bias, query, key, starts, lengths, positions, seed,
     grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
     PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
     R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
