@@ -38,16 +38,13 @@ from toolkit.nn.ops.relative_attention.tiles import (
 @triton.jit
 @no_type_check
 def differentiate_queries(
-    gradient, out, logsumexp, delta, row_bits,
-    qkv, bias, query, key, starts, lengths, positions, seed,
-    grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
+    gradient, out, logsumexp, delta, row_bits, qkv, bias, query, key, starts, lengths, positions,
+    seed, grad_qkv, grad_taps, blocks, scale, threshold, keep_scale,
     PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
     R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
     CAUSAL: tl.constexpr, PRECISION: tl.constexpr, OWN: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of a block of queries and of their taps; for the other kernel delta and the random
-    bits of rows, which take longer to draw for each block of keys.
-    """
+    """Gradients of a block of queries and of their taps; delta and bits for the other kernel."""
     block, head, start, length = locate(starts, lengths, blocks, H)
     if block * OWN >= length:
         return
@@ -131,8 +128,7 @@ def differentiate_keys(
         weights = tl.where(seen, tl.exp(scores - norm[None, :]), 0.0)
         g = load_rows(gradient, queries, length, H * WIDTH, WIDTH, PADDED)
         grad_weights = tl.dot(v, tl.trans(g), input_precision=PRECISION)
-        bits = load_row_bits(row_bits, place, queries < length)
-        kept = keep_weights(bits, rows, threshold, 1)
+        kept = keep_weights(load_row_bits(row_bits, place, queries < length), rows, threshold, 1)
         grad_v = tl.dot(drop(weights, kept, 1.0).to(g.dtype), g, grad_v, PRECISION)
         grad_weights = drop(grad_weights, kept, keep_scale)
         own_delta = tl.load(delta + place, mask=queries < length, other=0.0)

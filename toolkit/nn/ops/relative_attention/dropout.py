@@ -40,7 +40,7 @@ def draw_row_bits(seed, rows, head):
 @triton.jit
 @no_type_check
 def store_row_bits(row_bits, bits, places, mask):
-    """Both words of each row, next to each other."""
+    """For a kernel that would draw those of a row again for each block of keys."""
     if bits is not None:
         tl.store(row_bits + 2 * places, bits[0].to(tl.int32, bitcast=True), mask=mask)
         tl.store(row_bits + 2 * places + 1, bits[1].to(tl.int32, bitcast=True), mask=mask)
