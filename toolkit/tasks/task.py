@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from toolkit.tasks.batch import Batch
 from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import PredictionCollector
+from toolkit.tasks.predictor import TRUNCATED, Predictor, parse_items, predict_batches
+
+log = logging.getLogger(__name__)
 
 
 class Ratio(NamedTuple):
@@ -91,7 +95,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         return {}
 
     @classmethod
-    def resolve_for(cls, config: C, arch: ArchConfig) -> C:
+    def resolve_for(cls, config: C, arch: ArchConfig | EncoderModel) -> C:
         """The config for `examples`, completed for an architecture's config or encoder."""
         if cls.default_tokens is None:
             return config
@@ -119,6 +123,10 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     ) -> tuple[str, list[MaskPrediction]]:
         """The sentence in its most probable order, and the `top` positions of each moved token."""
         raise self._unsupported_error("Ordering words", "mpm")
+
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> Predictor[Any, Any]:
+        """Reads raw items, and turns the model's predictions into results."""
+        raise self._unsupported_error("Predicting for raw items", "glue, squad or pos_tagging")
 
     def _unsupported_error(self, what: str, task: str) -> ToolkitError:
         return ToolkitError(
@@ -200,6 +208,37 @@ class Learner(nn.Module):
         """The tag of each word of each sentence, which is a list of words."""
         with self._evaluating() as tokenizer:
             return self.task.tag(self.encoder, tokenizer, sentences)
+
+    def predict(
+        self,
+        items: Sequence[object],
+        *,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Any]:
+        """One prediction per item, such as a LabelPrediction: a NamedTuple of the task's.
+
+        An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
+        or a mapping with the names that tables and JSON use. Batches are those of evaluation: 32
+        items without a limit.
+        """
+        if isinstance(items, str | Mapping):
+            raise ToolkitError(
+                "learner.predict takes a list of items. Put a single one in brackets."
+            )
+        with self._evaluating() as tokenizer:
+            predictor = self.task.predictor(self.encoder, tokenizer)
+            batches = predictor.start(parse_items(predictor, items))
+            if batches.truncated:
+                log.warning(f"{batches.truncated:,} of {len(items):,} items {TRUNCATED}.")
+            return predict_batches(
+                batches,
+                self,
+                next(self.parameters()).device,
+                max_tokens=max_tokens,
+                batch_size=batch_size,
+                packs=self.uses_packing,
+            )
 
     @contextmanager
     def _evaluating(self) -> Iterator[Tokenizer]:

@@ -63,6 +63,7 @@ class GlueExamples(Examples[GlueBatch]):
         kept = self._first + self._second
         self.lengths = kept + c.tokens_per_sample - room
         self.remark = describe_truncation(first + second, kept)
+        self.truncated = int(np.count_nonzero(first + second > kept))
         options = (split.name, c.tokens_per_sample)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 

@@ -9,12 +9,15 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import Pooler, SentenceHead
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
 from toolkit.tasks.glue.predictions import GlueCollector
+from toolkit.tasks.glue.predictor import GluePredictor
 from toolkit.tasks.task import Task
 
 
@@ -32,6 +35,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
 
     def __init__(self, c: GlueConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
+        self.config = c
         labels = make_encoder.sizes["labels"]
         if not labels:
             raise ToolkitError(
@@ -50,3 +54,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
 
     def collector(self, examples: GlueExamples) -> GlueCollector:
         return GlueCollector(examples.split)
+
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> GluePredictor:
+        assert isinstance(tokenizer, ClassificationTokenizer), "it was trained on labeled texts"
+        return GluePredictor(self.resolve_for(self.config, encoder), tokenizer)

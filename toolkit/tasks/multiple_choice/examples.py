@@ -69,6 +69,9 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         self._starts = np.cumsum(split.option_lengths) - split.option_lengths
         self._starts -= np.repeat(self._starts[self._first_options], counts)
         self.remark = describe_truncation(passages + split.option_lengths, kept)
+        cut = passages + split.option_lengths > kept
+        self.truncated = int(np.logical_or.reduceat(cut, self._first_options).sum())
+        """Number of questions with a truncated option."""
         self.fingerprint = compute_fingerprint(
             split.folder.fingerprint, split.name, c.tokens_per_sample
         )

@@ -8,6 +8,7 @@ from torch import nn
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import OptionHead, Pooler
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
@@ -19,6 +20,7 @@ from toolkit.tasks.multiple_choice.examples import (
     MultipleChoiceExamples,
 )
 from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
+from toolkit.tasks.multiple_choice.predictor import MultipleChoicePredictor
 from toolkit.tasks.task import Task
 
 IMPOSSIBLE = -1e4
@@ -41,6 +43,7 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
         self, c: MultipleChoiceConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
+        self.config = c
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = OptionHead(encoder.width, c.head_dropout)
 
@@ -53,3 +56,6 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
 
     def collector(self, examples: MultipleChoiceExamples) -> MultipleChoiceCollector:
         return MultipleChoiceCollector(examples.split)
+
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> MultipleChoicePredictor:
+        return MultipleChoicePredictor(self.resolve_for(self.config, encoder), tokenizer)

@@ -69,9 +69,9 @@ class SquadExamples(Examples[SquadBatch]):
         self.targets = find_targets(split.spans, self.windows, self._question + SPECIAL_OF_SINGLE)
         questions = self.windows.question_ids
         self.lengths = self._question[questions] + self.windows.lengths + SPECIAL_OF_PAIR
-        truncated = int((self._question < lengths).sum())
+        self.truncated = int((self._question < lengths).sum())
         self.remark = f"windows of {len(split):,} questions" + (
-            f", {truncated:,} of them truncated" if truncated else ""
+            f", {self.truncated:,} of them truncated" if self.truncated else ""
         )
         options = (split.name, c.tokens_per_sample, c.stride, c.max_question_tokens)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)

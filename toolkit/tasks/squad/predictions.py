@@ -39,6 +39,15 @@ class QuestionPrediction(NamedTuple):
     scores: list[float]
     null_odds: float
     """Score of "no answer" minus the best answer's; infinite if there is none."""
+    spans: Sequence[tuple[int, int]] = ()
+    """Characters of each answer in the passage: the first, and the one after the last."""
+
+    @property
+    def probabilities(self) -> list[float]:
+        """A softmax over the scores."""
+        top = max(self.scores, default=0.0)
+        odds = [math.exp(score - top) for score in self.scores]
+        return [part / sum(odds) for part in odds]
 
     def text(self, threshold: float | None) -> str:
         """The best answer, or the empty string if the odds of "no answer" exceed the threshold."""
@@ -100,14 +109,17 @@ class SquadCollector(PredictionCollector[SquadBatch]):
         scores = self.scores[windows].ravel()
         order = np.argsort(-scores, kind="stable")
         order = order[np.isfinite(scores[order])][: self.scores.shape[1]]
-        passage, texts = self.split.read_passage(question), dict[str, float]()
+        passage = self.split.read_passage(question)
+        texts, found = dict[str, float](), dict[str, tuple[int, int]]()
         spans = self.tokens[windows].reshape(-1, 2)[order].tolist()
         for (first, last), score in zip(spans, scores[order].tolist(), strict=True):
             start, end = character_span(passage.begins, passage.ends, first, last)
             texts.setdefault(passage.text[start:end], score)
+            found.setdefault(passage.text[start:end], (start, end))
         best = np.float32(next(iter(texts.values()), -np.inf))
         null_odds = float(self.null_scores[windows].min() - best)
-        return QuestionPrediction(list(texts), list(texts.values()), null_odds)
+        spans = list(found.values())
+        return QuestionPrediction(list(texts), list(texts.values()), null_odds, spans)
 
     @property
     def threshold(self) -> float | None:
@@ -189,11 +201,6 @@ def to_json(values: Mapping[str, object]) -> str:
 
 
 def format_nbest(question: QuestionPrediction) -> list[dict[str, object]]:
-    """Each answer with its score and its probability, a softmax over the scores."""
-    top = max(question.scores, default=0.0)
-    odds = [math.exp(score - top) for score in question.scores]
-    rows = zip(question.texts, odds, question.scores, strict=True)
-    return [
-        {"text": text, "probability": part / sum(odds), "score": score}
-        for text, part, score in rows
-    ]
+    """Each answer with its score and its probability."""
+    rows = zip(question.texts, question.probabilities, question.scores, strict=True)
+    return [{"text": text, "probability": p, "score": score} for text, p, score in rows]

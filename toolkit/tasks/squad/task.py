@@ -9,12 +9,14 @@ from torch import Tensor
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import SpanHead
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
 from toolkit.tasks.squad.predictions import SquadCollector
+from toolkit.tasks.squad.predictor import SquadPredictor
 from toolkit.tasks.task import Task
 
 IMPOSSIBLE = -1e4
@@ -38,6 +40,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
 
     def __init__(self, c: SquadConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
+        self.config = c
         self.head = SpanHead(encoder.width)
         self.register_buffer("null_threshold", torch.zeros(()))
 
@@ -49,3 +52,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
 
     def collector(self, examples: SquadExamples) -> SquadCollector:
         return SquadCollector(examples, self.null_threshold)
+
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> SquadPredictor:
+        config = self.resolve_for(self.config, encoder)
+        return SquadPredictor(config, tokenizer, self.null_threshold)

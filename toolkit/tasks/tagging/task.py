@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from functools import partial
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
-from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
+from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import ArchConfig, EncoderModel
-from toolkit.tasks.batch import to_device
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.predictor import predict_batches
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig, resolve_tagging
 from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch, TaggingExamples
 from toolkit.tasks.tagging.predictions import TaggingCollector
+from toolkit.tasks.tagging.predictor import TagPredictor
 from toolkit.tasks.task import Metric, Ratio, Task
-
-CHUNKS_PER_BATCH = 32
 
 
 @register_task("pos_tagging", PosTaggingConfig())
@@ -47,7 +45,9 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         nn.init.zeros_(self.head.bias)
 
     @classmethod
-    def resolve_for(cls, config: PosTaggingConfig, arch: ArchConfig) -> ResolvedTaggingConfig:
+    def resolve_for(
+        cls, config: PosTaggingConfig, arch: ArchConfig | EncoderModel
+    ) -> ResolvedTaggingConfig:
         return resolve_tagging(config, arch)
 
     @classmethod
@@ -86,22 +86,16 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         assert isinstance(examples.split, TaggedSplit), "validation reads a data folder"
         return TaggingCollector(examples.split)
 
-    @torch.no_grad()
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> TagPredictor:
+        assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
+        return TagPredictor(resolve_tagging(self.config, encoder), tokenizer)
+
     def tag(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]
     ) -> list[list[str]]:
-        assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
-        words = TaggedWords.from_words(tokenizer, sentences)
-        examples = TaggingExamples(resolve_tagging(self.config, encoder), words, fixed_shapes=False)
-        labels = np.zeros(len(words.types), np.int64)
-        device, order = self.head.weight.device, np.argsort(examples.lengths, kind="stable")
-        for start in range(0, len(order), CHUNKS_PER_BATCH):
-            ids = order[start : start + CHUNKS_PER_BATCH]
-            batch = to_device(examples.collate(ids, None), device)
-            logits, _ = self.predict(encoder, batch)[OBJECTIVE]
-            labels[batch.word_ids.cpu().numpy()] = logits.argmax(-1).cpu().numpy()
-        tags = iter([tokenizer.tables.tags[label] for label in labels])
-        return [list(islice(tags, len(sentence))) for sentence in sentences]
+        items = self.predictor(encoder, tokenizer).start([list(words) for words in sentences])
+        results = predict_batches(items, partial(self.predict, encoder), self.head.weight.device)
+        return [result.tags for result in results]
 
 
 def mean_per_word(

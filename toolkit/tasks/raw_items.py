@@ -1,0 +1,157 @@
+"""Raw items, such as texts or questions with their passages, as a task reads them by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, takewhile
+from typing import Any, Literal, NamedTuple
+
+from toolkit.common.errors import ToolkitError
+
+Values = dict[str, Any]
+"""Field -> its text, or its list of texts."""
+
+
+class InputField(NamedTuple):
+    """A part of an item."""
+
+    names: tuple[str, ...]
+    """Its name in results of `read_item`, and other names that tables and JSON may give it."""
+    kind: Literal["text", "words", "texts"] = "text"
+    """words: a list of words, or text with spaces between them. texts: a list, or columns such as
+    option0, option1, ..."""
+    required: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+Fields = Sequence[InputField]
+
+
+def rename_fields(fields: Fields, names: Sequence[str]) -> tuple[InputField, ...]:
+    """The fields with other names for the required ones, in their order."""
+    required = [field.name for field in fields if field.required]
+    if len(names) != len(required):
+        raise ToolkitError(
+            f"--text-columns must name {len(required)} columns, in place of {join(required)}, but "
+            f"names {len(names)}."
+        )
+    renamed = dict(zip(required, names, strict=True))
+    return tuple(
+        field._replace(names=(field.name, renamed[field.name])) if field.required else field
+        for field in fields
+    )
+
+
+def read_item(fields: Fields, item: object) -> Values:
+    """The values of an item: text, a sequence in the order of the fields, or a mapping.
+
+    Raises a ToolkitError if a field is missing or of another type.
+    """
+    if isinstance(item, Mapping):
+        return read_record(fields, item)
+    [first, *others] = [field for field in fields if field.required]
+    if not others:
+        return {first.name: to_value(first, item)}
+    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+        return read_cells(fields, item)
+    raise ToolkitError(
+        f"an item must have {join([first.name, *(f.name for f in others)])}, as a tuple or a "
+        f"mapping, but is {describe(item)}."
+    )
+
+
+def read_cells(fields: Fields, cells: Sequence[object]) -> Values:
+    """The required fields in their order; a list of texts takes all further cells."""
+    required = [field for field in fields if field.required]
+    names, last = [field.name for field in required], required[-1]
+    if last.kind == "texts" and len(cells) > len(required):
+        cells = [*cells[: len(required) - 1], list(cells[len(required) - 1 :])]
+    if len(cells) != len(required):
+        raise ToolkitError(
+            f"an item must have {len(required)} parts, {join(names)}, but has {len(cells)}."
+        )
+    return {f.name: to_value(f, cell) for f, cell in zip(required, cells, strict=True)}
+
+
+def read_record(fields: Fields, record: Mapping[str, Any]) -> Values:
+    """The values of the fields that the record has; further keys are ignored."""
+    check_names(fields, record)
+    values = {}
+    for field in fields:
+        if (name := find_name(field, record)) is not None:
+            values[field.name] = to_value(field, record[name], name)
+        elif numbered := numbered_names(field, record):
+            values[field.name] = to_value(field, [record[each] for each in numbered], numbered[0])
+    return values
+
+
+def check_names(fields: Fields, names: Iterable[str]) -> None:
+    """Raise unless every required field has one of these names."""
+    known = set(names)
+    missing = [
+        field.name
+        for field in fields
+        if field.required and find_name(field, known) is None and not numbered_names(field, known)
+    ]
+    if missing:
+        wanted = join([field.name for field in fields if field.required])
+        found = join(sorted(known)[:8]) or "nothing"
+        raise ToolkitError(
+            f"the task reads {wanted}, but {join(missing)} is missing among {found}. Rename it, or "
+            f"give its name with --text-columns."
+        )
+
+
+def find_name(field: InputField, names: Iterable[str]) -> str | None:
+    known = set(names)
+    return next((name for name in reversed(field.names) if name in known), None)
+
+
+def numbered_names(field: InputField, names: Iterable[str]) -> list[str]:
+    """option0, option1, ... or option1, option2, ... of a field `options`."""
+    if field.kind != "texts":
+        return []
+    known = set(names)
+    for name in reversed(field.names):
+        stem = name.removesuffix("s")
+        for first in (0, 1):
+            numbered = (f"{stem}{number}" for number in count(first))
+            if found := list(takewhile(known.__contains__, numbered)):
+                return found
+    return []
+
+
+def to_value(field: InputField, value: object, name: str = "") -> str | list[str]:
+    """The text, or the texts of a list, of a field."""
+    name = name or field.name
+    if field.kind == "words" and isinstance(value, str):
+        return replace_invalid(value).split()
+    if field.kind == "text":
+        if not isinstance(value, str):
+            raise ToolkitError(f"{name!r} must be text, but is {describe(value)}.")
+        return replace_invalid(value)
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise ToolkitError(f"{name!r} must be a list of texts, but is {describe(value)}.")
+    for text in value:
+        if not isinstance(text, str):
+            raise ToolkitError(f"{name!r} must be a list of texts, but has {describe(text)}.")
+    return [replace_invalid(text) for text in value]
+
+
+def replace_invalid(text: str) -> str:
+    """Replace surrogates and NUL, which JSON can encode but no text contains."""
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", text)
+
+
+def describe(value: object) -> str:
+    return "null" if value is None else f"of type {type(value).__name__}"
+
+
+def join(names: Sequence[str]) -> str:
+    """'a', 'b' and 'c'."""
+    quoted = [repr(name) for name in names]
+    return " and ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
