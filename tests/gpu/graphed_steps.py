@@ -64,8 +64,9 @@ class RegionRecorder:
 class GraphedStep(NamedTuple):
     regions: list[Any]
     """What the graphs of an update hold."""
-    outside: LaunchCounter
-    """What the host launches besides them."""
+    outside: Any
+    """The counter of what the host launches besides them."""
+    parameters: int
 
 
 def keep_all(padding: Tensor) -> Packing:
@@ -100,4 +101,4 @@ def take_graphed_step(
             recorder.replays = 0
             outside = take_step(trainer, case.task, case.shape, new_counter)
     assert recorder.replays == len(recorder.regions)
-    return GraphedStep(recorder.regions, outside)
+    return GraphedStep(recorder.regions, outside, len(trainer.parameters))

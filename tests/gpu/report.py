@@ -22,7 +22,9 @@ WORKLOADS = [
     ("composite_bert", "mlm", 512, 128),
     ("convbert_small", "rtd", 32, 128),
     ("convbert_small", "rtd", 1024, 128),
+    ("taco", "mlm", 32, 128),
     ("taco", "mlm", 256, 128),
+    ("taco", "mpm", 16, 128),
     ("taco", "mpm", 32, 128),
     ("taco", "mpm", 16, 512),
 ]
@@ -73,22 +75,25 @@ def work() -> Iterator[Row]:
 
 def estimate() -> Iterator[Row]:
     """Milliseconds, tokens per second and MFU of an H200 by the model of `time_model`."""
+    from tests.gpu.graphed_time import estimate_graphed_update
     from tests.gpu.time_model import estimate_update
 
-    yield (
-        "workload",
-        "GPU ms (products + others)",
-        "host ms",
-        "M tokens/s",
-        "MFU",
-        "in a CUDA graph",
-    )
+    header = ("workload", "GPU ms (products + others)", "host ms", "M tokens/s", "MFU")
+    yield *header, "GPU / host ms with CUDA graphs", "M tokens/s"
     for name, case, tokens in workloads():
-        e = estimate_update(case)
+        e, graphed = estimate_update(case), estimate_graphed_update(case)
         gpu = f"{1e3 * e.gpu:.1f} ({1e3 * e.products:.1f} + {1e3 * e.others:.1f})"
-        limit = " (host-bound)" if e.host > e.gpu else ""
-        rate, graphed = (f"{tokens / s / 1e6:.2f}" for s in (e.seconds, e.seconds_in_graphs))
-        yield name, gpu, f"{1e3 * e.host:.1f}", rate + limit, f"{e.mfu(e.seconds):.1%}", graphed
+        rate = format_rate(tokens, e.seconds, e.host > e.gpu)
+        row = name, gpu, f"{1e3 * e.host:.1f}", rate, f"{e.mfu(e.seconds):.1%}"
+        if graphed is None:
+            yield *row, "-", "-"
+            continue
+        times = f"{1e3 * graphed.gpu:.2f} / {1e3 * graphed.host:.2f}"
+        yield *row, times, format_rate(tokens, graphed.seconds, graphed.host > graphed.gpu)
+
+
+def format_rate(tokens: int, seconds: float, host_bound: bool) -> str:
+    return f"{tokens / seconds / 1e6:.2f}" + (" (host-bound)" if host_bound else "")
 
 
 def graphs() -> Iterator[Row]:

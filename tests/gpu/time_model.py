@@ -30,8 +30,6 @@ GRAPH_LAUNCH_SECONDS = 1.3e-6
 HOST_SECONDS = {"forward": 9e-6, "backward": 5.5e-6, "optimizer": 5.5e-6}
 """Of torch, autograd and autocast, by operation."""
 HOST_SECONDS_PER_UPDATE = 4.5e-3
-GRAPH_HOST_SECONDS = 0.5e-3
-"""To copy a batch, seed the generator and launch the graphs of an update."""
 ELEMENTS_OF_16_BYTES = 8
 
 
@@ -42,8 +40,6 @@ class Estimate(NamedTuple):
     """Seconds of products and attention on the GPU."""
     others: float
     """Seconds of all other kernels."""
-    graphed: float
-    """Seconds of all kernels in a CUDA graph."""
     host: float
     """Seconds in which the host enqueues them one by one."""
     flops: float
@@ -56,10 +52,6 @@ class Estimate(NamedTuple):
     def seconds(self) -> float:
         return max(self.gpu, self.host)
 
-    @property
-    def seconds_in_graphs(self) -> float:
-        return max(self.graphed, GRAPH_HOST_SECONDS)
-
     def mfu(self, seconds: float) -> float:
         return self.flops / seconds / PEAK
 
@@ -70,6 +62,7 @@ class TimedCounter(LaunchCounter):
     def __init__(self) -> None:
         super().__init__()
         self.products = self.others = self.graphed = self.flops = 0.0
+        """Seconds of products, of other kernels and of all as part of a CUDA graph; and FLOPs."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         launches, size = self.launches.total(), self.bytes.total()
@@ -95,7 +88,7 @@ class TimedCounter(LaunchCounter):
         launches = self.by_phase(self.launches)
         host = sum(HOST_SECONDS[phase] * number for phase, number in launches.items())
         host += HOST_SECONDS_PER_UPDATE
-        return Estimate(self.products, self.others, self.graphed, host, self.flops)
+        return Estimate(self.products, self.others, host, self.flops)
 
 
 def estimate_update(case: Case) -> Estimate:
