@@ -45,7 +45,8 @@ def make_trainer(
 ) -> Any:
     """The trainer of toolkit-train, in a process with toolkit-train's memory settings.
 
-    `training` are options of that section which change the learner, such as `compile`.
+    `training` are options of that section which change the learner, such as `compile`, or
+    `cuda_graph`, which raises an error where there can be no graphs.
     """
     from dataclasses import replace
 
@@ -64,7 +65,7 @@ def make_trainer(
     parallelize(learner, world, TrainingConfig(**(training or {})), precision)
     criterion, entry = CRITERIA["cross_entropy"], OPTIMIZERS[optimizer]
     schedule = LR_SCHEDULERS[lr_scheduler]
-    return Trainer(
+    trainer = Trainer(
         learner,
         criterion.factory(criterion.config),
         entry.factory(replace(entry.config, **(options or {})), list(learner.named_parameters())),
@@ -73,6 +74,15 @@ def make_trainer(
         precision=Precision(precision, torch_device),
         clip_norm=clip_norm,
     )
+    if "cuda_graph" in (training or {}):
+        from toolkit.training.cuda_graphs.enable import enable_cuda_graphs
+
+        enable_cuda_graphs(trainer, TrainingConfig(**(training or {})), fail)
+    return trainer
+
+
+def fail(message: str) -> None:
+    raise RuntimeError(message)
 
 
 def toolkit_update(

@@ -19,9 +19,21 @@ from toolkit.training.callbacks.throughput import update_flops
 from toolkit.training.flop_counter import FlopCounter
 
 PRECISION = "bf16"
-VARIANTS: dict[str, dict[str, Any]] = {"eager": {}, "compiled": {"compile": True}}
+GRAPHS = {"cuda_graph": "auto"}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "eager": {},
+    "compiled": {"compile": True},
+    "graphed": GRAPHS,
+    "compiled, graphed": {"compile": True, **GRAPHS},
+}
 """Name -> options of the section `training`. A new one is a column of the summary."""
-EAGER, ALL = ("eager",), tuple(VARIANTS)
+EAGER, COMPILED, GRAPHED, ALL = (
+    ("eager",),
+    ("eager", "compiled"),
+    ("eager", "graphed"),
+    tuple(VARIANTS),
+)
+"""Batches of 65,536 tokens and more have no graphs."""
 
 
 class Program(NamedTuple):

@@ -15,7 +15,7 @@ from gpu_sections.batches import Shape
 from gpu_sections.context import Context, Row, describe_error
 from gpu_sections.observe import observe
 from gpu_sections.products import best_product
-from gpu_sections.programs import ALL, PRECISION, Model, Peer, Program
+from gpu_sections.programs import ALL, COMPILED, GRAPHED, PRECISION, Model, Peer, Program
 from toolkit.training.callbacks.throughput import PEAK_FLOPS
 
 V = 30_004
@@ -32,10 +32,16 @@ def peers(size: str, *names: str) -> tuple[Peer, ...]:
     return tuple(Peer(name, size) for name in names or ("BERT", "DeBERTa-v2", "ModernBERT"))
 
 
-COMPOSITE, COMPOSITE_BASE = Model("composite_bert_small"), Model("composite_bert")
-BERT, CONVBERT = Model("bert_small"), Model("convbert_small", "rtd")
-COMPILED = Model("composite_bert_small", variants=ALL)
+COMPOSITE, CONVBERT = Model("composite_bert_small"), Model("convbert_small", "rtd")
+BERT = Model("bert_small")
 TACO, TACO_MPM = Model("taco_small", variants=ALL), Model("taco_small", "mpm")
+SMALL_BATCHES = (
+    Model("composite_bert_small", variants=ALL),
+    Model("bert_small", variants=GRAPHED),
+    Model("convbert_small", "rtd", GRAPHED),
+    Model("taco_small", variants=GRAPHED),
+)
+BASE_IN_SMALL_BATCHES = Model("composite_bert", variants=GRAPHED), Model("bert", variants=GRAPHED)
 TRANSFORMER = Model("transformer", "translation", ALL)
 LM = Model("transformer_lm", "language_modeling", ALL)
 LONG_SMALL = (
@@ -47,18 +53,23 @@ LONG_SMALL = (
 GROUPS = (
     Group(
         Shape(128, 131_072, V),
-        (COMPILED, BERT, Model("convbert_small", "rtd", ALL), *peers("small")),
+        (
+            Model("composite_bert_small", variants=COMPILED),
+            BERT,
+            Model("convbert_small", "rtd", COMPILED),
+            *peers("small"),
+        ),
     ),
-    Group(Shape(128, 4096, V), (COMPILED, BERT, CONVBERT, Model("taco_small"), *peers("small"))),
+    Group(Shape(128, 4096, V), (*SMALL_BATCHES, *peers("small"))),
     Group(
         Shape(128, 65_536, V),
-        (Model("composite_bert", variants=ALL), Model("bert"), *peers("base")),
+        (Model("composite_bert", variants=COMPILED), Model("bert"), *peers("base")),
     ),
     Group(Shape(128, 32_768, V), (TACO, TACO_MPM, *peers("small", "DeBERTa-v2"))),
     Group(Shape(64, 32_768, V), (TRANSFORMER,)),
     Group(Shape(512, 32_768, V), (LM,)),
     Group(Shape(512, 32_768, V), (*LONG_SMALL, *peers("small"))),
-    Group(Shape(128, 4096, V), (COMPOSITE_BASE, Model("bert"), *peers("base"))),
+    Group(Shape(128, 4096, V), (*BASE_IN_SMALL_BATCHES, *peers("base"))),
     Group(Shape(128, 16_384, V), (COMPOSITE, BERT, *peers("small", "BERT", "ModernBERT"))),
 )
 ONE_LAYER = (("layers", 1),)
