@@ -86,8 +86,10 @@ def test_products_with_a_table_of_tokens_are_aligned_for_any_vocabulary(sentence
 
 
 @pytest.mark.parametrize("task", ["mlm", "mpm"])
-def test_products_with_vectors_of_offsets_are_aligned(task, fake_cuda):
-    case = Case(arch="taco", task=task, options=ONE_LAYER, shape=Shape(32, 128), vocabulary=30004)
+@pytest.mark.parametrize("length", [121, 128])
+def test_products_of_maps_and_vectors_of_offsets_are_aligned(task, length, fake_cuda):
+    shape = Shape(32, length, padding=True)
+    case = Case(arch="taco", task=task, options=ONE_LAYER, shape=shape, vocabulary=30004)
     found, ideal = fake_cuda(estimate_with_and_without_penalty, case)
     assert found < 1.01 * ideal
 

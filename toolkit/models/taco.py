@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
+from toolkit.models.aligned_length import add_columns, count_missing_columns, shift_indices
 from toolkit.models.encoder import check_multiple, scale_heads, scale_width
 from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, HeadColumns, Inputs, Sizes
 from toolkit.nn.attention import (
@@ -196,6 +197,16 @@ class Taco(EncoderModel):
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """Offsets are computed from position ids; indices would reveal hidden positions."""
+        length = inputs.tokens.shape[1]
+        count = count_missing_columns(inputs, self.position_embedding.num_embeddings - 1)
+        if not count:
+            return Encoded(self.encode(inputs, selected))
+        inputs = add_columns(inputs, count)
+        if selected is None:
+            return Encoded(self.encode(inputs, None)[:, :length])
+        return Encoded(self.encode(inputs, shift_indices(selected, length, count)))
+
+    def encode(self, inputs: Inputs, selected: Int[Tensor, " N"] | None) -> Float[Tensor, "C N D"]:
         tokens = inputs.tokens
         limit = self.position_embedding.num_embeddings - 1
         if inputs.max_position is not None:
@@ -207,7 +218,7 @@ class Taco(EncoderModel):
             vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
         sequence = SequenceContext(offsets, inputs.padding, vectors)
         streams = self.layers(self.embeddings(inputs), sequence, selected)
-        return Encoded(torch.cat([streams.words, streams.positions], -1))
+        return torch.cat([streams.words, streams.positions], -1)
 
 
 @register_arch(
