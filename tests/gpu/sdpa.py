@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
-
-MASK_MULTIPLE = 16
-"""Masks with rows of another length are copied."""
 
 
 def scaled_dot_product_attention(
@@ -29,15 +25,8 @@ def scaled_dot_product_attention(
             query, key, value, dropout_p, is_causal, False, scale=scale
         )[0]
     if attn_mask is not None:
-        attn_mask = align_rows(attn_mask).expand(*query.shape[:3], key.shape[2])
+        attn_mask = attn_mask.expand(*query.shape[:3], key.shape[2])
     learning = torch.is_grad_enabled()
     return torch.ops.aten._scaled_dot_product_efficient_attention(
         query, key, value, attn_mask, learning, dropout_p, is_causal, scale=scale
     )[0]
-
-
-def align_rows(mask: Tensor) -> Tensor:
-    """The mask in longer rows, as torch's `pad_bias` makes it for the memory-efficient kernel."""
-    length = mask.shape[-1]
-    missing = -length % MASK_MULTIPLE
-    return F.pad(mask, (0, missing))[..., :length] if missing else mask

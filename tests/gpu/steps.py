@@ -130,6 +130,7 @@ def fake_device() -> Iterator[None]:
             )
         )
         stack.enter_context(patch.object(batch, "pack_padding", full_packing))
+        stack.enter_context(patch.object(Tensor, "pin_memory", lambda t: t))
         grouped = [*_foreach_utils._foreach_supported_types, FakeTensor]
         stack.enter_context(patch.object(_foreach_utils, "_foreach_supported_types", grouped))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=False))

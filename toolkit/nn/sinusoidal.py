@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.nn.ops.host_copy import copy_to_device
+
 
 def sinusoidal_encodings(
     start: int, end: int, width: int, device: torch.device
@@ -28,4 +30,4 @@ def cached_encodings(length: int, width: int, device: torch.device) -> Float[Ten
         positions = torch.arange(length, dtype=torch.float64)[:, None]
         angles = positions * torch.exp(-math.log(10_000) / width * channels)
         encodings = torch.cat([angles.sin(), angles[:, : width // 2].cos()], -1)
-        return encodings.float().to(device)
+        return copy_to_device(encodings.float(), device)

@@ -14,6 +14,7 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import glorot_normal_
+from toolkit.nn.ops.host_copy import copy_to_device
 
 
 class BucketBias(ScoreTerm):
@@ -52,7 +53,7 @@ def bucket_one_hot(
     with torch.inference_mode(False):
         offsets = torch.arange(1 - length, length)
         indices = bucket_indices(offsets, buckets, max_distance, left_only=left_only)
-        return F.one_hot(indices, buckets).float().to(device)
+        return copy_to_device(F.one_hot(indices, buckets).float(), device)
 
 
 def bucket_indices(
