@@ -1,4 +1,6 @@
-"""Every Triton kernel against its plain form: errors, repeatability and time, with gradients.
+"""Every Triton kernel against its plain form, and other choices between two forms.
+
+Rows have errors, repeatability and time, with gradients.
 
 Errors are the greatest difference from the plain form in double precision, divided by the greatest
 value there. A new kernel is one more line of CASES.
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from gpu_sections.context import Context, Row
 
@@ -22,7 +25,7 @@ BOUNDS = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 class Case(NamedTuple):
     name: str
     functions: Callable[[], tuple[Function, Function]]
-    """The kernel and its plain form, which take the same tensors."""
+    """The kernel and its plain form, or a first and a second choice, of the same tensors."""
     shapes: Sequence[tuple[int, ...]]
     """Of these tensors, all of which have gradients."""
     speed: bool = False
@@ -36,6 +39,27 @@ def dynamic_convolution() -> tuple[Function, Function]:
     return triton_dynamic_convolution, _BandedConvolution.apply
 
 
+def depthwise_convolution() -> tuple[Function, Function]:
+    """As the toolkit computes it, with channels last, and with channels first."""
+    return (
+        convolve_image,
+        lambda x, weight: F.conv1d(x.mT, weight, None, 1, "same", 1, len(weight)).mT,
+    )
+
+
+def depthwise_gradient() -> tuple[Function, Function]:
+    """With the gradient of the weights tap by tap, and with cuDNN's."""
+    from toolkit.nn.ops.depthwise import _DepthwiseConvolution
+
+    return lambda x, weight: _DepthwiseConvolution.apply(x, weight, None), convolve_image
+
+
+def convolve_image(x: Tensor, weight: Tensor) -> Tensor:
+    from toolkit.nn.ops.depthwise import depthwise_conv1d
+
+    return depthwise_conv1d(x, weight, None)
+
+
 CASES = [
     Case("dynamic convolution", dynamic_convolution, [(2, 3, 1, 9), (2, 3, 1, 64)]),
     Case("dynamic convolution", dynamic_convolution, [(2, 3, 33, 9), (2, 3, 33, 64)]),
@@ -43,11 +67,18 @@ CASES = [
     Case("dynamic convolution", dynamic_convolution, [(2, 2, 70, 31), (2, 2, 70, 80)]),
     Case("dynamic convolution", dynamic_convolution, [(512, 2, 128, 9), (512, 2, 128, 64)], True),
     Case("dynamic convolution", dynamic_convolution, [(64, 6, 512, 9), (64, 6, 512, 64)], True),
+    Case("depthwise, channels last", depthwise_convolution, [(2, 33, 24), (24, 1, 9)]),
+    Case("depthwise, channels last", depthwise_convolution, [(1024, 128, 256), (256, 1, 9)], True),
+    Case("depthwise, channels last", depthwise_convolution, [(512, 128, 768), (768, 1, 9)], True),
+    Case("depthwise, tap by tap", depthwise_gradient, [(2, 33, 24), (24, 1, 9)]),
+    Case("depthwise, tap by tap", depthwise_gradient, [(1024, 128, 256), (256, 1, 9)], True),
+    Case("depthwise, tap by tap", depthwise_gradient, [(512, 128, 768), (768, 1, 9)], True),
 ]
 
 
 def run(ctx: Context) -> Iterator[Row]:
-    for case in CASES if not ctx.smoke else CASES[1:2]:
+    smallest = {case.name: case for case in reversed(CASES)}
+    for case in smallest.values() if ctx.smoke else CASES:
         for dtype in BOUNDS:
             yield measure(case, dtype, ctx)
 
