@@ -21,7 +21,7 @@ from tests.gpu.sdpa import scaled_dot_product_attention
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.distributed import World
-from toolkit.models.interface import Sizes
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.optim.precision import Precision
 from toolkit.tasks import batch
 from toolkit.tasks.build import build_learner
@@ -131,6 +131,7 @@ def fake_device() -> Iterator[None]:
         )
         stack.enter_context(patch.object(batch, "pack_padding", full_packing))
         stack.enter_context(patch.object(Tensor, "pin_memory", lambda t: t))
+        stack.enter_context(patch.object(EncoderModel, "check_ids", lambda *args: None))
         grouped = [*_foreach_utils._foreach_supported_types, FakeTensor]
         stack.enter_context(patch.object(_foreach_utils, "_foreach_supported_types", grouped))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=False))

@@ -12,6 +12,7 @@ from tests.gpu.conftest import NO_TRITON
 from tests.gpu.steps import count_update
 from tests.gpu.stored_counts import STEPS, base_version, load_counts, to_row
 
+
 def check_update(case: Case, fake_cuda) -> None:
     counts = fake_cuda(count_update, case)
     assert not counts.waits

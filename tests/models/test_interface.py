@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import nn
@@ -60,3 +62,28 @@ def test_encoder_without_tie_embeddings_to_is_rejected():
 def test_arch_config_without_scaled_options_is_rejected():
     with pytest.raises(ToolkitError, match="ArchConfig does not define scaled_options"):
         ArchConfig().scaled_options(0.5)
+
+
+@pytest.mark.parametrize(
+    ("arch", "ids", "message"),
+    [
+        ("bert_tiny", [0, 127], None),
+        ("bert_tiny", [0, 128], r"position ids must lie in 0 \.\. 127, but range from 0 to 128"),
+        ("bert_tiny", [-1, 2], r"must lie in 0 \.\. 127, but range from -1 to 2"),
+        ("taco_tiny", [-1, 511], None),
+        ("taco_tiny", [-2, 1], r"0 \.\. 511, or be -1 where hidden, but range from -2 to 1"),
+        ("composite_bert_tiny", [0, 10**6], None),
+    ],
+)
+def test_position_ids_must_be_rows_of_the_table(arch, ids, message):
+    encoder = build_model(arch, vocabulary_size=9)
+    inputs = Inputs(torch.zeros(1, 2, dtype=torch.long), positions=torch.tensor([ids]))
+    rejected = pytest.raises(ToolkitError, match=message) if message else nullcontext()
+    with rejected:
+        encoder.check_ids(inputs)
+
+
+@pytest.mark.parametrize("tokens", [[0, 9], [-1, 3]])
+def test_token_ids_must_be_rows_of_the_table(tokens):
+    with pytest.raises(ToolkitError, match=r"token ids must lie in 0 \.\. 8 for this model"):
+        Lookup().check_ids(Inputs(torch.tensor([tokens])))

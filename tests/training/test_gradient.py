@@ -50,3 +50,13 @@ def test_sharded_ranks_stop_if_one_runs_out_of_memory(make_trainer, batch):
     error = r"memory of rank 1, but a batch of 1 sentences x 4 tokens .* did not, and sharded ranks"
     with pytest.raises(ToolkitError, match=error):
         trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
+
+
+def test_tokens_outside_the_table_are_reported_before_the_batch_reaches_the_device(
+    make_trainer, batch
+):
+    trainer, data = make_trainer(), batch([[3, 5, 4, 999]])
+    trainer.learner.register_forward_pre_hook(lambda module, inputs: 1 / 0)
+    error = r"token ids must lie in 0 \.\. \d+ for this model, but range from 3 to 999\. Prep"
+    with pytest.raises(ToolkitError, match=error):
+        trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
 from toolkit.models.packing import Packing
+from toolkit.nn.embeddings import check_position_ids, check_token_ids
 from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.layer_stack import select_tokens
 
@@ -125,6 +126,13 @@ class EncoderModel(nn.Module, ABC):
     def head_columns(self) -> HeadColumns:
         """Columns of the states from which heads predict tokens and positions: all of them."""
         return HeadColumns(slice(0, self.width), slice(0, self.width))
+
+    def check_ids(self, inputs: Inputs) -> None:
+        """Ids must be rows of the tables; looked at on the host, since a GPU's error is fatal."""
+        check_token_ids(inputs.tokens, self.token_embedding.num_embeddings)
+        if inputs.positions is not None and self.max_positions is not None:
+            hidden = self.position_embedding is not None
+            check_position_ids(inputs.positions, self.max_positions, hidden=hidden)
 
     @abstractmethod
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:

@@ -135,14 +135,34 @@ def check_length(length: int, limit: int) -> None:
 def position_rows(positions: Int[Tensor, "B S"], rows: int, *, hidden: bool) -> Int[Tensor, "B S"]:
     """Rows of a table for position ids; if `hidden`, the last row is that of hidden positions.
 
-    Ids on a GPU are not checked, which would synchronize it.
+    Ids on a GPU are not checked, which would synchronize it; the trainer did before.
     """
     if positions.device.type == "cpu":
-        low, high = int(positions.min()), int(positions.max())
-        if low < (HIDDEN_POSITION if hidden else 0) or high >= rows - hidden:
-            exception = f" or be {HIDDEN_POSITION} where hidden," if hidden else ""
-            raise ToolkitError(
-                f"position ids must lie in 0 .. {rows - hidden - 1},{exception} but range from "
-                f"{low} to {high}. Train with a larger arch.max_positions."
-            )
+        check_position_ids(positions, rows - hidden, hidden=hidden)
     return torch.where(positions < 0, rows - 1, positions) if hidden else positions
+
+
+def check_position_ids(positions: Int[Tensor, "B S"], limit: int, *, hidden: bool) -> None:
+    """Ids must be below the limit; if `hidden`, they may be HIDDEN_POSITION."""
+    low, high = find_range(positions)
+    if low < (HIDDEN_POSITION if hidden else 0) or high >= limit:
+        exception = f" or be {HIDDEN_POSITION} where hidden," if hidden else ""
+        raise ToolkitError(
+            f"position ids must lie in 0 .. {limit - 1},{exception} but range from {low} to "
+            f"{high}. Train with a larger arch.max_positions."
+        )
+
+
+def check_token_ids(tokens: Int[Tensor, "B S"], rows: int) -> None:
+    low, high = find_range(tokens)
+    if low < 0 or high >= rows:
+        raise ToolkitError(
+            f"token ids must lie in 0 .. {rows - 1} for this model, but range from {low} to "
+            f"{high}. Preprocess the data with the model's tokenizer."
+        )
+
+
+def find_range(ids: Int[Tensor, "B S"]) -> tuple[int, int]:
+    """The least and the greatest id."""
+    low, high = ids.aminmax()
+    return int(low), int(high)

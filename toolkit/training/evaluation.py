@@ -93,6 +93,7 @@ def evaluate_model(
     totals = EvaluationTotals()
 
     def evaluate(batch: Batch) -> None:
+        learner.encoder.check_ids(batch.inputs)
         moved = to_device(batch, world.device, packs=learner.uses_packing)
         totals.add(batch_statistics(learner, criterion, moved, precision, collector))
         on_progress(batch.sentences)

@@ -84,6 +84,7 @@ class GradientAccumulator:
             self.learner.train()
         losses: Losses = {}
         for index, part in enumerate(parts):
+            self.learner.encoder.check_ids(part.batch.inputs)
             last = index == len(parts) - 1
             with nullcontext() if last else no_sync(self.wrapped):
                 for name, total in self.accumulate_part(part, weights, syncs=last).items():
