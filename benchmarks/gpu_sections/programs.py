@@ -25,14 +25,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "compiled": {"compile": True},
     "graphed": GRAPHS,
     "compiled, graphed": {"compile": True, **GRAPHS},
+    "without attention kernel": {"packing": False},
 }
 """Name -> options of the section `training`. A new one is a column of the summary."""
-EAGER, COMPILED, GRAPHED, ALL = (
-    ("eager",),
-    ("eager", "compiled"),
-    ("eager", "graphed"),
-    tuple(VARIANTS),
-)
+EAGER, COMPILED, GRAPHED = ("eager",), ("eager", "compiled"), ("eager", "graphed")
+ALL, PLAIN = tuple(VARIANTS)[:4], tuple(VARIANTS)[4:]
 """Batches of 65,536 tokens and more have no graphs."""
 
 

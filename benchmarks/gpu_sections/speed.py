@@ -15,7 +15,17 @@ from gpu_sections.batches import Shape
 from gpu_sections.context import Context, Row, describe_error
 from gpu_sections.observe import observe
 from gpu_sections.products import best_product
-from gpu_sections.programs import ALL, COMPILED, GRAPHED, PRECISION, Model, Peer, Program
+from gpu_sections.programs import (
+    ALL,
+    COMPILED,
+    EAGER,
+    GRAPHED,
+    PLAIN,
+    PRECISION,
+    Model,
+    Peer,
+    Program,
+)
 from toolkit.training.callbacks.throughput import PEAK_FLOPS
 
 V = 30_004
@@ -45,7 +55,7 @@ BASE_IN_SMALL_BATCHES = Model("composite_bert", variants=GRAPHED), Model("bert",
 TRANSFORMER = Model("transformer", "translation", ALL)
 LM = Model("transformer_lm", "language_modeling", ALL)
 LONG_SMALL = (
-    Model("composite_bert_small", options=LONG),
+    Model("composite_bert_small", variants=EAGER + PLAIN, options=LONG),
     Model("bert_small", options=LONG),
     CONVBERT,
     Model("taco_small"),
@@ -54,16 +64,20 @@ GROUPS = (
     Group(
         Shape(128, 131_072, V),
         (
-            Model("composite_bert_small", variants=COMPILED),
-            BERT,
-            Model("convbert_small", "rtd", COMPILED),
+            Model("composite_bert_small", variants=COMPILED + PLAIN),
+            Model("bert_small", variants=EAGER + PLAIN),
+            Model("convbert_small", "rtd", COMPILED + PLAIN),
             *peers("small"),
         ),
     ),
     Group(Shape(128, 4096, V), (*SMALL_BATCHES, *peers("small"))),
     Group(
         Shape(128, 65_536, V),
-        (Model("composite_bert", variants=COMPILED), Model("bert"), *peers("base")),
+        (
+            Model("composite_bert", variants=COMPILED + PLAIN),
+            Model("bert", variants=EAGER + PLAIN),
+            *peers("base"),
+        ),
     ),
     Group(Shape(128, 32_768, V), (TACO, TACO_MPM, *peers("small", "DeBERTa-v2"))),
     Group(Shape(64, 32_768, V), (TRANSFORMER,)),
@@ -78,7 +92,7 @@ SMOKE = (
     Group(
         TINY,
         (
-            Model("bert_tiny", variants=ALL, options=ONE_LAYER),
+            Model("bert_tiny", variants=ALL + PLAIN, options=ONE_LAYER),
             Model("convbert_tiny", "rtd", options=ONE_LAYER),
             *peers("tiny"),
         ),
