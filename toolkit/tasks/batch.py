@@ -66,10 +66,12 @@ def move(value: object, device: torch.device) -> Any:
 
 
 def add_packing(value: T, pack: Callable[[Tensor], Packing | None]) -> T:
-    """A batch on the host with the packing of its padded inputs."""
+    """A batch on the host with the packing of its padded inputs, unless they have one."""
     named: Any = value
     if isinstance(value, Inputs):
-        return named if value.padding is None else named._replace(packing=pack(value.padding))
+        if value.padding is None or value.packing is not None:
+            return named
+        return named._replace(packing=pack(value.padding))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(named)(*(add_packing(part, pack) for part in named))
     return value
