@@ -68,6 +68,15 @@ def test_batch_limits_of_evaluation_are_separate_and_larger_on_a_gpu(given, kind
     )
 
 
+@pytest.mark.parametrize("multiple", [64, 256])
+def test_selected_positions_of_training_batches_are_filled_up(config, folders, multiple):
+    c = config(data__dirs=[folders["a"]])
+    arguments = Corpora.open(folders["a"]), c.task, c.data
+    data = TrainingData(*arguments, world=World(), seed=1, row_multiple=multiple)
+    (batch,) = next(iter(data.loader_for(1).updates(1)))
+    assert len(batch.selected) == multiple
+
+
 def flat(learner):
     return np.concatenate([p.detach().flatten().numpy() for p in learner.parameters()])
 

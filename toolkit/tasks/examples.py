@@ -18,6 +18,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.batch import Batch
 
 SHAPE_MULTIPLE = 64
+"""Multiple of selected positions in training and validation."""
 B = TypeVar("B", bound=Batch)
 
 
@@ -28,9 +29,9 @@ class SplitSource(NamedTuple):
     name: str
     seed: int = 0
     training: bool = False
-    fixed_shapes: bool = False
-    """Pad the number of selected positions to a multiple of 64: CPUs and GPUs prepare a matrix
-    product once per shape, which takes longer than a few more rows."""
+    row_multiple: int = 1
+    """Pad the number of selected positions to a multiple of this: CPUs and GPUs prepare a matrix
+    product once per shape, and CUDA graphs a whole update, which takes longer than a few rows."""
 
     def check_labeled(self, labeled: bool, unlabeled: str) -> None:
         """Raise if a split for training has `unlabeled` items, such as "rows without labels"."""
@@ -50,7 +51,7 @@ class Examples(ABC, Generic[B]):
     """Changes with the data, the vocabulary and the options that shape the examples."""
     remark: str = ""
     """What is left out of the data, such as `1,200 cut, 3,400 tokens lost (1.2%)`."""
-    fixed_shapes: bool = False
+    row_multiple: int = 1
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
     """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
 
@@ -91,8 +92,8 @@ class Examples(ABC, Generic[B]):
         return idle
 
     def pad(self, values: IntArray, fill: int) -> Int[Tensor, " N"]:
-        """One row at least, so that every head takes part in every batch; see `fixed_shapes`."""
-        return pad_to_multiple(values, fill, SHAPE_MULTIPLE if self.fixed_shapes else 1)
+        """One row at least, so that every head takes part in every batch; see `row_multiple`."""
+        return pad_to_multiple(values, fill, self.row_multiple)
 
 
 def pad_to_multiple(values: IntArray, fill: int, multiple: int) -> Int[Tensor, " N"]:

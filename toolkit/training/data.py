@@ -20,7 +20,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
 from toolkit.tasks.batch import Batch
-from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.examples import SHAPE_MULTIPLE, Examples, SplitSource
 
 MAX_EVALUATION_TOKENS = 16_384
 """Tokens per evaluation batch on a GPU, where nothing is stored for a backward pass."""
@@ -90,9 +90,15 @@ def batch_limits(
 
 
 def make_examples(
-    name: str, folder: DataFolder, task: ComponentConfig, *, seed: int, training: bool
+    name: str,
+    folder: DataFolder,
+    task: ComponentConfig,
+    *,
+    seed: int,
+    training: bool,
+    row_multiple: int = SHAPE_MULTIPLE,
 ) -> Examples[Batch]:
-    source = SplitSource(folder, name, seed=seed, training=training, fixed_shapes=True)
+    source = SplitSource(folder, name, seed, training, row_multiple)
     examples: Examples[Batch] = TASKS[task.name].factory.examples(task.config, source)
     return examples
 
@@ -104,10 +110,17 @@ class TrainingData:
     """
 
     def __init__(
-        self, corpora: Corpora, task: ComponentConfig, c: DataConfig, *, world: World, seed: int
+        self,
+        corpora: Corpora,
+        task: ComponentConfig,
+        c: DataConfig,
+        *,
+        world: World,
+        seed: int,
+        row_multiple: int = SHAPE_MULTIPLE,
     ) -> None:
         self._corpora, self._task, self._c = corpora, task, c
-        self._world, self._seed = world, seed
+        self._world, self._seed, self._row_multiple = world, seed, row_multiple
         self._sizes: dict[int, int] = {}
         """Shard -> its number of micro-batches."""
         corpora.check_split(c.train_subset)
@@ -169,7 +182,14 @@ class TrainingData:
 
     def _examples(self, folder: DataFolder) -> Examples[Batch]:
         name = self._c.train_subset
-        return make_examples(name, folder, self._task, seed=self._seed, training=True)
+        return make_examples(
+            name,
+            folder,
+            self._task,
+            seed=self._seed,
+            training=True,
+            row_multiple=self._row_multiple,
+        )
 
     def _weigh_corpora(self, examples: Examples[Batch], epoch: int) -> CorpusWeights:
         """The corpus weights over `examples`, to which each corpus adds some after those before."""

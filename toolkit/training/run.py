@@ -28,6 +28,7 @@ from toolkit.training.callbacks.rank_consistency import RankConsistencyCheck
 from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter
 from toolkit.training.callbacks.stopping import StoppingCriteria, count_total_updates
 from toolkit.training.callbacks.validation import UnknownMetricError
+from toolkit.training.cuda_graphs.enable import choose_row_multiple
 from toolkit.training.data import (
     LoadedSplit,
     TrainingData,
@@ -72,7 +73,12 @@ class TrainingRun:
         self.folder = self.corpora.all
         self.task = resolve_task(config.task, config.arch)
         self.train = TrainingData(
-            self.corpora, self.task, config.data, world=world, seed=config.training.seed
+            self.corpora,
+            self.task,
+            config.data,
+            world=world,
+            seed=config.training.seed,
+            row_multiple=choose_row_multiple(config.training, world),
         )
         self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
         self.check_same_config_on_all_ranks()

@@ -16,9 +16,9 @@ from toolkit.tasks.language_modeling.examples import BlockExamples
 
 @pytest.fixture
 def make_examples(data):
-    def make(split="valid", fixed_shapes=False, **options):
+    def make(split="valid", row_multiple=1, **options):
         options = {"tokens_per_sample": 20, **options}
-        source = SplitSource(DataFolder.open(data), split, fixed_shapes=fixed_shapes)
+        source = SplitSource(DataFolder.open(data), split, row_multiple=row_multiple)
         return BlockExamples(LanguageModelingConfig(**options), source)
 
     return make
@@ -75,8 +75,8 @@ def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
     assert (batch.targets == IGNORED).all()
 
 
-def test_fixed_shapes_pad_the_selected_positions(make_examples):
-    batch = make_examples(fixed_shapes=True).collate(np.arange(1), None)
+def test_row_multiples_pad_the_selected_positions(make_examples):
+    batch = make_examples(row_multiple=64).collate(np.arange(1), None)
     assert len(batch.selected) == 64 and (batch.targets != IGNORED).sum() == 20
     assert torch.equal(batch.selected[:20], torch.arange(20)) and not batch.selected[20:].any()
 

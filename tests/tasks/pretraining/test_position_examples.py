@@ -16,10 +16,10 @@ def folder(data):
     return DataFolder.open(data)
 
 
-def make_examples(folder, training=True, fixed_shapes=False, **options):
+def make_examples(folder, training=True, row_multiple=1, **options):
     return MaskedPositionExamples(
         MaskedPositionConfig(**options),
-        SplitSource(folder, "train", 1, training, fixed_shapes),
+        SplitSource(folder, "train", 1, training, row_multiple),
     )
 
 

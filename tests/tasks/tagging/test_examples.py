@@ -11,8 +11,8 @@ from toolkit.tasks.tagging.examples import TaggingExamples
 WORDS = ResolvedTaggingConfig(tokens_per_sample=4, fixed_length=4)
 
 
-def make_examples(folder, config=WORDS, split="valid", fixed_shapes=False):
-    return TaggingExamples(config, TaggedSplit(folder, split), fixed_shapes=fixed_shapes)
+def make_examples(folder, config=WORDS, split="valid", row_multiple=1):
+    return TaggingExamples(config, TaggedSplit(folder, split), row_multiple=row_multiple)
 
 
 def collated(examples):
@@ -88,10 +88,10 @@ def test_long_sentences_are_split_between_words_and_long_words_truncated(pieces)
     assert sorted(batch.word_ids.tolist()) == list(range(9))
 
 
-def test_fixed_shapes_add_padding_rows_that_do_not_count(pieces):
+def test_row_multiples_add_padding_rows_that_do_not_count(pieces):
     for pooling in ("first", "mean"):
         config = ResolvedTaggingConfig(tokens_per_sample=64, pooling=pooling)
-        batch = collated(make_examples(pieces, config, fixed_shapes=True))
+        batch = collated(make_examples(pieces, config, row_multiple=64))
         assert len(batch.targets) == len(batch.word_ids) == 64 and len(batch.selected) % 64 == 0
         assert (batch.word_ids[9:] == -1).all() and (batch.targets[9:] == -100).all()
         assert batch.scored.sum() == 9

@@ -16,7 +16,7 @@ def collector(tagged):
     examples = TaggingExamples(
         ResolvedTaggingConfig(tokens_per_sample=60),
         TaggedSplit(tagged(), "valid"),
-        fixed_shapes=True,
+        row_multiple=64,
     )
     collector = TaggingCollector(examples.split)
     tags = collector.tags

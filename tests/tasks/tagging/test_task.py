@@ -35,7 +35,7 @@ class Embedded(EncoderModel):
 @pytest.fixture
 def batch(tagged):
     config = ResolvedTaggingConfig(tokens_per_sample=9, fixed_length=9)
-    return TaggingExamples(config, TaggedSplit(tagged(), "valid"), fixed_shapes=False).collate(
+    return TaggingExamples(config, TaggedSplit(tagged(), "valid"), row_multiple=1).collate(
         np.arange(3), None
     )
 
@@ -167,7 +167,7 @@ def test_tags_do_not_depend_on_padding_and_other_sentences(tagged, arch):
         Sizes(**folder.tokenizer.sizes),
     ).eval()
     config = resolve_tagging(PosTaggingConfig(), component.config)
-    examples = TaggingExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
+    examples = TaggingExamples(config, TaggedSplit(folder, "valid"), row_multiple=1)
     together = learner(examples.collate(np.arange(3), None))["tag"].logits
     alone = [learner(examples.collate(np.array([i]), None))["tag"].logits for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)

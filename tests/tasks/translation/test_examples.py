@@ -14,8 +14,8 @@ from toolkit.tasks.translation.examples import TranslationExamples
 
 @pytest.fixture
 def make_examples(parallel):
-    def make(split="train", training=True, fixed_shapes=False, **options):
-        source = SplitSource(DataFolder.open(parallel), split, 1, training, fixed_shapes)
+    def make(split="train", training=True, row_multiple=1, **options):
+        source = SplitSource(DataFolder.open(parallel), split, 1, training, row_multiple)
         return TranslationExamples(TranslationConfig(**options), source)
 
     return make
@@ -85,8 +85,8 @@ def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
     assert (batch.targets == IGNORED).all() and batch.pair_ids.tolist() == [-1]
 
 
-def test_fixed_shapes_pad_the_selected_positions(make_examples):
-    batch = make_examples(fixed_shapes=True).collate(np.arange(3), None)
+def test_row_multiples_pad_the_selected_positions(make_examples):
+    batch = make_examples(row_multiple=64).collate(np.arange(3), None)
     assert len(batch.selected) % 64 == 0 == len(batch.targets) % 64
     real = batch.targets != IGNORED
     assert real.sum() == batch.weights["translation"] and not batch.selected[~real].any()

@@ -5,7 +5,7 @@ import torch
 
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.training.cuda_graphs.enable import reason_against_graphs
+from toolkit.training.cuda_graphs.enable import choose_row_multiple, reason_against_graphs
 from toolkit.training.cuda_graphs.gradients import GraphedAccumulator
 from toolkit.training.run import TrainingRun
 
@@ -25,6 +25,14 @@ REASONS = {
 def test_runs_that_cannot_have_graphs_have_a_reason(reason):
     world, options = REASONS[reason]
     assert reason_against_graphs(TrainingConfig(max_update=1, **options), world) == reason
+
+
+def test_batches_for_graphs_have_fewer_numbers_of_selected_positions(config):
+    on, off = (TrainingConfig(max_update=1, cuda_graph=choice) for choice in ("auto", "off"))
+    assert choose_row_multiple(on, World(device=GPU)) == 256
+    assert {choose_row_multiple(*each) for each in ((off, World(device=GPU)), (on, World()))} == {
+        64
+    }
 
 
 def test_run_that_asks_for_graphs_in_vain_is_told_once_and_trains(config, capsys):

@@ -43,7 +43,7 @@ class BlockExamples(Examples[BlockBatch]):
     """The samples of one split."""
 
     def __init__(self, c: LanguageModelingConfig, source: SplitSource) -> None:
-        folder, self.fixed_shapes = source.folder, source.fixed_shapes
+        folder, self.row_multiple = source.folder, source.row_multiple
         self._blocks = TokenBlocks(
             folder.split(source.name).column("tokens"),
             folder.vocabulary,

@@ -32,7 +32,7 @@ class MaskingExamples(Examples[B]):
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
         folder, column = source.folder, source.folder.split(source.name).column("tokens")
         self._seed, self._training = source.seed, source.training
-        self.fixed_shapes = source.fixed_shapes
+        self.row_multiple = source.row_multiple
         self._samples = make_samples(config, column, folder.vocabulary)
         self._masking = make_masking(config, folder.vocabulary)
         self.lengths, self.remark = self._samples.lengths, self._samples.remark

@@ -21,7 +21,7 @@ from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.ragged import ragged_arange
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import SHAPE_MULTIPLE, Examples, pad_rows
+from toolkit.tasks.examples import Examples, pad_rows
 from toolkit.tasks.tagging.config import ResolvedTaggingConfig
 
 OBJECTIVE = "tag"
@@ -63,8 +63,8 @@ class TaggingExamples(Examples[TaggingBatch]):
         "ambiguous": 0,
     }
 
-    def __init__(self, c: ResolvedTaggingConfig, split: TaggedWords, *, fixed_shapes: bool) -> None:
-        self.split, self.fixed_shapes = split, fixed_shapes
+    def __init__(self, c: ResolvedTaggingConfig, split: TaggedWords, *, row_multiple: int) -> None:
+        self.split, self.row_multiple = split, row_multiple
         tokenizer = split.tokenizer
         if c.fixed_length and not tokenizer.has_words:
             raise ToolkitError(
@@ -148,4 +148,5 @@ class TaggingExamples(Examples[TaggingBatch]):
 
     def _row_count(self, count: int) -> int:
         """With fixed shapes the next multiple, with one padding row at least."""
-        return SHAPE_MULTIPLE * (count // SHAPE_MULTIPLE + 1) if self.fixed_shapes else count
+        m = self.row_multiple
+        return m * (count // m + 1) if m > 1 else count

@@ -55,7 +55,7 @@ class TaggedItems(ItemBatches[TaggingBatch, TagPrediction]):
     ) -> None:
         self._items, self._tags = items, tokenizer.tables.tags
         words = TaggedWords.from_words(tokenizer, items)
-        self.examples = TaggingExamples(config, words, fixed_shapes=False)
+        self.examples = TaggingExamples(config, words, row_multiple=1)
         self._labels = np.zeros(len(words.types), np.int64)
         self._probabilities = np.zeros(len(words.types))
 

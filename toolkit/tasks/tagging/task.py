@@ -54,7 +54,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     def examples(cls, config: PosTaggingConfig, source: SplitSource) -> TaggingExamples:
         assert isinstance(config, ResolvedTaggingConfig), "resolve_for makes one"
         split = TaggedSplit(source.folder, source.name)
-        return TaggingExamples(config, split, fixed_shapes=source.fixed_shapes)
+        return TaggingExamples(config, split, row_multiple=source.row_multiple)
 
     def predict(self, encoder: EncoderModel, batch: TaggingBatch) -> dict[str, Prediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (P, D)

@@ -54,7 +54,7 @@ class TranslationExamples(Examples[TranslationBatch]):
 
     def __init__(self, c: TranslationConfig, source: SplitSource) -> None:
         self.split = split = ParallelSplit(source.folder, source.name)
-        self.fixed_shapes = source.fixed_shapes
+        self.row_multiple = source.row_multiple
         lengths = [side.lengths.astype(np.int64) for side in (split.source, split.target)]
         longest = np.maximum(*lengths)
         limit = c.tokens_per_sample - 1 if c.tokens_per_sample else int(longest.max())

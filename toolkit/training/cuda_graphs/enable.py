@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
+from toolkit.tasks.examples import SHAPE_MULTIPLE
 from toolkit.training.cuda_graphs.gradient_buffers import GradientBuffers
 from toolkit.training.cuda_graphs.gradients import GraphedAccumulator
 from toolkit.training.cuda_graphs.graph_set import GraphSet, Report
 from toolkit.training.cuda_graphs.recorder import CudaGraphRecorder, GraphRecorder
 from toolkit.training.cuda_graphs.update import GraphedUpdate, can_capture
 from toolkit.training.trainer import Trainer
+
+GRAPH_ROW_MULTIPLE = 256
 
 
 def reason_against_graphs(c: TrainingConfig, world: World) -> str:
@@ -21,6 +24,15 @@ def reason_against_graphs(c: TrainingConfig, world: World) -> str:
     if c.checkpoint_activations:
         return "activation checkpointing sets the generator's state during the backward pass"
     return ""
+
+
+def choose_row_multiple(c: TrainingConfig, world: World) -> int:
+    """Multiple of the number of selected positions, which varies with random masks.
+
+    For 4,096 tokens of which 15 % are masked, 614 +- 23, it is always 768 with graphs.
+    """
+    graphs = c.cuda_graph == "auto" and not reason_against_graphs(c, world)
+    return GRAPH_ROW_MULTIPLE if graphs else SHAPE_MULTIPLE
 
 
 def enable_cuda_graphs(trainer: Trainer, c: TrainingConfig, report: Report) -> None:
