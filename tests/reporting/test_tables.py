@@ -1,6 +1,7 @@
 import io
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -10,12 +11,12 @@ from toolkit.reporting.tables import Table
 TABLE = Table(
     columns=["run", "mean_loss", "n"],
     rows=[["a_b|c", 5.25, 3], ["lr=1%", 10.5, 2]],
-    best=0,
+    marked=[0],
     caption="loss on valid",
 )
 
 
-def test_text_table_aligns_columns_and_stars_the_best_row():
+def test_text_table_aligns_columns_and_stars_the_marked_rows():
     assert TABLE.text().splitlines() == [
         "loss on valid",
         "run      mean_loss  n",
@@ -24,7 +25,7 @@ def test_text_table_aligns_columns_and_stars_the_best_row():
     ]
 
 
-def test_markdown_table_escapes_pipes_and_marks_the_best_row():
+def test_markdown_table_escapes_pipes_and_sets_marked_rows_in_bold():
     assert TABLE.markdown().splitlines() == [
         "loss on valid",
         "",
@@ -49,10 +50,21 @@ def test_latex_table_escapes_special_characters():
     ]
 
 
+def test_a_note_stands_below_the_rows():
+    noted = replace(TABLE, note="a note", marked=[0, 1])
+    assert noted.text() == f"{TABLE.text()}a note\n".replace("lr=1%  ", "lr=1% *")
+    assert noted.markdown().endswith("| **lr=1%** | 10.500 | 2 |\n\na note\n")
+    assert noted.latex().startswith("% loss on valid\n% a note\n\\begin{tabular}")
+    assert noted.values()["note"] == "a note"
+    drawn = io.StringIO()
+    noted.print(Console(file=drawn, force_terminal=True, width=60))
+    assert drawn.getvalue().endswith("a note\n")
+
+
 def test_json_table_keeps_full_precision():
     value = json.loads(TABLE.json(metric="loss"))
     assert value["rows"][1] == {"run": "lr=1%", "mean_loss": 10.5, "n": 2}
-    assert (value["best"], value["metric"]) == (0, "loss")
+    assert (value["marked"], value["metric"]) == ([0], "loss")
 
 
 def test_right_align_applies_to_formatted_numbers():

@@ -5,7 +5,7 @@ import pytest
 
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.train import SweepConfig
+from toolkit.config.commands.sweep import SweepConfig
 from toolkit.sweep import sweep as module
 from toolkit.sweep.sweep import run_sweep
 
@@ -32,6 +32,8 @@ def trained(monkeypatch):
             config = json.loads((job.folder / "options.yaml").read_text())
             loss = 2.0 + config["training"]["seed"] - config["arch"]["fixed"]
             result = {"signal": None, "updates": 4, "seconds": 1.0, "best": None, "config": config}
+            result |= {"parameters": 9, "flops_per_token": 6.5}
+            result["train"] = {"tokens_per_second": 5.0, "peak_memory_gib": 0.5}
             result["valid"] = {"valid": {"loss": loss, "ppl": 1.0}}
             if job.name not in failing:
                 (job.folder / "result.json").write_text(json.dumps(result))
@@ -47,12 +49,30 @@ def test_sweep_trains_every_run_and_prints_a_table(words, trained, tmp_path, cap
     assert trained.names == [f"arch.fixed={f},seed={s}" for f in ("true", "false") for s in (0, 2)]
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "loss on valid"
-    assert lines[2] == "true * 2.0000 1.4142 1.0000 2.0000 2 1.0000 3.0000"
-    assert lines[3] == "false 3.0000 1.4142 1.0000 3.0000 2 2.0000 4.0000"
+    assert lines[2] == "true * 2.0000 1.4142 1.0000 2 - - - - -"
+    assert lines[3] == "false * 3.0000 1.4142 1.0000 2 1.0000 - - 0.50000 0.50000"
+    assert lines[5] == "cost: median of the seeds"
+    assert lines[7] == "true 2.0000 9 6.5000 5.0000 0.50000"
     found = json.loads((tmp_path / "s" / "sweep.json").read_text())
-    assert found["best"] == 0 and [run["seed"] for run in found["runs"]] == [0, 2, 0, 2]
+    assert (found["best"], found["marked"]) == (0, [0, 1])
+    assert [row["parameters"] for row in found["cost"]["rows"]] == [9, 9]
+    assert [run["seed"] for run in found["runs"]] == [0, 2, 0, 2]
     assert "\\toprule" in (tmp_path / "s" / "sweep.tex").read_text()
     assert "| **true** |" in (tmp_path / "s" / "sweep.md").read_text()
+
+
+def test_random_search_compares_each_variant_at_its_best_value(words, trained, tmp_path, capsys):
+    c = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], search="random", trials=3)
+    assert run_sweep(words, c) == 0
+    rates = [name.split("lr=")[1].split(",")[0] for name in trained.names]
+    assert len(trained.names) == 12 and rates[:6] == rates[6:] and len(set(rates)) == 3
+    assert "loss on valid, best lr of each variant\n" in capsys.readouterr().out
+    found = json.loads((tmp_path / "s" / "sweep.json").read_text())
+    assert [row["arch.fixed"] for row in found["tuned"]["rows"]] == ["true", "false"]
+    assert "best lr of each variant" in (tmp_path / "s" / "sweep.md").read_text()
+    more = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], search="random", trials=4)
+    run_sweep(words, more)
+    assert len(trained.names) == 16
 
 
 def test_sweep_skips_finished_runs(words, trained):

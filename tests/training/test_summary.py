@@ -32,6 +32,7 @@ def test_print_end_shows_every_split_and_the_best():
         train={},
         valid={"valid": {"loss": 2.5}, "test": {"loss": 2.75}},
         best={"metric": "loss", "value": 2.5, "update": 2},
+        parameters=3,
     )
     text = printed(print_end, result)
     assert "valid   2.5000" in text and "test    2.7500" in text

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from toolkit.cli.command import execute
+from toolkit.config.commands.sweep import SweepConfig
 from toolkit.config.commands.train import TRAIN as COMMAND
-from toolkit.config.commands.train import SweepConfig
 from toolkit.config.load import LoadedConfig
 
 

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from toolkit.common import json_files
+from toolkit.common.json_files import JsonObject
 from toolkit.reporting.plain_text import print_plain
 
 Cell = str | int | float | None
@@ -27,9 +28,11 @@ LATEX_ESCAPES = {
 class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    best: int | None = None
-    """Index of the row to mark: with a star as text, in bold in Markdown and LaTeX."""
+    marked: Sequence[int] = ()
+    """Indices of the rows to mark: with a star as text, in bold in Markdown and LaTeX."""
     caption: str = ""
+    note: str = ""
+    """One line below the table."""
     shared_precision: Sequence[str] = ()
     """Columns of one quantity, printed with equal decimals."""
     right_align: Sequence[str] = ()
@@ -37,26 +40,26 @@ class Table:
 
     def text(self) -> str:
         """Aligned columns."""
-        lines = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        aligned = ["  ".join(self.align_cells(line, widths)).rstrip() for line in lines]
-        return "\n".join([*([self.caption] if self.caption else []), *aligned]) + "\n"
+        cells = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        aligned = ["  ".join(self.align_cells(line, widths)).rstrip() for line in cells]
+        lines = [self.caption, *aligned, self.note]
+        return "".join(f"{line}\n" for line in lines if line)
 
     def markdown(self) -> str:
-        """A pipe table below its caption."""
+        """A pipe table between its caption and its note."""
         heads = " | ".join(map(escape_pipes, self.columns))
         rules = " | ".join("---:" if number else "---" for number in self.numeric)
         rows = self.format_rows(lambda cell: f"**{cell}**", escape_pipes)
-        table = "".join(f"| {line} |\n" for line in (heads, rules, *map(" | ".join, rows)))
-        return f"{self.caption}\n\n{table}" if self.caption else table
+        table = "\n".join(f"| {line} |" for line in (heads, rules, *map(" | ".join, rows)))
+        return "\n".join(f"{part}\n" for part in (self.caption, table, self.note) if part)
 
     def latex(self) -> str:
-        r"""A tabular for \usepackage{booktabs}; the caption becomes a comment."""
+        r"""A tabular for \usepackage{booktabs}; caption and note become comments."""
         heads = " & ".join(map(escape_latex, self.columns))
         rows = self.format_rows(lambda cell: f"\\textbf{{{cell}}}", escape_latex)
-        caption = [f"% {self.caption}"] if self.caption else []
         lines = [
-            *caption,
+            *(f"% {text}" for text in (self.caption, self.note) if text),
             f"\\begin{{tabular}}{{{''.join('r' if number else 'l' for number in self.numeric)}}}",
             "\\toprule",
             f"{heads} \\\\",
@@ -68,10 +71,18 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def json(self, **more: object) -> str:
-        """Full precision: {"rows": [{column: cell}], "best": row or null, "caption": ...}."""
+        """Full precision: the values of this table, and `more`."""
+        return json_files.dumps({**self.values(), **more}, indent=2) + "\n"
+
+    def values(self) -> JsonObject:
+        """{"caption": ..., "marked": [row], "rows": [{column: cell}], "note": ...}."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-        value = {"caption": self.caption, "best": self.best, "rows": rows, **more}
-        return json_files.dumps(value, indent=2) + "\n"
+        return {
+            "caption": self.caption,
+            "marked": list(self.marked),
+            "rows": rows,
+            "note": self.note,
+        }
 
     def print(self, console: Console | None = None) -> None:
         """Print with rich on a terminal, else as text."""
@@ -83,8 +94,10 @@ class Table:
         for name, number in zip(self.columns, self.numeric, strict=True):
             drawing.add_column(Text(name), justify="right" if number else "left", overflow="fold")
         for index, row in enumerate(self.format_rows(lambda cell: cell + " *")):
-            drawing.add_row(*map(Text, row), style="bold" if index == self.best else "")
+            drawing.add_row(*map(Text, row), style="bold" if index in self.marked else "")
         console.print(drawing)
+        if self.note:
+            print_plain(console, self.note)
 
     @property
     def numeric(self) -> list[bool]:
@@ -101,14 +114,14 @@ class Table:
     def format_rows(
         self, mark: Callable[[str], str], clean: Callable[[str], str] = str
     ) -> list[list[str]]:
-        """Cells as text; `mark` is applied to the first cell of the best row."""
+        """Cells as text; `mark` is applied to the first cell of the marked rows."""
         columns = [
             format_column([row[i] for row in self.rows], self.decimals(i))
             for i in range(len(self.columns))
         ]
         rows = [[clean(cell) for cell in row] for row in zip(*columns, strict=True)]
-        if self.best is not None:
-            rows[self.best][0] = mark(rows[self.best][0])
+        for index in self.marked:
+            rows[index][0] = mark(rows[index][0])
         return rows
 
     def decimals(self, column: int) -> int:

@@ -1,113 +1,84 @@
-"""Comparison table of a sweep: one row per configuration, over its seeds."""
+"""Comparison table of a sweep: one row per configuration, next to the best."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from toolkit.common import json_files
-from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
-from toolkit.config.serialize import diff_configs
-from toolkit.metrics.seed_summary import SeedSummary, summarize
-from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.reporting.tables import Cell, Table
-from toolkit.sweep.grid import GridPoint
-from toolkit.training.callbacks.validation import is_improvement, lower_is_better
+from toolkit.sweep.outcomes import MetricSource
+from toolkit.sweep.pairing import Configuration
+from toolkit.sweep.ranking import SIGNIFICANCE, RankedRow, Ranking
 
-COLUMNS = ("mean", "deviation", "standard_error", "median", "n", "minimum", "maximum")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished run of a sweep with its result.json."""
-
-    point: GridPoint
-    result: JsonObject
-
-
-def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
-    """The result in a folder, if it is that of a complete run of this config."""
-    try:
-        result = json_files.loads((folder / RESULT_FILE).read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(result, dict) or result.get("signal") or "config" not in result:
-        return None
-    differ = diff_configs(relevant_options(result["config"]), relevant_options(config))
-    return None if differ else result
-
-
-def read_metric(outcome: Outcome, subset: str, metric: str, validation: str = "last") -> float:
-    """A metric of the last or best validation."""
-    source = outcome.result.get("best", {}) if validation == "best" else outcome.result
-    undefined = source is None  # the metric that decides which validation is best was always NaN
-    if undefined:
-        source = outcome.result
-    if "valid" not in source:
-        raise ToolkitError(
-            f"--sweep.validation best requires runs that store their best validation, but "
-            f"{outcome.point.name} does not. Train it with this version."
-        )
-    metrics = source["valid"].get(subset, {})
-    if metric not in metrics:
-        raise ToolkitError(
-            f"sweep.metric must be a metric of the validation on {subset}, but is {metric!r}. "
-            f"Known: {', '.join(metrics) or 'none'}."
-        )
-    return math.nan if undefined else float(metrics[metric])
-
-
-def summarize_configurations(
-    outcomes: Sequence[Outcome], subset: str, metric: str, validation: str = "last"
-) -> list[tuple[GridPoint, SeedSummary]]:
-    """A point and the summary of each configuration, in order of appearance."""
-    groups: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault(outcome.point.configuration, []).append(outcome)
-    return [
-        (group[0].point, summarize([read_metric(o, subset, metric, validation) for o in group]))
-        for group in groups.values()
-    ]
-
-
-def ranking_value(s: SeedSummary, metric: str, rank_by: str) -> float:
-    """The value that configurations are ranked by: mean, median or best of the seeds."""
-    if rank_by == "best":
-        return s.minimum if lower_is_better(metric) else s.maximum
-    return s.median if rank_by == "median" else s.mean
+SUMMARY = ("mean", "deviation", "standard_error")
+DIFFERENCE = ("difference", "low", "high")
+TESTS = ("p", "sign_p")
 
 
 def comparison_table(
-    outcomes: Sequence[Outcome],
-    *,
-    subset: str,
-    metric: str,
-    failed: Mapping[str, int],
-    validation: str = "last",
-    rank_by: str = "mean",
+    ranking: Ranking, source: MetricSource, rank_by: str, failed: Mapping[str, int]
 ) -> Table:
-    """Mean, deviation (n - 1), standard error, median, n, minimum and maximum of each row.
+    """Summary of each row, and its difference from the best row on equal seeds.
 
-    The best row by `rank_by` is marked if there are several. `failed` counts the runs without
-    result of each configuration, in separate columns.
+    Rows that are not distinguishable from the best are marked. `failed` counts the runs without
+    result of each configuration, in a separate column.
     """
-    rows: list[list[Cell]] = []
-    best, best_value = None, None
-    for point, summary in summarize_configurations(outcomes, subset, metric, validation):
-        value = ranking_value(summary, metric, rank_by)
-        if is_improvement(metric, value, best_value):
-            best, best_value = len(rows), value
-        names = list(point.values.values()) or ["all seeds"]
-        failures = [failed.get(point.configuration, 0)] if failed else []
-        rows.append([*names, *(getattr(summary, name) for name in COLUMNS), *failures])
-    options = list(outcomes[0].point.values) or ["runs"]
+    rows, several = ranking.rows, len(ranking.rows) > 1
+    columns: dict[str, list[Cell]] = option_columns([row.configuration for row in rows])
+    for name in (*SUMMARY, *([] if rank_by == "mean" else [rank_by]), "n"):
+        columns[name] = [summary_cell(row, name) for row in rows]
+    if several:
+        columns |= difference_columns(rows)
+    if failed:
+        columns["failed"] = [failed.get(r.configuration.point.configuration, 0) for r in rows]
+    marked = [i for i, row in enumerate(rows) if row.is_among_the_best] if several else []
     return Table(
-        columns=[*options, *COLUMNS, *(["failed"] if failed else [])],
-        rows=rows,
-        best=best if len(rows) > 1 else None,
-        shared_precision=[name for name in COLUMNS if name != "n"],
-        caption=f"{metric} on {subset}" + (", best validation" if validation == "best" else ""),
+        columns=list(columns),
+        rows=list(zip(*columns.values(), strict=True)),
+        marked=marked,
+        shared_precision=[*SUMMARY, rank_by, *DIFFERENCE],
+        caption=str(source),
+        note=describe_tests(ranking) if several else "",
+    )
+
+
+def option_columns(configurations: Sequence[Configuration]) -> dict[str, list[Cell]]:
+    """A column per option of the grid; without a grid, one that says so."""
+    options = list(configurations[0].point.values)
+    columns: dict[str, list[Cell]] = {
+        name: [c.point.values[name] for c in configurations] for name in options
+    }
+    return columns or {"runs": ["all seeds" for _ in configurations]}
+
+
+def summary_cell(row: RankedRow, name: str) -> Cell:
+    cell: Cell = row.value if name == "best" else getattr(row.configuration.summary, name)
+    return cell
+
+
+def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
+    """Mean difference, its interval, p-values; number of pairs where it is not that of seeds."""
+    found = [row.difference for row in rows]
+    columns: dict[str, list[Cell]] = {
+        "difference": [None if d is None else d.mean for d in found],
+        "low": [None if d is None else d.low for d in found],
+        "high": [None if d is None else d.high for d in found],
+        "p": [row.p for row in rows],
+        "sign_p": [row.sign_p for row in rows],
+    }
+    if any(d and d.n != row.configuration.summary.n for d, row in zip(found, rows, strict=True)):
+        columns["pairs"] = [None if d is None else d.n for d in found]
+    return columns
+
+
+def describe_tests(ranking: Ranking) -> str:
+    """One line: what the marks mean, and what they rest on."""
+    if not ranking.tests:
+        return (
+            "marked: every row, since without two equal seeds there is no interval and no test. "
+            "Add --seeds 0,1,2,3,4."
+        )
+    corrected = f", corrected for all {ranking.tests} pairs of rows" if ranking.tests > 1 else ""
+    return (
+        f"marked: not distinguishable from the best, p > {SIGNIFICANCE:g} in a paired t-test over "
+        f"equal seeds{corrected}; low, high: 95% interval of the difference"
     )

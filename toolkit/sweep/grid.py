@@ -9,7 +9,8 @@ from itertools import product
 
 from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.train import SweepConfig
+from toolkit.config.commands.sweep import SweepConfig
+from toolkit.sweep.search import draw_trials
 
 MAX_NAME_LENGTH = 150  # file systems take 255 bytes
 
@@ -38,11 +39,14 @@ class GridPoint:
 
 
 def grid_points(c: SweepConfig) -> list[GridPoint]:
-    """All combinations; the first option varies slowest, the seed fastest."""
-    grid, seeds = c.parse_grid(), list[int | None](c.seeds) or [None]
+    """All combinations of listed values and drawn trials; the seed varies fastest."""
+    ranges, seeds = c.ranges(), list[int | None](c.seeds) or [None]
+    listed = {option: values for option, values in c.parse_grid().items() if option not in ranges}
+    trials = draw_trials(ranges, c.trials) if c.trials else [{}]
     points = [
-        GridPoint(dict(zip(grid, values, strict=True)), seed)
-        for values in product(*grid.values())
+        GridPoint({**dict(zip(listed, values, strict=True)), **trial}, seed)
+        for values in product(*listed.values())
+        for trial in trials
         for seed in seeds
     ]
     names = [point.name for point in points]

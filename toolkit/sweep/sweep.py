@@ -10,28 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
-from toolkit.analysis.plots.curve import draw_curves as draw_curves
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
-from toolkit.config.commands.plot import CurveConfig
-from toolkit.config.commands.train import TRAIN, SweepConfig
+from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_differences, diff_configs, to_dict
-from toolkit.reporting.runs import METRICS_FILE, OPTIONS_FILE, read_runs, relevant_options
-from toolkit.reporting.tables import Table
-from toolkit.sweep.comparison import Outcome, comparison_table, load_result
+from toolkit.reporting.runs import OPTIONS_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
 from toolkit.sweep.jobs import SweepJob, run_all
+from toolkit.sweep.outcomes import MetricSource, Outcome, load_result
 from toolkit.sweep.progress import SweepProgress
+from toolkit.sweep.report import draw_runs, report_sweep
 from toolkit.sweep.resources import allocate_slots, slurm_script
 from toolkit.training.data import split_names
-from toolkit.training.result import write_results
 
 STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
 LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
@@ -153,56 +148,19 @@ def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfi
 
 
 def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
-    """Print and write the table, draw the curves. Returns 1 if a run has no result."""
+    """Print and write the tables, draw the curves. Returns 1 if a run has no result."""
     outcomes = [outcome for run in runs if (outcome := run.outcome)]
     if not outcomes:
         raise ToolkitError(
             f"all {len(runs)} runs of the sweep failed. See the logs, {base}/*/log.txt."
         )
     config = runs[0].config
-    subset = next(iter(split_names(config.data.valid_subset)), "")
-    metric = c.metric or config.training.best_metric
-    failed = Counter(run.point.configuration for run in runs if run.outcome is None)
-    table = comparison_table(
-        outcomes,
-        subset=subset,
-        metric=metric,
-        failed=failed,
+    source = MetricSource(
+        subset=next(iter(split_names(config.data.valid_subset)), ""),
+        metric=c.metric or config.training.best_metric,
         validation=c.validation,
-        rank_by=c.rank_by,
     )
-    table.print(Console())
-    write_tables(table, outcomes, base)
-    plot_runs(runs, base, metric)
+    failed = Counter(run.point.configuration for run in runs if run.outcome is None)
+    report_sweep(outcomes, source, c, failed, base)
+    draw_runs([run.folder for run in runs], source.metric, base)
     return 1 if failed else 0
-
-
-def write_tables(table: Table, outcomes: Sequence[Outcome], base: Path) -> None:
-    runs: list[JsonObject] = [
-        {
-            "name": o.point.name,
-            "values": dict(o.point.values),
-            "seed": o.point.seed,
-            **{key: o.result[key] for key in ("updates", "seconds", "valid", "best")},
-        }
-        for o in outcomes
-    ]
-    for suffix, text in (
-        ("md", table.markdown()),
-        ("tex", table.latex()),
-        ("json", table.json(runs=runs)),
-    ):
-        write_results(base / f"sweep.{suffix}", text)
-
-
-def plot_runs(runs: Sequence[SweepRun], base: Path, metric: str) -> None:
-    """Draw the learning curves if possible."""
-    folders = [str(run.folder) for run in runs if (run.folder / METRICS_FILE).exists()]
-    image = base / "sweep.png"
-    try:
-        c = CurveConfig(runs=folders, output=str(image), metric=[metric])
-        draw_curves(read_runs(folders), c)
-    except ToolkitError as error:
-        print(f"no learning curves: {error}", file=sys.stderr)
-        return
-    print(f"learning curves in {image}, the table in {base / 'sweep'}.md, .tex and .json")

@@ -31,6 +31,10 @@ class RunResult:
     """Split -> metrics of its latest validation."""
     best: Mapping[str, Any] | None
     """metric, value and update of the best validation, and its metrics by split as `valid`."""
+    parameters: int
+    """Number of trained parameters."""
+    flops_per_token: float | None = None
+    """FLOPs of an update per token of a batch; None if nothing was left to train."""
     signal: int | None = None
     """Number of the signal that stopped the run early; None if it ran to its end."""
 

@@ -279,6 +279,8 @@ class TrainingRun:
             train=self.metrics_logger.latest,
             valid=self.validation.latest,
             best=self.validation.best,
+            parameters=sum(p.numel() for p in self.trainer.parameters),
+            flops_per_token=self.metrics_logger.flops_per_token,
             signal=signal,
         )
         if self.sink:

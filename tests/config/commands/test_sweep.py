@@ -1,7 +1,10 @@
+import re
+
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.train import SweepConfig, first_values
+from toolkit.config.commands.sweep import SweepConfig, first_values
+from toolkit.config.value_range import ValueRange
 
 
 def test_grid_names_options_and_their_values():
@@ -42,3 +45,52 @@ def test_first_values_reads_an_unchecked_grid():
         "arch": "bert",
         "task.name": "x",
     }
+
+
+LR = "lr=1e-5..1e-3"
+
+
+def test_ranges_are_read_as_numbers():
+    c = SweepConfig(grid=[LR, "radius=2..16", "x=a..b,../c"], search="random", trials=2)
+    assert c.ranges() == {
+        "lr": ValueRange(1e-5, 1e-3, whole=False),
+        "radius": ValueRange(2.0, 16.0, whole=True),
+    }
+    assert c.tuned() == ["lr", "radius"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"grid": ["lr=1e-3..1e-5"]},
+            "sweep.grid lr=1e-3..1e-5 is upside down. Write lr=1e-5..1e-3.",
+        ),
+        ({"grid": ["lr=0..1"]}, "sweep.grid lr=0..1 must be a range of positive numbers"),
+        ({"grid": ["lr=1..1"]}, "sweep.grid lr=1..1 must be a range of positive numbers"),
+        ({"grid": ["lr=1..1e999"]}, "must be a range of positive numbers"),
+        ({"grid": ["lr=-1..1"]}, "must be a range of positive numbers"),
+        ({"grid": [f"{LR},1"]}, f"sweep.grid {LR} cannot be combined with other values of lr."),
+        (
+            {"grid": ["x=1,2", LR], "search": "grid"},
+            f"sweep.grid {LR} requires --sweep.search",
+        ),
+        ({"grid": ["lr=1,2"]}, "random requires a range, such as --grid lr=1e-5..1e-3."),
+        ({"grid": []}, "random requires a range"),
+        ({"grid": [LR], "trials": None}, "sweep.search random requires --sweep.trials, such as 10"),
+        ({"grid": [LR], "trials": 0}, "sweep.trials must be at least 1, but is 0."),
+        ({"grid": ["lr=1,2"], "search": "grid"}, "sweep.trials requires --sweep.search random."),
+        (
+            {"grid": [LR], "tune": ["rate"]},
+            "must name options of sweep.grid, but is rate.",
+        ),
+    ],
+)
+def test_search_rejects_options_that_do_not_fit_together(options, message):
+    with pytest.raises(ToolkitError, match=re.escape(message)):
+        SweepConfig(**{"search": "random", "trials": 3, **options})
+
+
+def test_tune_names_options_as_grid_does():
+    c = SweepConfig(grid=["--arch.key-dynamic=true,false", "lr=1,2"], tune=["arch.key-dynamic"])
+    assert c.tuned() == ["arch.key_dynamic"]

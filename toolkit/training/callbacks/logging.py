@@ -80,16 +80,21 @@ class MetricsLogger:
         """Model FLOPs utilization (MFU): the model's FLOPs as a fraction of the peak."""
         trainer = self.trainer
         if self.flops_per_token is None:
-            batch = max(step.micro_batches, key=lambda batch: batch.tokens)
-            with trainer.precision.autocast():
-                flops = update_flops(trainer.learner, batch, trainer.world.device)
-            synchronize(trainer.world.device)  # before the next update is timed
-            self.flops_per_token = flops / max(1, batch.tokens)
+            self.flops_per_token = self.count_flops_per_token(step)
             self.peak_flops = peak_flops_per_second(trainer.world.device, trainer.precision.name)
         if not self.peak_flops:
             return {}
         rate = self.flops_per_token * tokens_per_second
         return {"mfu": rate / (self.peak_flops * trainer.world.size)}
+
+    def count_flops_per_token(self, step: Step) -> float:
+        """Those of the step's largest micro-batch, forward and backward."""
+        trainer = self.trainer
+        batch = max(step.micro_batches, key=lambda batch: batch.tokens)
+        with trainer.precision.autocast():
+            flops = update_flops(trainer.learner, batch, trainer.world.device)
+        synchronize(trainer.world.device)  # before the next update is timed
+        return flops / max(1, batch.tokens)
 
     def state(self) -> State:
         return {

@@ -1,0 +1,81 @@
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from toolkit.metrics.paired_tests import compare_pairs, holm
+
+A, B = [3.0, 7.0, 4.0], [2.0, 5.0, 1.0]  # differences 1, 2, 3
+
+
+def test_paired_t_test_of_a_case_by_hand():
+    found = compare_pairs(A, B)
+    assert (found.n, found.mean) == (3, 2.0)
+    assert found.standard_error == pytest.approx(1 / math.sqrt(3))
+    half = 4.302653 / math.sqrt(3)  # the 97.5% quantile of t with 2 degrees of freedom
+    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half), abs=1e-6)
+    t = 2 * math.sqrt(3)
+    assert found.p == pytest.approx(1 - t / math.sqrt(2 + t * t))  # closed form for 2 degrees
+    assert found.sign_p == 2 * 0.5**3
+
+
+def test_paired_t_test_equals_the_one_sample_test_of_differences():
+    noise = np.random.default_rng(0).normal(size=(2, 9))
+    found, difference = compare_pairs(*noise.tolist()), noise[0] - noise[1]
+    test = stats.ttest_1samp(difference, 0.0)
+    assert found.p == pytest.approx(test.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert found.standard_error == pytest.approx(stats.sem(difference))
+
+
+def test_shared_noise_cancels_in_pairs():
+    shared = 100 * np.random.default_rng(1).normal(size=5)
+    own = np.array([0.1, 0.3, 0.2, 0.2, 0.25])
+    alone = compare_pairs(own.tolist(), [0.0] * 5)
+    together = compare_pairs((shared + own).tolist(), shared.tolist())
+    assert together.p == pytest.approx(alone.p) and together.p < 0.01
+    assert stats.ttest_ind(shared + own, shared).pvalue > 0.9
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_comparison_ignores_the_order_of_pairs(order):
+    found = compare_pairs([A[i] for i in order], [B[i] for i in order])
+    assert (found.p, found.low) == pytest.approx((compare_pairs(A, B).p, compare_pairs(A, B).low))
+
+
+def test_comparison_of_swapped_columns_changes_only_signs():
+    forth, back = compare_pairs(A, B), compare_pairs(B, A)
+    assert (back.mean, back.low, back.high) == (-forth.mean, -forth.high, -forth.low)
+    assert (back.p, back.sign_p) == (forth.p, forth.sign_p)
+
+
+def test_a_single_pair_has_a_difference_but_no_interval():
+    found = compare_pairs([3.0], [1.0])
+    assert (found.mean, found.low, found.high, found.p, found.sign_p) == (2.0, *[None] * 4)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf])
+def test_a_value_that_is_not_finite_prevents_the_comparison(odd):
+    found = compare_pairs([1.0, odd], [1.0, 2.0])
+    assert (found.n, found.mean, found.p) == (2, None, None)
+    assert compare_pairs([], []).mean is None
+
+
+def test_equal_differences_are_judged_by_their_signs():
+    found = compare_pairs([0.1, 0.2, 0.3], [0.2, 0.3, 0.4])  # equal up to rounding
+    assert (found.p, found.sign_p, found.low, found.standard_error) == (0.25, 0.25, None, 0.0)
+    assert compare_pairs([0.1, 0.2], [0.1, 0.2]).p == 1.0
+
+
+def test_sign_test_counts_signs_and_leaves_out_ties():
+    assert compare_pairs([1.0, 2.0, 3.0, 4.0, 9.0], [0.0] * 5).sign_p == 2 * 0.5**5
+    assert compare_pairs([1.0, 2.0, 0.0, 0.0, -9.0], [0.0] * 5).sign_p == 1.0
+    assert compare_pairs([1.0, 2.0, 3.0, -4.0, 0.0], [0.0] * 5).sign_p == 10 / 16
+
+
+def test_holm_multiplies_sorted_p_values_by_the_tests_that_are_left():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0] and holm([]) == []

@@ -1,0 +1,96 @@
+import math
+import random
+
+import numpy as np
+import pytest
+
+from tests.sweep.conftest import LOSS
+from toolkit.metrics.paired_tests import compare_pairs
+from toolkit.sweep.pairing import compare_equal_seeds, group_by_configuration
+from toolkit.sweep.ranking import rank_configurations
+
+SHARED = [10.0, 30.0, 20.0, 60.0, 50.0]
+
+
+def losses(*offsets):
+    return [shared + offset for shared, offset in zip(SHARED, offsets, strict=True)]
+
+
+CLEAR = {
+    "a": losses(0.0, 0.0, 0.0, 0.0, 0.0),
+    "b": losses(1.0, 1.1, 0.9, 1.0, 1.05),
+    "c": losses(0.1, -0.1, 0.2, -0.1, 0.0),
+}
+
+
+def among_the_best(ranking):
+    return {row.configuration.point.values["x"] for row in ranking.rows if row.is_among_the_best}
+
+
+def test_rows_are_distinguished_by_pairs_that_their_own_spread_would_hide(ranking):
+    found = ranking(CLEAR)
+    assert (found.best, found.tests) == (0, 3) and among_the_best(found) == {"a", "c"}
+    assert found.rows[1].configuration.summary.standard_error > 5
+
+
+def test_a_row_with_seeds_in_another_order_is_not_distinguished(ranking):
+    shifted = dict(CLEAR, b=dict(zip([1, 2, 3, 4, 0], CLEAR["b"], strict=True)))
+    assert "b" in among_the_best(ranking(shifted))
+
+
+def test_p_is_corrected_for_all_pairs_of_rows(ranking):
+    found, raw = ranking(CLEAR).rows[1], compare_pairs(CLEAR["b"], CLEAR["a"])
+    assert found.p == pytest.approx(3 * raw.p) and found.sign_p == 3 * 0.0625
+    assert found.difference == raw
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranking_ignores_the_order_of_rows_and_seeds(outcome, seed):
+    runs = [outcome(s, loss, x=x) for x in CLEAR for s, loss in enumerate(CLEAR[x])]
+
+    def rank(outcomes):
+        found = rank_configurations(group_by_configuration(outcomes, LOSS), "loss", "mean")
+        return {row.configuration.point.configuration: (row.value, row.p) for row in found.rows}
+
+    shuffled = random.Random(seed).sample(runs, len(runs))
+    assert rank(shuffled) == rank(runs)
+
+
+@pytest.mark.parametrize(("by", "best"), [("mean", 1), ("median", 0), ("best", 2)])
+def test_the_best_row_is_that_of_the_best_mean_median_or_seed(ranking, by, best):
+    rows = {"a": (3.0, 3.0, 9.0), "b": (4.0, 4.0, 4.0), "c": (1.0, 8.0, 9.0)}
+    assert ranking(rows, rank_by=by).best == best
+
+
+def test_higher_accuracies_are_better(ranking):
+    rows = {"a": [3.0], "b": [2.0]}
+    assert ranking(rows, metric="accuracy").best == ranking(rows).best == 1
+
+
+def test_a_row_with_nan_is_never_among_the_best(ranking):
+    found = ranking({"nan": [math.nan, 1.0], "a": [3.0, 3.5], "b": [2.0, 4.0]})
+    assert (found.best, found.tests) == (2, 1) and among_the_best(found) == {"a", "b"}
+    never = ranking({"a": [math.nan], "b": [math.nan]})
+    assert never.best is None and not among_the_best(never)
+
+
+def test_one_seed_cannot_tell_rows_apart(ranking):
+    found = ranking({"a": [3.0], "b": [2.0]})
+    assert found.tests == 0 and among_the_best(found) == {"a", "b"}
+    assert found.rows[0].difference.mean == 1.0 and found.rows[0].p is None
+
+
+def test_only_seeds_that_both_rows_have_are_paired(outcome):
+    runs = [outcome(s, float(s), x="a") for s in (1, 2, 3)]
+    runs += [outcome(s, 10.0 * s, x="b") for s in (3, 4, 2)]
+    a, b = group_by_configuration(runs, LOSS)
+    assert compare_equal_seeds(b, a) == compare_pairs([20.0, 30.0], [2.0, 3.0])
+
+
+def test_equal_rows_are_rarely_distinguished_however_many(ranking):
+    noise, false = np.random.default_rng(0), 0
+    for _ in range(60):
+        shared = noise.normal(size=5)
+        rows = {str(i): (shared + noise.normal(size=5)).tolist() for i in range(6)}
+        false += len(among_the_best(ranking(rows))) < 6
+    assert false <= 6  # 5% of 60 and two standard deviations; 33% if p were not corrected

@@ -1,0 +1,87 @@
+"""Tests of the difference between two columns of paired numbers, and their correction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from toolkit.common.arrays import FloatArray
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedDifference:
+    """The mean of a - b over n pairs; what cannot be computed is None."""
+
+    n: int
+    mean: float | None = None
+    """None without pairs, or with a value that is not finite."""
+    standard_error: float | None = None
+    """Standard error of the mean difference; None for a single pair."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the 95% interval of the mean difference."""
+    p: float | None = None
+    """Two-sided p-value of a mean difference of 0."""
+    sign_p: float | None = None
+    """Two-sided p-value of a and b being larger equally often."""
+
+
+def compare_pairs(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
+    """Paired t-test with its interval, and the sign test, of a - b (Dror et al. 2018, section 3).
+
+    What two runs of one seed share, such as the order of the data, cancels in their difference
+    (Bouthillier et al. 2021, section 4). The t-test takes the differences as normal; the sign test
+    takes nothing for granted, but with n pairs its p is at least 2^(1 - n). Differences that are
+    all equal have no spread to judge their mean by: p is then that of the sign test.
+    """
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    n = len(x)
+    if n == 0 or not np.isfinite([x, y]).all():
+        return PairedDifference(n=n)
+    difference = x - y
+    mean = float(difference.mean())
+    if n == 1:
+        return PairedDifference(n=n, mean=mean)
+    sign_p = sign_test(difference)
+    if np.ptp(difference) <= rounding_error(x, y):
+        return PairedDifference(n=n, mean=mean, standard_error=0.0, p=sign_p, sign_p=sign_p)
+    test = stats.ttest_rel(x, y)
+    low, high = map(float, test.confidence_interval(CONFIDENCE))
+    error = float(stats.sem(difference))
+    p = float(test.pvalue)
+    return PairedDifference(
+        n=n, mean=mean, standard_error=error, low=low, high=high, p=p, sign_p=sign_p
+    )
+
+
+def sign_test(differences: FloatArray) -> float:
+    """P(as many signs of one kind, or more) if both are equally likely; zeros are left out."""
+    positive, negative = int((differences > 0).sum()), int((differences < 0).sum())
+    if positive + negative == 0:
+        return 1.0
+    return float(stats.binomtest(positive, positive + negative, 0.5).pvalue)
+
+
+def rounding_error(x: FloatArray, y: FloatArray) -> float:
+    """By how much equal differences of these numbers may seem to differ."""
+    largest = max(np.abs(x).max(), np.abs(y).max())
+    return float(8 * np.finfo(np.float64).eps * largest)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p_(i) = max over j <= i of min(1, (m - j + 1) p_(j)), p sorted (Holm 1979).
+
+    Rejecting those of at most 0.05 makes any false rejection among all m at most 5% likely,
+    however the tests depend on each other.
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted

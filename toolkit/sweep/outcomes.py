@@ -1,0 +1,69 @@
+"""Results of finished runs, read from their folders."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.config.serialize import diff_configs
+from toolkit.reporting.runs import RESULT_FILE, relevant_options
+from toolkit.sweep.grid import GridPoint
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run of a sweep with its result.json."""
+
+    point: GridPoint
+    result: JsonObject
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSource:
+    """Which number of a result is compared."""
+
+    subset: str
+    """Validation split."""
+    metric: str
+    validation: str = "last"
+    """The "last" validation, or the "best"."""
+
+    def __str__(self) -> str:
+        best = ", best validation" if self.validation == "best" else ""
+        return f"{self.metric} on {self.subset}{best}"
+
+
+def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
+    """The result in a folder, if it is that of a complete run of this config."""
+    try:
+        result = json_files.loads((folder / RESULT_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(result, dict) or result.get("signal") or "config" not in result:
+        return None
+    differ = diff_configs(relevant_options(result["config"]), relevant_options(config))
+    return None if differ else result
+
+
+def read_metric(outcome: Outcome, source: MetricSource) -> float:
+    """The metric of a run; NaN if that which decides on the best validation was always NaN."""
+    found = outcome.result.get("best", {}) if source.validation == "best" else outcome.result
+    undefined = found is None
+    if undefined:
+        found = outcome.result
+    if "valid" not in found:
+        raise ToolkitError(
+            f"--sweep.validation best requires runs that store their best validation, but "
+            f"{outcome.point.name} does not. Train it with this version."
+        )
+    metrics = found["valid"].get(source.subset, {})
+    if source.metric not in metrics:
+        raise ToolkitError(
+            f"sweep.metric must be a metric of the validation on {source.subset}, but is "
+            f"{source.metric!r}. Known: {', '.join(metrics) or 'none'}."
+        )
+    return math.nan if undefined else float(metrics[source.metric])

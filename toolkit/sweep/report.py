@@ -1,0 +1,86 @@
+"""What a sweep ends with: tables on the console and in files, and learning curves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from toolkit.analysis.plots.curve import draw_curves as draw_curves
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.config.commands.plot import CurveConfig
+from toolkit.config.commands.sweep import SweepConfig
+from toolkit.reporting.runs import METRICS_FILE, read_runs
+from toolkit.reporting.tables import Table
+from toolkit.sweep.comparison import comparison_table
+from toolkit.sweep.cost import cost_table
+from toolkit.sweep.outcomes import MetricSource, Outcome
+from toolkit.sweep.pairing import group_by_configuration
+from toolkit.sweep.ranking import Ranking, rank_configurations
+from toolkit.sweep.tuning import best_of_each_variant, describe_edges
+from toolkit.training.result import write_results
+
+
+def report_sweep(
+    outcomes: Sequence[Outcome],
+    source: MetricSource,
+    c: SweepConfig,
+    failed: Mapping[str, int],
+    folder: Path,
+) -> None:
+    """Print the tables, and write them as sweep.md, sweep.tex and sweep.json."""
+    configurations = group_by_configuration(outcomes, source)
+    ranking = rank_configurations(configurations, source.metric, c.rank_by)
+    table = comparison_table(ranking, source, c.rank_by, failed)
+    others = {"tuned": tuned_table(ranking, source, c)} if c.tuned() else {}
+    others["cost"] = cost_table(ranking, source)
+    tables = [table, *others.values()]
+    console = Console()
+    for one in tables:
+        one.print(console)
+    more = {name: one.values() for name, one in others.items()}
+    for suffix, text in (
+        ("md", "\n".join(one.markdown() for one in tables)),
+        ("tex", "\n".join(one.latex() for one in tables)),
+        ("json", table.json(best=ranking.best, **more, runs=list(map(run_values, outcomes)))),
+    ):
+        write_results(folder / f"sweep.{suffix}", text)
+
+
+def tuned_table(ranking: Ranking, source: MetricSource, c: SweepConfig) -> Table:
+    """The comparison of the variants, each with the best values of its tuned options."""
+    tuned = c.tuned()
+    chosen = best_of_each_variant(ranking, tuned, source.metric)
+    table = comparison_table(chosen, source, c.rank_by, failed={})
+    return replace(
+        table,
+        caption=f"{source}, best {' and '.join(tuned)} of each variant",
+        note="; ".join(filter(None, [table.note, describe_edges(ranking, chosen, tuned)])),
+    )
+
+
+def run_values(o: Outcome) -> JsonObject:
+    """A run in sweep.json, with all its metrics."""
+    return {
+        "name": o.point.name,
+        "values": dict(o.point.values),
+        "seed": o.point.seed,
+        **{key: o.result[key] for key in ("updates", "seconds", "valid", "best")},
+    }
+
+
+def draw_runs(folders: Sequence[Path], metric: str, folder: Path) -> None:
+    """Draw the learning curves if possible."""
+    runs = [str(run) for run in folders if (run / METRICS_FILE).exists()]
+    image = folder / "sweep.png"
+    try:
+        c = CurveConfig(runs=runs, output=str(image), metric=[metric])
+        draw_curves(read_runs(runs), c)
+    except ToolkitError as error:
+        print(f"no learning curves: {error}", file=sys.stderr)
+        return
+    print(f"learning curves in {image}, the tables in {folder / 'sweep'}.md, .tex and .json")
