@@ -1,6 +1,6 @@
 """Figures of the simulation as Markdown tables.
 
-python -m tests.gpu.report [sweep] [work] [estimate] [graphs]
+python -m tests.gpu.report [sweep] [work] [estimate] [graphs] [kernel] [errors] [savings]
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tests.gpu import fake_cuda
+from tests.gpu import fake_cuda, kernel_report
 
 if TYPE_CHECKING:
     from tests.gpu.steps import Case
@@ -110,6 +110,9 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "work": work,
     "estimate": estimate,
     "graphs": graphs,
+    "kernel": kernel_report.usage,
+    "errors": kernel_report.errors,
+    "savings": kernel_report.savings,
 }
 
 
