@@ -12,6 +12,7 @@ from toolkit.nn.ops.relative_attention import (
     kernel_runs,
     relative_attention,
 )
+from toolkit.nn.ops.relative_attention.operation import has_shared_memory
 
 
 def trace(dtype=torch.bfloat16, **tables):
@@ -47,3 +48,13 @@ def test_kernel_runs_on_cuda_for_heads_of_up_to_128_channels():
     assert kernel_runs(torch.device("cuda"), 128)
     assert not kernel_runs(torch.device("cuda"), 129)
     assert not kernel_runs(torch.device("cpu"), 64)
+
+
+@pytest.mark.parametrize(("capability", "runs"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_kernel_does_not_run_on_gpus_without_enough_shared_memory(capability, runs, monkeypatch):
+    pytest.importorskip("triton")
+    has_shared_memory.cache_clear()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert kernel_runs(torch.device("cuda", 7), 64) == runs
+    has_shared_memory.cache_clear()

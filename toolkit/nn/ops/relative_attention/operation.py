@@ -5,7 +5,7 @@ Tracers, compilers and counters of operations see them whole. Both are launches 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -24,7 +24,15 @@ SEEDS = 1 << 62
 
 def kernel_runs(device: torch.device, head_width: int) -> bool:
     """Whether `relative_attention` can be called."""
-    return device.type == "cuda" and head_width <= MAX_HEAD_WIDTH and has_triton()
+    fits = device.type == "cuda" and head_width <= MAX_HEAD_WIDTH
+    return fits and has_triton() and has_shared_memory(device)
+
+
+@cache
+def has_shared_memory(device: torch.device) -> bool:
+    """Whether blocks fit into that of a multiprocessor: GPUs before Ampere have 64 KiB or less."""
+    simulated = not torch.cuda.is_available()
+    return simulated or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def relative_attention(
