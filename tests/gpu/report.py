@@ -1,18 +1,20 @@
 """Figures of the simulation as Markdown tables.
 
-python -m tests.gpu.report [sweep] [work] [estimate] [graphs] [kernel] [errors] [savings]
+python -m tests.gpu.report [sweep] [work] [estimate] [fusion] [graphs] [kernel] [errors] [savings]
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tests.gpu import fake_cuda, kernel_report
 
 if TYPE_CHECKING:
+    from tests.gpu.fusion import Fusion
     from tests.gpu.steps import Case
 
 WORKLOADS = [
@@ -74,16 +76,20 @@ def work() -> Iterator[Row]:
 
 def estimate() -> Iterator[Row]:
     """Milliseconds, tokens per second and MFU of an H200 by the model of `time_model`."""
+    from tests.gpu.fusion import measure_layers, subtract_savings
     from tests.gpu.graphed_time import estimate_graphed_update
     from tests.gpu.time_model import estimate_update
 
     header = ("workload", "GPU ms (products + others)", "host ms", "M tokens/s", "MFU")
-    yield *header, "GPU / host ms with CUDA graphs", "M tokens/s"
+    yield *header, "compiled M tokens/s", "MFU", "GPU / host ms with CUDA graphs", "M tokens/s"
     for name, case, tokens in workloads():
         e, graphed = estimate_update(case), estimate_graphed_update(case)
         gpu = f"{1e3 * e.gpu:.1f} ({1e3 * e.products:.1f} + {1e3 * e.others:.1f})"
         rate = format_rate(tokens, e.seconds, e.host > e.gpu)
-        row = name, gpu, f"{1e3 * e.host:.1f}", rate, f"{e.mfu(e.seconds):.1%}"
+        row = [name, gpu, f"{1e3 * e.host:.1f}", rate, f"{e.mfu(e.seconds):.1%}"]
+        fused = subtract_savings(e, measure_layers(case))
+        row += [format_rate(tokens, fused.seconds, fused.host > fused.gpu)]
+        row += [f"{fused.mfu(fused.seconds):.1%}"]
         if graphed is None:
             yield *row, "-", "-"
             continue
@@ -93,6 +99,37 @@ def estimate() -> Iterator[Row]:
 
 def format_rate(tokens: int, seconds: float, host_bound: bool) -> str:
     return f"{tokens / seconds / 1e6:.2f}" + (" (host-bound)" if host_bound else "")
+
+
+def fusion() -> Iterator[Row]:
+    """A layer before and after fusion, and with dropout as torch draws it, in separate kernels."""
+    from tests.gpu.batches import Shape
+    from tests.gpu.fusion import measure_layers
+    from tests.gpu.steps import Case
+
+    columns = "layer", "kB a token f + b", "compiled", "separate dropout"
+    yield (*columns, "kernels f + b", "compiled")
+    for arch in ("bert_small", "composite_bert_small", "composite_bert", "convbert_small"):
+        case = Case(arch=arch, task="mlm", shape=Shape(1024, 128), options={"layers": 2})
+        first, _ = measure_layers(case)
+        masked, _ = measure_layers(case, fallback_random=True)
+        eager, tokens = first.eager, 1024 * 128
+        sizes = [eager.by_phase(eager.bytes).values(), *map(count_bytes, (first, masked))]
+        kernels = eager.by_phase(eager.launches).values(), map(len, first.compiled)
+        yield (
+            arch,
+            *(join_phases(f"{size / tokens / 1e3:.1f}" for size in each) for each in sizes),
+            *(join_phases(map(str, each)) for each in kernels),
+        )
+
+
+def count_bytes(fusion: Fusion) -> list[int]:
+    return [sum(kernel.bytes for kernel in kernels) for kernels in fusion.compiled]
+
+
+def join_phases(texts: Iterable[str]) -> str:
+    """Forward and backward; a layer has no optimizer."""
+    return " + ".join([*texts][:2])
 
 
 def graphs() -> Iterator[Row]:
@@ -109,6 +146,7 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "sweep": sweep,
     "work": work,
     "estimate": estimate,
+    "fusion": fusion,
     "graphs": graphs,
     "kernel": kernel_report.usage,
     "errors": kernel_report.errors,
@@ -119,6 +157,7 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
 def main(names: Sequence[str]) -> None:
     fake_cuda.load()
     logging.disable(logging.ERROR)
+    warnings.simplefilter("ignore")
     for name in names or TABLES:
         for number, row in enumerate(TABLES[name]()):
             print(f"| {' | '.join(map(str, row))} |", flush=True)

@@ -84,10 +84,14 @@ class TimedCounter(LaunchCounter):
         self.flops += flops
 
     @property
-    def estimate(self) -> Estimate:
+    def launch_seconds(self) -> float:
+        """Of the host."""
         launches = self.by_phase(self.launches)
-        host = sum(HOST_SECONDS[phase] * number for phase, number in launches.items())
-        host += HOST_SECONDS_PER_UPDATE
+        return sum(HOST_SECONDS[phase] * number for phase, number in launches.items())
+
+    @property
+    def estimate(self) -> Estimate:
+        host = HOST_SECONDS_PER_UPDATE + self.launch_seconds
         return Estimate(self.products, self.others, host, self.flops)
 
 

@@ -51,8 +51,8 @@ def find_stacks(learner: Learner) -> list[LayerStack]:
 def compile_parts(learner: Learner, device: torch.device) -> None:
     """Compile layers and heads in place, each for all shapes; parameters keep their names.
 
-    On a CPU they draw the same random numbers as others. On a GPU they would have to store masks
-    for that, instead of drawing bits where they are used.
+    On a CPU they draw the same random numbers as others. On a GPU dropout would be a separate
+    kernel then.
     """
     torch._dynamo.config.recompile_limit = MAX_GRAPHS
     torch._dynamo.config.specialize_float = True  # rates of dropout are not sizes
