@@ -6,12 +6,20 @@ import pytest
 import torch
 
 from toolkit.distributed import World
+from toolkit.training.cuda_graphs import gradients
 from toolkit.training.cuda_graphs.gradients import GraphedAccumulator
 from toolkit.training.run import TrainingRun
 
 pytestmark = pytest.mark.gpu
 RATES = {"lr": 2**-7, "lr_scheduler": "fixed", "warmup_updates": 16}
-RUN = {"device": "cuda", "log_interval": 1, "max_update": 20, "max_epoch": None, **RATES}
+RUN = {
+    "device": "cuda",
+    "cuda_graph": "auto",
+    "log_interval": 1,
+    "max_update": 20,
+    "max_epoch": None,
+    **RATES,
+}
 CASES = {
     "masked tokens": {"task": "mlm"},
     "two networks": {"arch": "convbert_tiny", "task": "rtd", "mask_rate": 0.3},
@@ -36,22 +44,25 @@ def train(config, tmp_path):
 
 
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
-def test_training_with_cuda_graphs_equals_training_without_to_rounding(train, options, capsys):
-    graphed = train("graphed", cuda_graph="auto", **options)
-    plain = train("plain", packing=False, **options)
+def test_training_with_cuda_graphs_equals_training_without(train, options, capsys, monkeypatch):
+    graphed = train("graphed", **options)
     assert isinstance(graphed.accumulator, GraphedAccumulator)
-    assert len(graphed.accumulator.graphs.passes) > 2 and graphed.accumulator.graphs.updates
+    assert len(graphed.accumulator.graphs.passes) >= 2 and graphed.accumulator.graphs.updates
     assert "none from now on" not in capsys.readouterr().err
+    monkeypatch.setattr(gradients, "MIN_SEEN", 10**9)  # nothing repeats that often
+    plain = train("plain", **options)
+    assert not plain.accumulator.graphs.passes
     for a, b in zip(graphed.parameters, plain.parameters, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-2, rtol=1e-2)
-    torch.testing.assert_close(graphed.last_step.losses, plain.last_step.losses, rtol=0.02, atol=0)
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(graphed.last_step.losses, plain.last_step.losses, rtol=1e-3, atol=0)
 
 
 def test_a_replay_waits_for_nothing(train):
-    trainer = train("run", cuda_graph="auto", batch_size=8, max_update=12)
-    step = trainer.last_step
+    trainer = train("run")
+    step, replayed = trainer.last_step, len(trainer.accumulator.graphs.passes)
     torch.cuda.set_sync_debug_mode("error")
     try:
         trainer.step(step.micro_batches, 10**9)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+    assert len(trainer.accumulator.graphs.passes) == replayed
