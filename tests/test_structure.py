@@ -33,7 +33,8 @@ LEVELS = [
 ]
 LEVEL = {package: level for level, packages in enumerate(LEVELS) for package in packages}
 FILES = sorted(ROOT.glob("**/*.py"))
-COMMANDS = ["preprocess", "train", "validate", "generate", "inspect", "plot", "average", "convert"]
+COMMANDS = ["preprocess", "train", "validate", "predict", "generate"]
+COMMANDS += ["inspect", "plot", "average", "convert"]
 
 
 def module_of(file: Path) -> str:

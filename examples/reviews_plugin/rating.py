@@ -11,8 +11,11 @@ from toolkit.config.declared import Options, PositiveInt
 from toolkit.criteria import Classes
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_SINGLE, TokenColumn, join_pairs
+from toolkit.data.storage.memory_folder import SPLIT, MemoryFolder
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import Examples
+from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.predictor import ItemBatches, Predictor
+from toolkit.tasks.raw_items import InputField
 from toolkit.tasks.task import Task
 from toolkit.tasks.token_metrics import accuracy
 
@@ -28,6 +31,7 @@ class RatingConfig(Options, section="task"):
 class RatingBatch(NamedTuple):
     inputs: Inputs
     targets: Tensor
+    ids: Tensor
     weights: dict[str, float]
     sentences: int
     tokens: int
@@ -53,7 +57,49 @@ class RatingExamples(Examples):
         inputs = Inputs(tokens=from_numpy(texts.tokens), padding=from_numpy(texts.padding))
         targets = from_numpy(self.stars[ids] - 1)
         weights = {"stars": float(len(ids))}
-        return RatingBatch(inputs, targets, weights, len(ids), int(texts.lengths.sum()))
+        tokens = int(texts.lengths.sum())
+        return RatingBatch(inputs, targets, from_numpy(ids), weights, len(ids), tokens)
+
+
+class RatingPrediction(NamedTuple):
+    stars: int
+    probability: float
+
+    def to_row(self):
+        return str(self.stars), f"{self.probability:.4f}"
+
+
+class RatingPredictor(Predictor):
+    """Reads the text of a review."""
+
+    fields, columns = (InputField(("text", "review")),), ("stars", "probability")
+
+    def __init__(self, config, tokenizer):
+        self.config, self.tokenizer = config, tokenizer
+
+    def parse(self, values):
+        return values["text"]
+
+    def start(self, items):
+        no_stars = np.ones(len(items), np.int64)
+        columns = {"tokens": self.tokenizer.encode_lines(items), "stars": (no_stars, no_stars)}
+        folder = MemoryFolder("reviews", self.tokenizer, columns)
+        return RatedItems(RatingExamples(self.config, SplitSource(folder, SPLIT)))
+
+
+class RatedItems(ItemBatches):
+    """Raw reviews and their ratings."""
+
+    def __init__(self, examples):
+        self.examples, self.predicted = examples, {}
+
+    def update(self, batch, predictions):
+        probability, best = predictions["stars"].logits.softmax(-1).max(-1)
+        rows = zip(batch.ids.tolist(), best.tolist(), probability.tolist(), strict=True)
+        self.predicted |= {i: RatingPrediction(star + 1, p) for i, star, p in rows}
+
+    def results(self):
+        return [self.predicted[i] for i in range(len(self.examples))]
 
 
 @register_task("rating", RatingConfig())
@@ -65,6 +111,7 @@ class Rating(Task):
 
     def __init__(self, c, encoder, make_encoder):
         super().__init__()
+        self.config = c
         self.head = nn.Linear(encoder.width, c.max_stars)
 
     def predict(self, encoder, batch):
@@ -74,3 +121,6 @@ class Rating(Task):
 
     def metrics(self, predictions, batch):
         return {"accuracy": accuracy(predictions["stars"])}
+
+    def predictor(self, encoder, tokenizer):
+        return RatingPredictor(self.config, tokenizer)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.cli.inspect import main as inspect
+from toolkit.cli.predict import main as predict
 from toolkit.cli.preprocess import main as preprocess
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main as validate
@@ -73,3 +74,7 @@ def test_task_of_the_plugin_learns_the_stars_that_its_format_wrote(run, tmp_path
     (splits,) = json.loads(result.read_text()).values()
     metrics = splits["valid"]
     assert metrics["accuracy"] == 1.0 and metrics["stars_loss"] < 0.1
+    answers = tmp_path / "answers.jsonl"
+    asked = ["--input", str(tmp_path / "a.jsonl"), "--output", str(answers)]
+    assert predict([*user, *path, *asked]) == 0
+    assert [json.loads(line)["stars"] for line in answers.read_text().splitlines()] == [4, 1]

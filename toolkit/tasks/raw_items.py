@@ -72,7 +72,8 @@ def read_cells(fields: Fields, cells: Sequence[object]) -> Values:
         cells = [*cells[: len(required) - 1], list(cells[len(required) - 1 :])]
     if len(cells) != len(required):
         raise ToolkitError(
-            f"an item must have {len(required)} parts, {join(names)}, but has {len(cells)}."
+            f"an item must have {len(required)} part{'s' * (len(required) > 1)}, {join(names)}, "
+            f"but has {len(cells)}."
         )
     return {f.name: to_value(f, cell) for f, cell in zip(required, cells, strict=True)}
 

@@ -47,7 +47,7 @@ class MemoryPart(ColumnPart):
     """Items back to back in one array, as a single document."""
 
     def __init__(self, values: AnyArray, lengths: IntArray) -> None:
-        self._values, self.dtype = values, values.dtype
+        self.values, self.dtype = values, values.dtype
         self._offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
     @property
@@ -60,7 +60,7 @@ class MemoryPart(ColumnPart):
 
     @property
     def elements(self) -> int:
-        return len(self._values)
+        return len(self.values)
 
     @property
     def documents(self) -> int:
@@ -75,7 +75,7 @@ class MemoryPart(ColumnPart):
         return np.zeros(1, np.int64)
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
-        return self._values[indices]
+        return self.values[indices]
 
     def check_all(self) -> None:
         """Nothing is stored that could be damaged."""

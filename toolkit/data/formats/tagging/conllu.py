@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -47,16 +47,27 @@ def read_conllu(path: Path, options: ConlluOptions) -> Iterator[TaggedSentence]:
     byte_lines, lines = data.split(b"\n"), text.split("\n")
     start = 0
     while (end := find_block_end(lines, start)) > start:
-        numbers = [n for n in range(start, end) if lines[n].strip() and lines[n][0] != "#"]
-        if not numbers:
-            raise_at_line(
-                path, start + 1, "comments must belong to a sentence, but no word follows them."
-            )
-        for number in numbers:
-            check_columns(path, number + 1, lines[number])
-        tokens = parse_words(path, numbers, lines, options.fields)
-        yield build_sentence(path, tokens, numbers, byte_lines[start:end], start, options)
+        yield parse_sentence(path, lines[start:end], byte_lines[start:end], start, options)
         start = end
+
+
+def parse_sentence(
+    path: Path,
+    lines: Sequence[str],
+    byte_lines: Sequence[bytes],
+    first: int,
+    options: ConlluOptions,
+) -> TaggedSentence:
+    """The sentence in these lines, which follow the `first` lines of the file."""
+    words = {n: line for n, line in enumerate(lines, first) if line.strip() and line[0] != "#"}
+    if not words:
+        raise_at_line(
+            path, first + 1, "comments must belong to a sentence, but no word follows them."
+        )
+    for number, line in words.items():
+        check_columns(path, number + 1, line)
+    tokens = parse_words(path, words, options.fields)
+    return build_sentence(path, tokens, list(words), byte_lines, first, options)
 
 
 def find_block_end(lines: Sequence[str], start: int) -> int:
@@ -79,16 +90,14 @@ def check_columns(path: Path, number: int, line: str) -> None:
         raise_at_line(path, number, "a column must not have two spaces in a row, but one has.")
 
 
-def parse_words(
-    path: Path, numbers: Sequence[int], lines: Sequence[str], fields: tuple[str, ...]
-) -> Sequence[Token]:
+def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -> Sequence[Token]:
     """The words of one sentence, parsed by the package conllu."""
     try:
-        return parse_token_and_metadata("\n".join(lines[n] for n in numbers), fields)
+        return parse_token_and_metadata("\n".join(words.values()), fields)
     except ParseException as error:
-        for number in numbers:  # to find the line
+        for number, line in words.items():  # to find the line
             try:
-                parse_token_and_metadata(lines[number], fields)
+                parse_token_and_metadata(line, fields)
             except ParseException:
                 raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {error}")
         raise

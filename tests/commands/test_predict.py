@@ -1,0 +1,333 @@
+"""toolkit-predict: the predictions of toolkit-validate, for every line and in order."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from tests.cli.test_json import documented_keys
+from tests.tasks.conftest import glue as glue
+from tests.tasks.conftest import questions as questions
+from tests.tasks.conftest import tagged as tagged
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.cli.predict import main
+from toolkit.cli.validate import main as validate
+from toolkit.config.load import compose
+from toolkit.training.run import run
+
+TINY = {
+    "arch": "bert_tiny", "arch.layers": 1, "num_workers": 0, "max_update": 2, "lr": 0.03,
+    "precision": "fp32", "device": "cpu", "batch_size": 4, "log_interval": 100,
+}  # fmt: skip
+WORDS = {"arch": "conv_san_ud", "arch.heads": 2, "arch.word_width": 16, "arch.layers": 1}
+NARROW = {"arch.max_positions": 48}
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Trains a tiny model on a data folder; returns the save folder."""
+
+    def make(task, folder, **options):
+        save_dir = str(tmp_path / f"{task}-run")
+        data = {"task": task, "data.dirs": [str(folder.path)], "save_dir": save_dir}
+        run(compose({**TINY, **data, **options}))
+        return save_dir
+
+    return make
+
+
+@pytest.fixture
+def validated(tmp_path):
+    """The file that toolkit-validate --predictions writes for a split."""
+
+    def make(path, folder, split="valid", name="validated"):
+        written = tmp_path / name
+        words = ["--path", path, "--valid-subset", split, "--predictions", str(written)]
+        assert validate([str(folder.path), *words, "--num-workers", "0"]) == 0
+        return written.read_text()
+
+    return make
+
+
+@pytest.fixture
+def predict(tmp_path, monkeypatch, capsys):
+    """The lines that toolkit-predict writes for a file of this name, or without one for a pipe."""
+
+    def make(path, text, *words, name=None, code=0):
+        data = text if isinstance(text, bytes) else text.encode()
+        source = "-"
+        if name:
+            (tmp_path / name).write_bytes(data)
+            source = str(tmp_path / name)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        capsys.readouterr()
+        assert main(["--path", path, "--input", source, *words]) == code
+        printed = capsys.readouterr()
+        return printed.out.split("\n")[:-1] if code == 0 else (printed.out, printed.err)
+
+    return make
+
+
+PAIRS = "index\tsentence1\tsentence2\n1\tcats sat\tcats\n0\tdogs sat\tthe dogs\n"
+
+
+@pytest.fixture
+def classifier(glue, train):
+    folder = glue("RTE")
+    return train("glue", folder), folder
+
+
+def test_classes_equal_those_of_validate(classifier, validated, predict):
+    path, folder = classifier
+    by_index = dict(row.split("\t") for row in validated(path, folder, "test").splitlines()[1:])
+    header, *rows = predict(path, PAIRS, name="test.tsv")
+    assert header == "label\tprobability"
+    assert [row.split("\t")[0] for row in rows] == [by_index["1"], by_index["0"]]
+
+
+def test_numbers_equal_those_of_validate(glue, train, validated, predict):
+    folder = glue("STS-B")
+    path = train("glue", folder, valid_subset="")
+    expected = [row.split("\t")[1] for row in validated(path, folder, "train").splitlines()[1:]]
+    lines = "the cat sat\ta cat sat\ndogs run\tcats\n" * 4
+    assert [f"{float(value):.3f}" for value in predict(path, lines)] == expected
+
+
+def test_answers_equal_those_of_validate(questions, train, validated, predict):
+    folder = questions("squad")
+    path = train("squad", folder, **NARROW)
+    [article] = json.loads((folder.path.parent / "town.json").read_text())["data"]
+    [paragraph] = article["paragraphs"]
+    items = [{**question, "context": paragraph["context"]} for question in paragraph["qas"]]
+    lines = predict(path, "".join(json.dumps(item) + "\n" for item in items), name="town.jsonl")
+    answers = {each["id"]: each["answer"] for each in map(json.loads, lines)}
+    assert answers == json.loads(validated(path, folder))
+
+
+def test_options_equal_those_of_validate(questions, train, validated, predict):
+    folder = questions("swag")
+    path = train("multiple_choice", folder, **NARROW)
+    rows = (folder.path.parent / "swag.csv").read_text().replace(",", "\t")
+    expected = [row.split(",")[1] for row in validated(path, folder).splitlines()[1:]]
+    header, *predicted = predict(path, rows, name="swag.tsv")
+    assert header == "option\tprobability\ttext"
+    assert [row.split("\t")[0] for row in predicted] == expected
+
+
+CONLLU = (
+    "# sent_id = 1\n1-2\tIbark\t_\t_\t_\t_\t_\t_\t_\t_\n1\tI\ti\tPRON\t_\t_\t_\t_\t_\t_\n"
+    "2\tbark\tbark\tVERB\t_\tMood=Ind\t_\t_\t_\t_\n\n1\tthe\tthe\tDET\t_\t_\t_\t_\t_\t_\n"
+    "2\tcat\tcat\tNOUN\t_\t_\t_\t_\t_\tGloss=a\n\n\n"
+)
+
+
+@pytest.fixture
+def treebank(tmp_path, tagged):
+    (tmp_path / "train.conllu").write_text(CONLLU.removesuffix("\n"))
+    prefix = str(tmp_path / "train.conllu")
+    return tagged(format="conllu", trainpref=prefix, validpref=prefix, unseen_tags="error")
+
+
+def test_tags_equal_those_of_validate(treebank, train, validated, predict):
+    path = train("pos_tagging", treebank, **WORDS)
+    untagged = CONLLU.replace("VERB", "_").replace("NOUN", "_")
+    lines = predict(path, untagged, name="untagged.conllu")
+    assert "\n".join(lines) + "\n" == validated(path, treebank) + "\n"
+    [first, second] = predict(path, "I bark\nthe cat\n")
+    assert first.split() == [line.split("\t")[3] for line in lines[2:4]]
+    assert second.split() == [line.split("\t")[3] for line in lines[5:7]]
+
+
+def test_features_are_written_to_their_column(treebank, tagged, tmp_path, train, predict):
+    prefix = str(tmp_path / "train.conllu")
+    folder = tagged(format="conllu", trainpref=prefix, validpref=prefix, tag="Mood")
+    path = train("pos_tagging", folder, **WORDS)
+    lines = predict(path, CONLLU, name="a.conllu")
+    assert [line.split("\t")[3] for line in lines[2:4]] == ["PRON", "VERB"]
+    assert {line.split("\t")[5] for line in lines[2:4]} <= {"_", "Mood=Ind"}
+    assert lines[1] == CONLLU.split("\n")[1]  # a range is no word
+
+
+def test_order_does_not_depend_on_windows_and_batches(classifier, predict):
+    path, _ = classifier
+    text = "".join(f"cats {'sat ' * (7 * n % 11)}\tdogs {'run ' * (n % 3)}\n" for n in range(30))
+    expected = predict(path, text, "--output-format", "jsonl")
+    answers = [json.loads(line) for line in expected]
+    assert [answer["line"] for answer in answers] == list(range(1, 31))
+    learner = load_checkpoint(path)
+    alone = [learner.predict([tuple(line.split("\t"))])[0] for line in text.splitlines()]
+    exact = ["--precision", "fp32", "--output-format", "jsonl"]
+    for words in (["--buffer-size", "4", "--batch-size", "3"], ["--max-tokens", "64"]):
+        for line, prediction in zip(predict(path, text, *words, *exact), alone, strict=True):
+            found = json.loads(line)
+            assert found["label"] == prediction.label
+            assert found["probabilities"] == pytest.approx(prediction.probabilities, abs=1e-6)
+
+
+def test_answers_are_written_window_by_window(classifier, predict, monkeypatch, capsys):
+    """The first window is answered before the second is read."""
+    path, _ = classifier
+    printed = []
+
+    class Lines(io.BytesIO):
+        def __next__(self):
+            printed.append(capsys.readouterr().out.count("\n"))
+            return super().__next__()
+
+    class Pipe(io.TextIOWrapper):
+        @property
+        def buffer(self):
+            return Lines(b"cats\tdogs\n" * 5)
+
+    monkeypatch.setattr(sys, "stdin", Pipe(io.BytesIO()))
+    assert main(["--path", path, "--buffer-size", "2"]) == 0
+    assert printed == [0, 0, 2, 0, 2, 0]
+
+
+def test_every_format_answers_every_line(classifier, predict, tmp_path):
+    path, _ = classifier
+    items = [("cats sat", "cats"), ("", ""), ("dogs", "the cat"), ("cats sat", "cats")]
+    plain = "".join(f"{a}\t{b}\n" for a, b in items)
+    rows = [row.split("\t") for row in predict(path, plain)]
+    assert len(rows) == 4 and rows[0] == rows[3]
+    table = "more\ttext2\tsentence1\n" + "".join(f"x\t{b}\t{a}\n" for a, b in items)
+    assert predict(path, table + "\n\n", name="a.tsv")[1:] == ["\t".join(row) for row in rows]
+    objects = [{"id": f"n{n}", "sentence1": a, "text2": b} for n, (a, b) in enumerate(items)]
+    lines = "".join(json.dumps(item) + "\n" for item in [*objects[:3], list(items[3])])
+    answers = [json.loads(line) for line in predict(path, lines + "\n", name="a.jsonl")]
+    assert [answer["label"] for answer in answers] == [row[0] for row in rows]
+    assert [answer.get("id") for answer in answers] == ["n0", "n1", "n2", None]
+    output = tmp_path / "out.jsonl"
+    assert predict(path, plain, "--output", str(output)) == []
+    written = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [answer["label"] for answer in written] == [row[0] for row in rows]
+
+
+def test_text_columns_name_other_columns(classifier, predict):
+    path, _ = classifier
+    table = "a\tb\nthe cat\tcats\n"
+    assert predict(path, table, "--text-columns", "b,a", name="a.tsv")[1:] == predict(
+        path, "cats\tthe cat\n"
+    )
+
+
+def test_compressed_files_and_byte_order_marks_are_read(classifier, predict):
+    import gzip
+
+    path, _ = classifier
+    data = b"\xef\xbb\xbfsentence1\tsentence2\r\ncats\tdogs\r\n"
+    assert predict(path, gzip.compress(data), name="a.tsv.gz") == predict(
+        path, data, "--input-format", "tsv"
+    )
+
+
+def test_truncation_is_said_once(classifier, tmp_path, capsys):
+    path, _ = classifier
+    text = "cats\tdogs\n" + ("cats " * 300 + "\tdogs\n") * 3
+    (tmp_path / "long.txt").write_text(text)
+    words = ["--buffer-size", "1", "--input", str(tmp_path / "long.txt")]
+    assert main(["--path", path, *words]) == 0
+    assert capsys.readouterr().err.count("3 of 4 lines were truncated, as in training.") == 1
+
+
+MALFORMED = [
+    ("a.tsv", "sentence1\tlabel\na\tb\n", "a.tsv:1: the task reads 'sentence1' and 'sentence2', "
+     "but 'sentence2' is missing among 'label' and 'sentence1'. Rename it, or give its name with "
+     "--text-columns."),
+    ("a.tsv", "sentence1\tsentence2\na\tb\nc\n", "a.tsv:3: a row must have 2 columns, as the "
+     "first line, but has 1. Correct the row."),
+    ("a.txt", "a\tb\nc\n", "a.txt:2: an item must have 2 parts, 'sentence1' and 'sentence2', but "
+     "has 1. Separate the parts by tabs. If the first line names the columns, add --input-format "
+     "tsv."),
+    ("a.txt", '{"sentence1": "a"}\n', "a.txt:1: the line must be plain text, but is a JSON object. "
+     "Add --input-format jsonl."),
+    ("a.jsonl", '{"sentence1": "a"}\n', "a.jsonl:1: the task reads 'sentence1' and 'sentence2', but"
+     " 'sentence2' is missing among 'sentence1'."),
+    ("a.jsonl", '["a", "b"]\n["a", null]\n', "a.jsonl:2: 'sentence2' must be text, but is null."),
+    ("a.jsonl", "plain\n", "a.jsonl:1: the line must be JSON, but is not (Expecting value"),
+    ("a.jsonl", '["a", "b"]\n\n["a", "b"]\n', "a.jsonl:2: the line must be JSON, but is not"),
+    ("a.txt", b"a\tb\xff\n", "a.txt:1: the line is not UTF-8 at byte 4. Convert it to UTF-8."),
+    ("a.conllu", CONLLU, "a.conllu is CoNLL-U, which requires a model trained with --task "
+     "pos_tagging"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "message"), MALFORMED)
+def test_malformed_input_is_one_line_and_exit_code_2(classifier, predict, name, text, message):
+    path, _ = classifier
+    _, err = predict(path, text, name=name, code=2)
+    assert message in err.replace(str(path).rsplit("/", 1)[0] + "/", "")
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_lines_before_a_malformed_one_are_answered(classifier, predict):
+    path, _ = classifier
+    out, err = predict(path, "a\tb\nc\td\ne\n", code=2)
+    assert out.count("\n") == 2 and "standard input:3: " in err
+
+
+def test_malformed_lines_are_skipped_on_request(classifier, predict, capsys):
+    path, _ = classifier
+    rows = predict(path, "a\tb\nc\nd\te\n", "--on-malformed", "skip")
+    assert rows[1] == "\t" and rows[0] != "\t" != rows[2]
+    answers = predict(
+        path, "a\tb\nc\n", "--on-malformed", "skip", "--output-format", "jsonl", "--json", "-"
+    )
+    events = [json.loads(line) for line in answers]
+    assert [event["event"] for event in events] == ["answer", "answer", "end"]
+    assert "2 parts" in events[1]["problem"] and events[2]["malformed"] == 1
+
+
+def test_events_have_the_documented_keys(classifier, predict, repository):
+    path, _ = classifier
+    words = ["--on-malformed", "skip", "--json", "-"]
+    text = '{"id": 1, "sentence1": "a", "sentence2": "b"}\n1\n'
+    page = (repository / "docs" / "json_output.md").read_text("utf-8")
+    for line in predict(path, text, *words, name="a.jsonl"):
+        record = json.loads(line)
+        event = record.pop("event")
+        first = ["glue", event] if event == "answer" else [event]
+        required, optional = documented_keys(page, "predict", *first)
+        assert required <= record.keys() <= required | optional
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CONLLU.rstrip("\n") + "\n", "a.conllu:7: a blank line must follow the last sentence"),
+        (CONLLU.replace("2\tbark\tbark", "2\tbark"), "a.conllu:4: a word must have 10 columns"),
+        (CONLLU.replace("2\tcat", "3\tcat"), "a.conllu:7: the word's number must be 2, but is 3"),
+        (CONLLU.replace("\n", "\r\n"), "a.conllu:1: found a carriage return"),
+        ("\ufeff" + CONLLU, "a.conllu:1: the file starts with a byte order mark"),
+    ],
+)
+def test_malformed_treebanks_are_named_by_line(treebank, train, predict, text, message):
+    path = train("pos_tagging", treebank, **WORDS)
+    assert message in predict(path, text, name="a.conllu", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--output-format", "conllu"], "--output-format conllu requires input in CoNLL-U."),
+        (["--text-columns", "a,b"], "--text-columns requires a table or JSON lines, but the input"),
+        (["--output", "no/such/folder"], "Cannot write --output no/such/folder: No such file"),
+        (["--input", "missing.tsv"], "No such file: --input missing.tsv"),
+        (
+            ["--input-format", "tsv", "--text-columns", "a"],
+            "--text-columns must name 2 columns",
+        ),
+    ],
+)
+def test_options_that_cannot_work_are_rejected(classifier, capsys, monkeypatch, words, message):
+    path, _ = classifier
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\n")))
+    assert main(["--path", path, *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_models_that_generate_are_for_toolkit_generate(config, tmp_path, predict):
+    run(config(training__max_update=1))
+    _, err = predict(str(tmp_path / "run"), "a [MASK]\n", code=2)
+    assert err.strip().endswith("was trained with --task mlm. Use toolkit-generate fill-mask.")

@@ -1,0 +1,27 @@
+"""toolkit-predict: labels, numbers, answers, options and tags for raw text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from toolkit.cli.command import call, execute
+from toolkit.config.command import Command
+from toolkit.config.commands.predict import PredictConfig
+
+COMMAND = Command(
+    name="toolkit-predict",
+    summary="Apply a fine-tuned model to raw text: a class, number, answer span, option or tags "
+    "for each input line, in order. toolkit-generate translates, continues texts and fills masks.",
+    example="toolkit-predict --path run --input reviews.tsv --output labels.tsv",
+    config=PredictConfig,
+    common=("path", "input", "output", "input_format", "output_format", "text_columns"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return execute(COMMAND, call("toolkit.commands.predict:predict"), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""toolkit-predict: the predictions of a fine-tuned model for raw text, line by line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.commands.prediction_input import READERS, InputRecord, read_conllu
+from toolkit.commands.prediction_output import (
+    FormatLine,
+    format_cells,
+    format_conllu,
+    format_json,
+    open_output,
+    to_json_record,
+)
+from toolkit.commands.text_io import open_input
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import TASKS
+from toolkit.common.system import keep_freed_memory
+from toolkit.config.commands.predict import PredictConfig
+from toolkit.config.sections import DataConfig
+from toolkit.data.formats.tagging.conllu_stream import conllu_options
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.distributed import World, launch
+from toolkit.generation.output import TextFile
+from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.reporting.json_output import STDOUT, Output
+from toolkit.reporting.progress import Progress
+from toolkit.tasks.predictor import TRUNCATED, ItemPrediction, Predictor, predict_batches
+from toolkit.tasks.raw_items import rename_fields
+from toolkit.tasks.task import Learner, Task
+from toolkit.training.data import batch_limits
+
+HINT = "Type one item per line, its parts separated by tabs"
+
+
+def predict(c: PredictConfig) -> None:
+    """Write one prediction per line of the input, in order."""
+    keep_freed_memory()
+    with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
+        if not world.is_main:
+            return
+        with open_input(c.input, HINT) as lines:
+            learner = load_checkpoint(c.path, weights=c.weights).to(world.device)
+            predictor = LinePredictor(c, learner, world)
+            with open_output(c.output, silent=c.json == STDOUT) as file:
+                predictor.run(lines, file, output, interactive=lines.isatty())
+
+
+class LinePredictor:
+    """Answers the lines of one input with a learner."""
+
+    def __init__(self, c: PredictConfig, learner: Learner, world: World) -> None:
+        self.c, self.learner, self.device = c, learner, world.device
+        self.name = "standard input" if c.input == "-" else c.input
+        self.predictor = find_predictor(c, learner)
+        self.precision = Precision(resolve_precision(c.precision, world.device), world.device)
+        self.lines = self.malformed = self.truncated = 0
+
+    def run(
+        self, lines: Iterable[bytes], file: TextFile | None, output: Output, *, interactive: bool
+    ) -> None:
+        """Answer all lines, and report counts and speed on stderr."""
+        started, to_line = perf_counter(), self.line_format()
+        records, size = self.read(lines), 1 if interactive else self.c.buffer_size
+        if file and self.c.resolved_output == "tsv":
+            file.write("\t".join(self.predictor.columns) + "\n")
+        quiet = self.c.output == "-" and sys.stdout.isatty()
+        with Progress("predicting", None, "lines", quiet=quiet) as progress:
+            while window := list(islice(records, size)):
+                for record, prediction in self.answer(window):
+                    output.write("answer", to_json_record(record, prediction))
+                    if file:
+                        file.write(to_line(record, prediction))
+                if file:
+                    file.flush()
+                self.report_problems(window)
+                self.lines += len(window)
+                progress.advance(len(window))
+        self.report(perf_counter() - started, output, interactive=interactive)
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[InputRecord]:
+        """The records of the input."""
+        c, tokenizer = self.c, self.learner.tokenizer
+        if c.resolved_input == "conllu":
+            assert isinstance(tokenizer, TaggingTokenizer), "find_predictor checks it"
+            return read_conllu(lines, self.name, conllu_options(tokenizer.tables.column))
+        fields = self.predictor.fields
+        if c.text_columns:
+            fields = rename_fields(fields, c.text_columns.split(","))
+        return READERS[c.resolved_input](fields, self.predictor.parse, self.name).read(lines)
+
+    def line_format(self) -> FormatLine:
+        """How predictions are written."""
+        tokenizer = self.learner.tokenizer
+        if self.c.resolved_output == "conllu" and isinstance(tokenizer, TaggingTokenizer):
+            return partial(format_conllu, options=conllu_options(tokenizer.tables.column))
+        if self.c.resolved_output == "jsonl":
+            return format_json
+        return partial(format_cells, columns=len(self.predictor.columns))
+
+    def answer(
+        self, window: Sequence[InputRecord]
+    ) -> Iterator[tuple[InputRecord, ItemPrediction | None]]:
+        """The records with their predictions; without `skip` those before a malformed one."""
+        if self.c.on_malformed == "error":
+            problem = next((i for i, record in enumerate(window) if record.problem), len(window))
+            window = window[:problem]
+        items = [record.item for record in window if not record.problem]
+        predictions = iter(self.predict(items) if items else ())
+        for record in window:
+            yield record, None if record.problem else next(predictions)
+
+    def predict(self, items: Sequence[Any]) -> Sequence[ItemPrediction]:
+        batches = self.predictor.start(items)
+        self.truncated += batches.truncated
+        c = DataConfig(max_tokens_valid=self.c.max_tokens, batch_size_valid=self.c.batch_size)
+        longest = int(batches.examples.lengths.max(initial=0))
+        max_tokens, batch_size = batch_limits(c, longest, self.device, training=False)
+        with self.precision.autocast():
+            return predict_batches(
+                batches,
+                self.learner,
+                self.device,
+                max_tokens=max_tokens,
+                batch_size=batch_size,
+                packs=self.learner.uses_packing,
+            )
+
+    def report_problems(self, window: Sequence[InputRecord]) -> None:
+        """Raise for the first malformed line, or report all that are skipped."""
+        for record in window:
+            if record.problem and self.c.on_malformed == "error":
+                raise ToolkitError(record.problem)
+            if record.problem:
+                self.malformed += 1
+                print(record.problem, file=sys.stderr)
+
+    def report(self, seconds: float, output: Output, *, interactive: bool) -> None:
+        """Counts and speed."""
+        rate = self.lines / max(seconds, 1e-9)
+        counts = {"lines": self.lines, "malformed": self.malformed, "truncated": self.truncated}
+        output.write("end", {**counts, "seconds": seconds, "lines_per_second": rate})
+        unit = "sentences" if self.c.resolved_input == "conllu" else "lines"
+        if not interactive:
+            print(
+                f"{self.lines:,} {unit} in {seconds:.1f} s: {rate:,.1f} {unit}/s.", file=sys.stderr
+            )
+        if self.malformed:
+            skipped = f"{self.malformed:,} of {self.lines:,} {unit} were malformed"
+            print(f"{skipped} and have no prediction.", file=sys.stderr)
+        if self.truncated:
+            print(f"{self.truncated:,} of {self.lines:,} {unit} {TRUNCATED}.", file=sys.stderr)
+
+
+def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
+    """The predictor of the learner's task; raises if the task has none for this input."""
+    task, name = learner.task, TASKS.find_name(type(learner.task))
+    if type(task).predictor is Task.predictor:
+        mode = f" Use toolkit-generate {task.generation_mode}." if task.generation_mode else ""
+        raise ToolkitError(
+            f"toolkit-predict requires a model that classifies, tags or answers questions, but "
+            f"{c.path} was trained with --task {name}.{mode}"
+        )
+    if c.resolved_input == "conllu" and not isinstance(learner.tokenizer, TaggingTokenizer):
+        raise ToolkitError(
+            f"{c.input} is CoNLL-U, which requires a model trained with --task pos_tagging, but "
+            f"{c.path} was trained with --task {name}. Give text, a table or JSON lines."
+        )
+    return task.predictor(learner.encoder, learner.tokenizer)

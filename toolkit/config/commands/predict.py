@@ -1,0 +1,88 @@
+"""Options of toolkit-predict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import PositiveInt
+from toolkit.config.option_groups import (
+    BatchOptions,
+    OutputOptions,
+    PrecisionOptions,
+    WeightsOptions,
+    check_distinct_files,
+)
+from toolkit.config.options import ADVANCED
+
+FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
+"""Ending of a file -> its format; all other files are plain text."""
+COMPRESSION = (".gz", ".xz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictConfig(
+    WeightsOptions,
+    BatchOptions,
+    PrecisionOptions,
+    OutputOptions,
+    required={"path": "--path is required: a checkpoint or a save folder."},
+):
+    path: str = ""
+    """Checkpoint, or a save folder, whose best checkpoint is used."""
+    input: str = "-"
+    """File with the items (also .gz, .xz), one per line, or sentences of CoNLL-U; - reads standard
+    input."""
+    output: str = "-"
+    """File for the predictions, one line per input line; - writes to standard output."""
+    input_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
+    """text: the parts of an item separated by tabs, without names. tsv: a table with names in its
+    first line. jsonl: JSON lines. conllu: CoNLL-U, for pos_tagging. auto: by the ending of the
+    file, text for standard input."""
+    output_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
+    """The same formats. auto: by the ending of --output, that of the input for standard output."""
+    text_columns: str = ""
+    """Names of the columns, or JSON keys, that the task reads, separated by commas, if they are not
+    its own, such as sentence1,sentence2."""
+    on_malformed: Literal["error", "skip"] = "error"
+    """How to handle a malformed line. error: stop and name it. skip: report it, and answer it with
+    an empty line."""
+    buffer_size: PositiveInt = field(default=1000, metadata=ADVANCED)
+    """Lines to read before answering. They are sorted by length, which is faster. Lines typed at a
+    terminal are answered one by one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        files = {"--input": self.input, "--output": self.output, "--json": self.json}
+        check_distinct_files((flag, None if it == "-" else it) for flag, it in files.items())
+        if (self.resolved_output == "conllu") > (self.resolved_input == "conllu"):
+            raise ToolkitError(
+                "--output-format conllu requires input in CoNLL-U. Choose text, tsv or jsonl."
+            )
+        if self.text_columns and self.resolved_input in ("text", "conllu"):
+            raise ToolkitError(
+                f"--text-columns requires a table or JSON lines, but the input format is "
+                f"{self.resolved_input}. Add --input-format tsv or jsonl."
+            )
+
+    @property
+    def resolved_input(self) -> str:
+        """The input format, with auto resolved."""
+        return self.input_format if self.input_format != "auto" else format_of(self.input)
+
+    @property
+    def resolved_output(self) -> str:
+        """The output format, with auto resolved."""
+        if self.output_format != "auto":
+            return self.output_format
+        return self.resolved_input if self.output == "-" else format_of(self.output)
+
+
+def format_of(path: str) -> str:
+    """The format that the ending of a file means."""
+    name = Path(path)
+    return FORMATS.get(
+        (name.with_suffix("") if name.suffix in COMPRESSION else name).suffix, "text"
+    )
