@@ -8,13 +8,13 @@ LOSSES = {"true": [3.0, 5.0, 6.0], "false": [2.0, 3.0, 3.0]}  # differences 1, 2
 
 def test_comparison_table_shows_the_difference_from_the_best_with_its_interval(ranking):
     found = comparison_table(ranking(LOSSES), LOSS, "mean", failed={})
-    columns = "x mean deviation standard_error n difference low high p sign_p"
+    columns = "x mean deviation n difference low high p sign_p"
     assert list(found.columns) == columns.split()
     half = 4.302653 / 3**0.5
     row = found.values()["rows"][0]
     assert (row["difference"], row["low"], row["high"]) == pytest.approx((2, 2 - half, 2 + half))
     assert (row["n"], row["sign_p"]) == (3, 0.25) and row["p"] == pytest.approx(0.07418, abs=1e-5)
-    assert list(found.rows[1][5:]) == [None] * 5 and found.marked == [0, 1]
+    assert list(found.rows[1][4:]) == [None] * 5 and found.marked == [0, 1]
     assert found.caption == "loss on valid"
     assert found.note == (
         "marked: not distinguishable from the best, p > 0.05 in a paired t-test over equal seeds; "
@@ -34,12 +34,12 @@ def test_comparison_table_of_one_seed_says_that_there_is_no_test(ranking):
         "marked: every row, since without two equal seeds there is no interval and no test. "
         "Add --seeds 0,1,2,3,4."
     )
-    assert found.marked == [0, 1] and list(found.rows[0][5:]) == [1.0, None, None, None, None]
+    assert found.marked == [0, 1] and list(found.rows[0][4:]) == [1.0, None, None, None, None]
 
 
 def test_comparison_table_of_one_configuration_compares_nothing(ranking):
     found = comparison_table(ranking({"a": [3.0, 5.0]}), LOSS, "mean", failed={})
-    assert list(found.columns) == ["x", "mean", "deviation", "standard_error", "n"]
+    assert list(found.columns) == ["x", "mean", "deviation", "n"]
     assert not found.marked and not found.note
 
 

@@ -49,12 +49,14 @@ def test_sweep_trains_every_run_and_prints_a_table(words, trained, tmp_path, cap
     assert trained.names == [f"arch.fixed={f},seed={s}" for f in ("true", "false") for s in (0, 2)]
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "loss on valid"
-    assert lines[2] == "true * 2.0000 1.4142 1.0000 2 - - - - -"
-    assert lines[3] == "false * 3.0000 1.4142 1.0000 2 1.0000 - - 0.50000 0.50000"
+    assert lines[2] == "true * 2.0000 1.4142 2 - - - - -"
+    assert lines[3] == "false * 3.0000 1.4142 2 1.0000 - - 0.50000 0.50000"
     assert lines[5] == "cost: median of the seeds"
     assert lines[7] == "true 2.0000 9 6.5000 5.0000 0.50000"
     found = json.loads((tmp_path / "s" / "sweep.json").read_text())
     assert (found["best"], found["marked"]) == (0, [0, 1])
+    assert [row["standard_error"] for row in found["summaries"]] == [1.0, 1.0]
+    assert found["differences"][0] is None and found["differences"][1]["standard_error"] == 0.0
     assert [row["parameters"] for row in found["cost"]["rows"]] == [9, 9]
     assert [run["seed"] for run in found["runs"]] == [0, 2, 0, 2]
     assert "\\toprule" in (tmp_path / "s" / "sweep.tex").read_text()

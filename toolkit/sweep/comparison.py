@@ -9,7 +9,7 @@ from toolkit.sweep.outcomes import MetricSource
 from toolkit.sweep.pairing import Configuration
 from toolkit.sweep.ranking import SIGNIFICANCE, RankedRow, Ranking
 
-SUMMARY = ("mean", "deviation", "standard_error")
+SUMMARY = ("mean", "deviation")
 DIFFERENCE = ("difference", "low", "high")
 TESTS = ("p", "sign_p")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -46,7 +46,7 @@ def report_sweep(
     for suffix, text in (
         ("md", "\n".join(one.markdown() for one in tables)),
         ("tex", "\n".join(one.latex() for one in tables)),
-        ("json", table.json(best=ranking.best, **more, runs=list(map(run_values, outcomes)))),
+        ("json", table.json(**more, **statistics(ranking), runs=list(map(run_values, outcomes)))),
     ):
         write_results(folder / f"sweep.{suffix}", text)
 
@@ -61,6 +61,15 @@ def tuned_table(ranking: Ranking, source: MetricSource, c: SweepConfig) -> Table
         caption=f"{source}, best {' and '.join(tuned)} of each variant",
         note="; ".join(filter(None, [table.note, describe_edges(ranking, chosen, tuned)])),
     )
+
+
+def statistics(ranking: Ranking) -> JsonObject:
+    """Index of the best row; all that was computed about each row and its difference from it."""
+    return {
+        "best": ranking.best,
+        "summaries": [asdict(row.configuration.summary) for row in ranking.rows],
+        "differences": [row.difference and asdict(row.difference) for row in ranking.rows],
+    }
 
 
 def run_values(o: Outcome) -> JsonObject:
