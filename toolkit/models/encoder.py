@@ -158,7 +158,8 @@ class Encoder(EncoderModel):
 
     def find_rows(self, inputs: Inputs) -> SentenceRows | None:
         """The sentences among the tokens, if attention runs in one kernel."""
-        available = self.uses_packing and kernel_runs(inputs.tokens.device, self.head_width)
+        device, dtype = inputs.tokens.device, self.token_embedding.weight.dtype
+        available = self.uses_packing and kernel_runs(device, dtype, self.head_width)
         if not available or (inputs.padding is not None and inputs.packing is None):
             return None
         return list_rows(inputs.tokens, inputs.positions, inputs.packing)

@@ -45,9 +45,10 @@ def test_tables_are_padded_to_a_power_of_two_of_at_least_sixteen():
 
 def test_kernel_runs_on_cuda_for_heads_of_up_to_128_channels():
     pytest.importorskip("triton")
-    assert kernel_runs(torch.device("cuda"), 128)
-    assert not kernel_runs(torch.device("cuda"), 129)
-    assert not kernel_runs(torch.device("cpu"), 64)
+    assert kernel_runs(torch.device("cuda"), torch.float32, 128)
+    assert not kernel_runs(torch.device("cuda"), torch.float32, 129)
+    assert not kernel_runs(torch.device("cuda"), torch.float64, 64)
+    assert not kernel_runs(torch.device("cpu"), torch.float32, 64)
 
 
 @pytest.mark.parametrize(("capability", "runs"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
@@ -56,5 +57,5 @@ def test_kernel_does_not_run_on_gpus_without_enough_shared_memory(capability, ru
     has_shared_memory.cache_clear()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    assert kernel_runs(torch.device("cuda", 7), 64) == runs
+    assert kernel_runs(torch.device("cuda", 7), torch.float32, 64) == runs
     has_shared_memory.cache_clear()

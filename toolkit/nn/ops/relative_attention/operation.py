@@ -22,10 +22,10 @@ SEEDS = 1 << 62
 """Number of seeds of dropout."""
 
 
-def kernel_runs(device: torch.device, head_width: int) -> bool:
-    """Whether `relative_attention` can be called."""
-    fits = device.type == "cuda" and head_width <= MAX_HEAD_WIDTH
-    return fits and has_triton() and has_shared_memory(device)
+def kernel_runs(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
+    """Whether `relative_attention` can be called by a model with parameters of a dtype."""
+    fits = dtype != torch.float64 and head_width <= MAX_HEAD_WIDTH
+    return device.type == "cuda" and fits and has_triton() and has_shared_memory(device)
 
 
 @cache
