@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -44,6 +45,15 @@ def test_run_writes_its_result(config, tmp_path):
     assert found["valid"] == result.valid and found["best"] == result.best
     assert found["config"]["arch"]["name"] == "composite_bert_tiny"
     assert len(found["config_digest"]) == 64
+
+
+def test_result_has_the_size_and_the_cost_of_a_token(config, tmp_path):
+    result = run(config(max_update=2))
+    weights = load_file(tmp_path / "run" / "checkpoint_last" / "model.safetensors")
+    assert result.parameters == sum(w.numel() for w in weights.values())
+    ratio = result.flops_per_token / result.parameters
+    assert 1 < ratio < 12  # six per weight that a token meets, and those of attention
+    assert run(config(max_update=2)).flops_per_token is None  # nothing is left to train
 
 
 def test_run_lowers_the_validation_loss(config):
