@@ -23,11 +23,14 @@ def plan_dropout_of_gelu(fallback_random):
 
     from tests.gpu.inductor import Plan, planning_backend, simulated_gpu
 
+    torch._dynamo.reset()
     plan = Plan([], [])
     with fake_device(), simulated_gpu(fallback_random=fallback_random):
         x = torch.empty(ROWS, WIDTH, dtype=torch.bfloat16, device="cuda", requires_grad=True)
         function = torch.compile(
-            lambda x: 2 * F.dropout(F.gelu(x), 0.1) + 1, backend=planning_backend(plan)
+            lambda x: 2 * F.dropout(F.gelu(x), 0.1) + 1,
+            backend=planning_backend(plan),
+            dynamic=False,
         )
         function(x).sum().backward()
     return plan
