@@ -1,4 +1,4 @@
-"""Raw text files: plain, .gz or .xz, in UTF-8."""
+"""Raw text files: plain, .gz, .xz or .zst, in UTF-8."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.arrow_library import open_zst
 
 CHUNK_BYTES = 1 << 20
-DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zst}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
 """Errors of decompressors for truncated or damaged files."""
@@ -31,6 +32,10 @@ class FileChunk(NamedTuple):
     """Byte after the last; compressed files are never divided."""
     starts_document: bool
     """Whether its first line starts a document."""
+    field: str = ""
+    """Field that holds the text of each row; empty for plain text."""
+    row_is_document: bool = False
+    """Whether each row is a document, or else consecutive lines of one text."""
 
     @property
     def size(self) -> int:
@@ -38,13 +43,16 @@ class FileChunk(NamedTuple):
 
 
 class LineChunk(NamedTuple):
-    """Consecutive lines, stripped, and the number of bytes of the file read so far."""
+    """Consecutive lines."""
 
     lines: list[str]
     read_bytes: int
+    """Number of bytes of the file chunk that have been read so far."""
+    numbers: Sequence[int]
+    """Where each line is: its line or row in the file chunk, counted from 0."""
 
 
-class _TextError(Exception):
+class TextError(Exception):
     """A fault of the text, and the number of lines before it."""
 
     def __init__(self, lines_before: int, message: str) -> None:
@@ -58,7 +66,7 @@ def is_compressed(path: Path) -> bool:
 
 def strip_compression_suffix(name: str) -> str:
     """a.txt of a.txt.gz."""
-    return name.removesuffix(".gz").removesuffix(".xz")
+    return name.removesuffix(".gz").removesuffix(".xz").removesuffix(".zst")
 
 
 def list_files(
@@ -96,8 +104,8 @@ def check_exists(option: str, path: Path) -> Path:
     )
 
 
-def read_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
-    """The chunk's lines, stripped, in parts of about 1 MiB; blank lines are empty strings."""
+def read_lines(chunk: FileChunk, max_line_bytes: int, *, strip: bool = True) -> Iterator[LineChunk]:
+    """The chunk's lines in parts of about 1 MiB; stripped, blank lines are empty strings."""
     number, rest = 0, b""
     try:
         for data, read_bytes in _read_blocks(chunk):
@@ -105,13 +113,15 @@ def read_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
             cut = data.rfind(b"\n") + 1
             data, rest = data[:cut], data[cut:]
             if data:
-                yield LineChunk(_split_lines(data, max_line_bytes), read_bytes)
-                number += data.count(b"\n")
+                lines = split_lines(data, max_line_bytes, strip=strip)
+                yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
+                number += len(lines)
             if len(rest) > max_line_bytes:
                 raise _long_line_error(0, len(rest), max_line_bytes)
         if rest:
-            yield LineChunk(_split_lines(rest, max_line_bytes), chunk.size)
-    except _TextError as error:
+            lines = split_lines(rest, max_line_bytes, strip=strip)
+            yield LineChunk(lines, chunk.size, range(number, number + len(lines)))
+    except TextError as error:
         raise_in_chunk(chunk, number + error.lines_before, str(error))
 
 
@@ -182,7 +192,7 @@ def open_text(path: Path, option: str = "") -> Iterator[BinaryIO]:
 def _decode_file(path: Path, data: bytes) -> str:
     try:
         return _decode(data)
-    except _TextError as error:
+    except TextError as error:
         raise_at_line(path, error.lines_before + 1, str(error))
 
 
@@ -202,12 +212,13 @@ def _read_blocks(chunk: FileChunk) -> Iterator[tuple[bytes, int]]:
                 yield data.removeprefix(BOM) if at_start else data, raw.tell() - chunk.start
                 at_start = False
     except (OSError, *DECOMPRESSION_ERRORS) as error:
-        raise _TextError(
+        raise TextError(
             0, f"cannot read further: {error}. The file is truncated or damaged: copy it again."
         ) from error
 
 
-def _split_lines(data: bytes, max_line_bytes: int) -> list[str]:
+def split_lines(data: bytes, max_line_bytes: int, *, strip: bool = True) -> list[str]:
+    """The lines of a text. Raises TextError."""
     text = _decode(data)
     lines = text.split("\n")
     if len(max(lines, key=len)) * 4 > max_line_bytes:
@@ -217,7 +228,7 @@ def _split_lines(data: bytes, max_line_bytes: int) -> list[str]:
                 raise _long_line_error(number, size, max_line_bytes)
     if text.endswith("\n"):
         lines.pop()
-    return [line.strip() for line in lines]
+    return [line.strip() for line in lines] if strip else lines
 
 
 def _decode(data: bytes) -> str:
@@ -226,22 +237,22 @@ def _decode(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line_start = data.rfind(b"\n", 0, error.start) + 1
         encoding = "utf-16" if data[:2] in UTF16_BOMS and error.start == 0 else "latin1"
-        raise _TextError(
+        raise TextError(
             data.count(b"\n", 0, error.start),
             f"expected UTF-8, found byte 0x{data[error.start]:02x} at column "
             f"{error.start - line_start + 1}. Convert the file, for instance with iconv -f "
             f"{encoding} -t utf-8.",
         ) from error
     if "\0" in text:
-        raise _TextError(
+        raise TextError(
             data.count(b"\n", 0, data.index(b"\0")),
             "found a NUL byte: the file is binary or UTF-16. Convert it to UTF-8.",
         )
     return text
 
 
-def _long_line_error(lines_before: int, size: int, limit: int) -> _TextError:
-    return _TextError(
+def _long_line_error(lines_before: int, size: int, limit: int) -> TextError:
+    return TextError(
         lines_before,
         f"expected at most {limit} bytes in a line, found {size} or more. Break the line into "
         f"sentences, or raise --max-line-bytes.",

@@ -110,7 +110,7 @@ class GenerationOptions(
     task: str = field(default="", metadata=ADVANCED)
     """Task that the checkpoint must have been trained on."""
     input: str = "-"
-    """Text file (also .gz, .xz), one sentence per line; - reads standard input."""
+    """Text file (also .gz, .xz, .zst), one sentence per line; - reads standard input."""
     results_path: str | None = None
     """File for the results as JSON lines, in addition to printing them."""
     buffer_size: PositiveInt = field(default=1000, metadata=ADVANCED)
@@ -207,7 +207,7 @@ class ScoreConfig(OutputOptions):
     POSITIONAL: ClassVar[str] = "files"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """SYSTEM and REFERENCE: two text files (also .gz, .xz), compared line by line."""
+    """SYSTEM and REFERENCE: two text files (also .gz, .xz, .zst), compared line by line."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,8 +33,8 @@ TOKENIZER_BY_OPTION: dict[
 @dataclass(frozen=True, kw_only=True)
 class InputOptions(Options, title="input and output"):
     trainpref: str = ""
-    """Training data: files (plain, .gz or .xz) or folders of them, separated by commas. A folder
-    stands for the files of the format in it. Each file is a document."""
+    """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas. A
+    folder stands for the files of the format in it. Each file is a document."""
     validpref: str = ""
     """Validation data, in the same form as --trainpref."""
     testpref: str = ""
@@ -149,7 +149,7 @@ PREPROCESS = Command(
     config=PreprocessConfig,
     common=(
         *("trainpref", "validpref", "testpref", "destdir", "vocab_size"),
-        *("format.segment_by", "format.valid_fraction", "workers"),
+        *("format.text_field", "format.segment_by", "format.valid_fraction", "workers"),
     ),
     components={"format": FORMATS},
     defaults={"format": "text"},

@@ -72,7 +72,7 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
     kind: ClassVar[str]
     """Kind of the data folder, stored in meta.json and checked by the reader of its splits."""
     suffixes: ClassVar[tuple[str, ...]] = (".txt",)
-    """Endings of the files that a folder stands for; .gz and .xz may follow."""
+    """Endings of the files that a folder stands for; .gz, .xz or .zst may follow."""
     recursive: ClassVar[bool] = False
     """Whether a folder also stands for files in its subfolders."""
     unit: ClassVar[str] = "items"

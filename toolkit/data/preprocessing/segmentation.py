@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
+from toolkit.data.rows.read import read_row_lines
 from toolkit.data.text_files import FileChunk, LineChunk, read_lines
 
 # Their full stops do not end a sentence, nor do those of initials (J. Smith).
@@ -29,13 +31,16 @@ class ItemBatch(NamedTuple):
     documents: list[int]
     """Document of each item; 0 continues the document before the chunk."""
     lines: list[int]
-    """Line of the chunk, counted from 0, where the item or its paragraph starts."""
+    """Line or row of the chunk, counted from 0, where the item or its paragraph starts."""
     read_bytes: int
 
 
 def read_items(chunk: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
     """The items of a chunk of a file."""
-    lines, document = read_lines(chunk, max_line_bytes), int(chunk.starts_document)
+    read = read_row_lines if chunk.field else read_lines
+    lines, document = read(chunk, max_line_bytes), int(chunk.starts_document)
+    if chunk.row_is_document:
+        return _row_documents(lines, document, segment_by)
     if segment_by == "lines":
         return _lines(lines, document)
     return _paragraphs(lines, document, sentences=segment_by == "sentences")
@@ -54,12 +59,33 @@ def is_lowercase(letter: str) -> bool:
     return letter.islower() and letter.title() != letter
 
 
+def _row_documents(
+    chunks: Iterable[LineChunk], document: int, segment_by: str
+) -> Iterator[ItemBatch]:
+    """Each row is a document, in which blank lines only end paragraphs."""
+    for chunk in chunks:
+        batch = ItemBatch([], [], [], chunk.read_bytes)
+        numbered = zip(chunk.numbers, chunk.lines, strict=True)
+        for number, row in groupby(numbered, key=itemgetter(0)):
+            lines = [line for _, line in row]
+            items = [line for line in lines if line]
+            if segment_by != "lines":
+                text = [LineChunk(lines, 0, range(len(lines)))]
+                found = _paragraphs(text, document, sentences=segment_by == "sentences")
+                items = [item for part in found for item in part.items]
+            batch.items.extend(items)
+            batch.documents.extend([document] * len(items))
+            batch.lines.extend([number] * len(items))
+            document += 1
+        yield batch
+
+
 def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
     """A blank line ends a document."""
-    inside, first = document == 0, 0
+    inside = document == 0
     for chunk in chunks:
         items, documents, lines = [], [], []
-        for number, line in enumerate(chunk.lines, first):
+        for number, line in zip(chunk.numbers, chunk.lines, strict=True):
             if line:
                 items.append(line)
                 documents.append(document)
@@ -67,7 +93,6 @@ def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
                 inside = True
             elif inside:
                 document, inside = document + 1, False
-        first += len(chunk.lines)
         yield ItemBatch(items, documents, lines, chunk.read_bytes)
 
 
@@ -77,21 +102,20 @@ def _paragraphs(
     """A blank line ends a paragraph; the file is one document."""
     split = split_sentences if sentences else lambda paragraph: [paragraph]
     pending: list[str] = []
-    read_bytes = number = 0
+    read_bytes = first = 0
     for chunk in chunks:
         items: list[str] = []
         lines: list[int] = []
-        for line in chunk.lines:
+        for number, line in zip(chunk.numbers, chunk.lines, strict=True):
             if line:
+                first = first if pending else number
                 pending.append(line)
             elif pending:
                 new = split(" ".join(pending))
                 items += new
-                lines += [number - len(pending)] * len(new)
+                lines += [first] * len(new)
                 pending = []
-            number += 1
         read_bytes = chunk.read_bytes
         yield ItemBatch(items, [document] * len(items), lines, read_bytes)
     items = split(" ".join(pending)) if pending else []
-    lines = [number - len(pending)] * len(items)
-    yield ItemBatch(items, [document] * len(items), lines, read_bytes)
+    yield ItemBatch(items, [document] * len(items), [first] * len(items), read_bytes)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from toolkit.data.rows.read import find_reader
 from toolkit.data.text_files import CHUNK_BYTES, FileChunk, is_compressed
 
 PART_BYTES = 2 << 20
@@ -16,14 +17,22 @@ _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _FULL_LINE = re.compile(rb"[^\s][^\n]*\n")  # a line that is not blank
 
 
-def plan_parts(files: Sequence[Path], segment_by: str) -> list[list[FileChunk]]:
-    """Parts of about equal size, of files in order; large files are cut at line ends."""
+def plan_parts(
+    files: Sequence[Path], segment_by: str, field: str = "", *, row_is_document: bool = False
+) -> list[list[FileChunk]]:
+    """Parts of about equal size, of files in order; large files are cut at line ends.
+
+    Rows with a `field` are cut only if each is a document.
+    """
     total = sum(estimate_bytes(_whole(path)) for path in files)
     part_bytes = max(PART_BYTES, -(-total // MAX_PARTS))
     parts: list[list[FileChunk]] = [[]]
     filled = 0
     for path in files:
-        for chunk in _cut(path, part_bytes, segment_by):
+        cut = _cut(path, part_bytes, segment_by)
+        if field:
+            cut = _cut_rows(path, part_bytes, field, row_is_document)
+        for chunk in cut:
             if filled >= part_bytes:
                 parts.append([])
                 filled = 0
@@ -34,7 +43,8 @@ def plan_parts(files: Sequence[Path], segment_by: str) -> list[list[FileChunk]]:
 
 def estimate_bytes(chunk: FileChunk) -> int:
     """Estimated number of bytes of text."""
-    return chunk.size * (EXPANSION if is_compressed(chunk.path) else 1)
+    compressed = is_compressed(chunk.path) or chunk.path.suffix == ".parquet"
+    return chunk.size * (EXPANSION if compressed else 1)
 
 
 def _whole(path: Path) -> FileChunk:
@@ -50,6 +60,18 @@ def _cut(path: Path, chunk_bytes: int, segment_by: str) -> list[FileChunk]:
         end, document_ends = _find_cut(path, start + chunk_bytes, size, segment_by)
         chunks.append(FileChunk(path, start, end, starts_document))
         start, starts_document = end, document_ends
+    return chunks
+
+
+def _cut_rows(path: Path, chunk_bytes: int, field: str, row_is_document: bool) -> list[FileChunk]:
+    """Rows that are documents can be cut anywhere."""
+    size, reader = path.stat().st_size, find_reader(path)
+    whole = not row_is_document or size < 2 * chunk_bytes
+    chunks, start = list[FileChunk](), 0
+    while start < size:
+        end = size if whole else reader.find_cut(path, min(start + chunk_bytes, size))
+        chunks.append(FileChunk(path, start, end, True, field, row_is_document))
+        start = end
     return chunks
 
 

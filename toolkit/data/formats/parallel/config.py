@@ -12,8 +12,8 @@ from toolkit.data.formats.text.config import check_limit
 @dataclass(frozen=True, kw_only=True)
 class ParallelFormatConfig(Options, section="format"):
     source_lang: str = ""
-    """Source language, such as de. trainpref P stands for the files P.de and P.en, plain, .gz or
-    .xz, whose lines correspond."""
+    """Source language, such as de. trainpref P stands for the files P.de and P.en, plain, .gz,
+    .xz or .zst, whose lines correspond."""
     target_lang: str = ""
     """Target language, such as en."""
     joined_dictionary: bool = False

@@ -45,7 +45,7 @@ def list_file_pairs(option: str, names: str, languages: tuple[str, str]) -> list
 
 
 def find_language_file(prefix: Path, language: str, option: str) -> Path:
-    """P.de, P.de.gz or P.de.xz, the first that exists."""
+    """P.de, P.de.gz, P.de.xz or P.de.zst, the first that exists."""
     for suffix in COMPRESSION_SUFFIXES:
         path = prefix.parent / f"{prefix.name}.{language}{suffix}"
         if path.is_file():

@@ -16,8 +16,9 @@ from toolkit.data.formats.text.holdout import assign_splits
 from toolkit.data.formats.text.length_limit import apply_length_limit
 from toolkit.data.preprocessing.segmentation import ItemBatch, read_items
 from toolkit.data.preprocessing.workers import load_tokenizer, report_progress
+from toolkit.data.rows.read import raise_at_item
 from toolkit.data.storage.column_writer import ColumnWriter
-from toolkit.data.text_files import FileChunk, raise_in_chunk
+from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 TOKENS = "tokens"
@@ -125,7 +126,7 @@ def check_lengths(chunk: FileChunk, batch: ItemBatch, lengths: IntArray, limit: 
     long = np.flatnonzero(lengths > limit)
     if len(long):
         first = int(long[0])
-        raise_in_chunk(
+        raise_at_item(
             chunk,
             batch.lines[first],
             f"an item must have at most {limit} tokens, but {batch.items[first][:40]!r}... has "

@@ -15,6 +15,12 @@ class TextFormatConfig(Options, section="format"):
     """What makes an item. lines: each line (one sentence per line, as in Chang et al.); a blank
     line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs split
     after . ! ? if a new sentence seems to begin; suits books and other running text."""
+    text_field: str = ""
+    """Field or column that holds the text of each row of JSON lines, CSV, TSV, Parquet or Arrow
+    files. A folder stands for its .jsonl, .ndjson, .csv, .tsv, .parquet and .arrow files."""
+    rows: Literal["documents", "lines"] = "documents"
+    """What the rows of --text-field are. documents: each row is read like a file. lines: all rows
+    of a file are read like the lines of one; an empty row is a blank line."""
     valid_fraction: Rate = 0.0
     """Fraction of the training text to hold out as split valid: runs of 16 items at regular
     intervals, chosen by their position alone."""
@@ -34,6 +40,8 @@ class TextFormatConfig(Options, section="format"):
                 f"valid_fraction and test_fraction must leave text to train on, but are "
                 f"{self.valid_fraction} and {self.test_fraction}."
             )
+        if self.rows != "documents" and not self.text_field:
+            raise ToolkitError(f"--rows {self.rows} requires --text-field.")
         check_limit(self.max_item_tokens, self.overlength)
 
 

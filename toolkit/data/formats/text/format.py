@@ -17,12 +17,15 @@ from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.rows.read import FOLDER_SUFFIXES, check_plain
 from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.progress import Progress
 
 HANDLED = {"skip": "left out", "truncate": "truncated", "split": "split into several"}
+ROWS = ("text_field", "rows")
 SETTINGS = ("segment_by", "valid_fraction", "test_fraction", "max_item_tokens", "overlength")
 
 
@@ -44,9 +47,25 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         """Split -> the fraction of the training text that is held out for it."""
         return {"valid": self.options.valid_fraction, "test": self.options.test_fraction}
 
+    def list_files(self) -> Mapping[str, list[Path]]:
+        suffixes = FOLDER_SUFFIXES if self.options.text_field else self.suffixes
+        return {
+            split: list_files(f"{split}pref", names, suffixes)
+            for split, names in self.config.inputs.items()
+        }
+
     def read_split(self, split: str, files: Sequence[Path]) -> list[PartTask]:
         """The parts that workers write, decided by the text alone."""
-        parts = plan_parts(files, self.options.segment_by)
+        options = self.options
+        if not options.text_field:
+            for path in files:
+                check_plain(path)
+        parts = plan_parts(
+            files,
+            options.segment_by,
+            options.text_field,
+            row_is_document=options.rows == "documents",
+        )
         return [PartTask(split, number, part) for number, part in enumerate(parts)]
 
     def max_workers(self, splits: Mapping[str, list[PartTask]]) -> int:
@@ -110,10 +129,11 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
     def settings(self, tokenizer: Tokenizer) -> JsonObject:
         settings = tokenizer.settings()
         del settings["special"]
+        names = (*SETTINGS, *ROWS) if self.options.text_field else SETTINGS
         return {
             "tokenizer": settings.pop("kind"),
             **settings,
-            **{name: getattr(self.options, name) for name in SETTINGS},
+            **{name: getattr(self.options, name) for name in names},
         }
 
     def report_split(

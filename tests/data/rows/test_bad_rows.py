@@ -1,0 +1,161 @@
+"""Faults of rows are named with file and line; nothing is dropped silently."""
+
+import gzip
+import sys
+
+import pytest
+
+from tests.helpers.preprocessing import preprocess_config
+from tests.helpers.row_files import WRITERS, compress_zst, make_table
+from toolkit.cli.preprocess import main
+from toolkit.common.errors import ToolkitError
+from toolkit.data.preprocess import preprocess
+
+FINE = '{"text": "fine"}\n'
+
+
+@pytest.fixture
+def error(tmp_path, model_file):
+    """The message of preprocessing a file, without its folder."""
+
+    def run(path, **options):
+        given = {"sentencepiece_model": str(model_file), "destdir": str(tmp_path / "out")}
+        with pytest.raises(ToolkitError) as caught:
+            preprocess(
+                preprocess_config(
+                    trainpref=str(path), workers=1, **{**given, "text_field": "text", **options}
+                )
+            )
+        return str(caught.value).replace(f"{tmp_path}/", "")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ('{"body": "x", "id": 1}', "the row has no field 'text'. Its fields are 'body', 'id'."),
+        ('{"text": null}', "the field 'text' must hold a string, but holds null."),
+        ('{"text": 3}', "the field 'text' must hold a string, but holds a number."),
+        ('{"text": ["x"]}', "the field 'text' must hold a string, but holds a list."),
+        ('["x"]', "expected a JSON object, found a list. Write each row as an object"),
+        ('{"text": "x"', "expected JSON: Expecting ',' delimiter at column 13. Correct the line."),
+        ("[" * 100000, "expected JSON: maximum recursion depth exceeded"),
+        ('{"text": "\\ud800"}', "found half of a surrogate pair, \\ud800, in the text."),
+        ('{"text": "\\u0000"}', "found a NUL character in the text. Remove it."),
+        ('{"text": "%s"}' % ("x" * 600), "expected at most 500 bytes in a line, found 600"),
+    ],
+)
+def test_bad_json_lines_are_named_by_line(error, text_file, row, message):
+    path = text_file(FINE + "\n" + row + "\n" + FINE, "a.jsonl")
+    assert error(path, max_line_bytes=500).startswith(f"a.jsonl:3: {message}")
+
+
+def test_bad_rows_of_a_cut_file_are_named_by_their_line_in_the_file(error, text_file, monkeypatch):
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
+    path = text_file(FINE * 50 + '{"text": 1}\n' + FINE * 9, "a.jsonl")
+    assert error(path).startswith("a.jsonl:51: the field 'text' must hold a string")
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ('1,"x\ny"\n2\n', "a.csv:4: a row must have 2 cells, as the header, but has 1."),
+        ('1,x\n2,"y\n3,z\n', "a.csv:3: the row that starts here is malformed: unexpected end"),
+        ("1,x\n2,y\0\n", "a.csv:3: found a NUL byte"),
+    ],
+)
+def test_bad_rows_of_csv_are_named_by_line(error, text_file, rows, message):
+    assert error(text_file("id,text\n" + rows, "a.csv")).startswith(message)
+
+
+def test_csv_with_invalid_utf8_is_named_by_line(error, text_file):
+    path = text_file(b"id,text\n1,na\xefve\n", "a.csv")
+    assert error(path).startswith("a.csv:2: expected UTF-8, found byte 0xef at column 5.")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".arrow"])
+def test_unknown_columns_are_reported_with_those_that_exist(error, tmp_path, suffix):
+    WRITERS[suffix](tmp_path / f"a{suffix}", ["x"])
+    message = f"a{suffix} has no column 'body'. Its columns are 'id', 'text'."
+    assert error(tmp_path / f"a{suffix}", text_field="body") == message
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_nulls_in_arrow_data_are_named_by_row(error, tmp_path, suffix):
+    WRITERS[suffix](tmp_path / f"a{suffix}", ["x"] * 70 + [None, "y"])
+    message = f"a{suffix}, row 71: the field 'text' must hold a string, but holds null."
+    assert error(tmp_path / f"a{suffix}").startswith(message)
+
+
+def test_columns_of_another_type_are_rejected(error, tmp_path):
+    WRITERS[".parquet"](tmp_path / "a.parquet", ["x"])
+    message = "a.parquet: column 'id' must hold strings, but holds int64."
+    assert error(tmp_path / "a.parquet", text_field="id") == message
+
+
+def test_categories_that_are_strings_are_texts(tmp_path, model_file):
+    table = make_table(["red house", "river", "red house"])
+    column = table.column("text").dictionary_encode()
+    path = tmp_path / "a.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(table.set_column(1, "text", column), path)
+    given = {"sentencepiece_model": str(model_file), "destdir": str(tmp_path / "out")}
+    preprocess(preprocess_config(trainpref=str(path), workers=1, text_field="text", **given))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("kept", [0.3, 0.99])
+def test_truncated_arrow_data_are_reported(error, tmp_path, suffix, kept):
+    path = tmp_path / f"a{suffix}"
+    WRITERS[suffix](path, ["some text"] * 500)
+    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    message = error(path)
+    assert message.startswith(f"a{suffix} is truncated or damaged: ")
+    assert message.endswith("Copy it again.") and "\n" not in message
+
+
+def test_truncated_zst_is_reported(error, text_file):
+    packed = compress_zst(FINE.encode() * 99)
+    message = error(text_file(packed[:-2], "a.jsonl.zst"))
+    assert "a.jsonl.zst:1: cannot read further: " in message and "Truncated" in message
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.jsonl.gz", "a.parquet"])
+def test_rows_given_as_plain_text_are_rejected_with_the_remedy(tmp_path, capsys, name, model_file):
+    suffix = ".jsonl" if "json" in name else f".{name.split('.')[1]}"
+    path = tmp_path / name
+    WRITERS[suffix](path, ["some text"])
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    options = ["--sentencepiece-model", str(model_file), "--destdir", str(tmp_path / "out")]
+    assert main(["--trainpref", str(path), *options]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert f"{path} holds rows, not plain text. Name the field that holds the text with" in lines[0]
+    assert "'text'" in lines[0] and not (tmp_path / "out").exists()
+
+
+def test_plain_text_with_a_text_field_is_rejected(error, text_file):
+    message = error(text_file("some text\n"))
+    assert message.startswith("--text-field requires files ending in .jsonl, ")
+    assert "text.txt is not one. Leave the option out for plain text." in message
+
+
+def test_rows_require_a_field(error, text_file):
+    assert (
+        error(text_file("x"), text_field="", rows="lines") == "--rows lines requires --text-field."
+    )
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.txt.zst", "a.jsonl.zst"])
+def test_missing_pyarrow_is_reported_with_the_command(error, text_file, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    field = "" if ".txt" in name else "text"
+    message = error(text_file("some text", name), text_field=field)
+    assert message.endswith("not installed. Run pip install 'toolkit-seq[data]'.")
+
+
+def test_long_items_of_parquet_are_named_by_row(error, tmp_path):
+    WRITERS[".parquet"](tmp_path / "a.parquet", ["red house"] * 50 + ["red " * 50])
+    message = error(tmp_path / "a.parquet", max_item_tokens=20)
+    assert message.startswith("a.parquet, row 51: an item must have at most 20 tokens")

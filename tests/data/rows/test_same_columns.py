@@ -1,0 +1,108 @@
+"""The same corpus in any kind of file gives the same columns."""
+
+import hashlib
+
+import pytest
+
+from tests.helpers.preprocessing import preprocess_config
+from tests.helpers.row_files import COMPRESSORS, WRITERS
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+
+
+@pytest.fixture
+def columns(tmp_path, model_file):
+    """Preprocesses a file; returns column file -> digest."""
+
+    def run(path, **options):
+        destdir = tmp_path / f"data-{path.name}"
+        given = {"sentencepiece_model": str(model_file), "destdir": str(destdir), "workers": 1}
+        preprocess(preprocess_config(trainpref=str(path), **{**given, **options}))
+        DataFolder.open(destdir)
+        files = [file for file in destdir.iterdir() if file.suffix in (".bin", ".idx")]
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+    return run
+
+
+@pytest.fixture
+def text(random_prose):
+    """Documents of up to 7 lines, with lines to quote and letters beyond ASCII."""
+    return 'an "old", red\tCafé\n' * 2 + "\n" + random_prose(200).rstrip("\n") + "\n"
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("segment_by", ["lines", "sentences"])
+def test_rows_that_are_lines_give_the_columns_of_the_text(
+    tmp_path, columns, text, suffix, segment_by
+):
+    text = text.replace("\t", " ")
+    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
+    path = tmp_path / f"rows{suffix}"
+    WRITERS[suffix](path, text.removesuffix("\n").split("\n"))
+    found = columns(path, text_field="text", rows="lines", segment_by=segment_by)
+    assert found == columns(tmp_path / "plain.txt", segment_by=segment_by)
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in WRITERS if suffix != ".tsv"])
+def test_rows_that_are_documents_give_the_columns_of_documents(tmp_path, columns, text, suffix):
+    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
+    WRITERS[suffix](tmp_path / f"rows{suffix}", text.split("\n\n"))
+    found = columns(tmp_path / f"rows{suffix}", text_field="text")
+    assert found == columns(tmp_path / "plain.txt")
+
+
+@pytest.mark.parametrize("segment_by", ["lines", "paragraphs", "sentences"])
+def test_rows_that_are_documents_give_the_columns_of_files(tmp_path, columns, text, segment_by):
+    documents = [text.replace("\n\n", "\n\n\n", 3), "", text.replace("house", "river\n\n")]
+    if segment_by == "lines":
+        documents = [document.replace("\n\n", "\n").replace("\n\n", "\n") for document in documents]
+    (tmp_path / "files").mkdir()
+    for number, document in enumerate(filter(None, documents)):
+        (tmp_path / "files" / f"{number}.txt").write_text(document, encoding="utf-8")
+    WRITERS[".jsonl"](tmp_path / "rows.jsonl", documents)
+    found = columns(tmp_path / "rows.jsonl", text_field="text", segment_by=segment_by)
+    assert found == columns(tmp_path / "files", segment_by=segment_by)
+
+
+@pytest.mark.parametrize("packing", COMPRESSORS)
+def test_compressed_files_give_the_columns_of_plain_ones(tmp_path, columns, text, packing):
+    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
+    WRITERS[".jsonl"](tmp_path / "plain.jsonl", text.split("\n\n"))
+    whole = columns(tmp_path / "plain.txt")
+    for name, options in {"plain.txt": {}, "plain.jsonl": {"text_field": "text"}}.items():
+        packed = tmp_path / f"packed-{name}{packing}"
+        packed.write_bytes(COMPRESSORS[packing]((tmp_path / name).read_bytes()))
+        assert columns(packed, **options) == whole
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_large_files_are_cut_between_rows_for_several_workers(
+    tmp_path, columns, text, suffix, monkeypatch
+):
+    path = tmp_path / f"rows{suffix}"
+    WRITERS[suffix](path, text.split("\n"))
+    whole = columns(path, text_field="text")
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
+    folders = []
+    for workers in (1, 2):
+        destdir = tmp_path / f"workers-{workers}"
+        columns(path, text_field="text", workers=workers, destdir=str(destdir))
+        folders.append(DataFolder.open(destdir))
+    assert len({folder.fingerprint for folder in folders}) == 1
+    parts = folders[0].split("train").column("tokens").parts
+    assert len(parts) > 2
+    single = DataFolder.open(tmp_path / f"data-{path.name}").split("train").column("tokens").parts
+    assert whole and [v for p in parts for v in p.values] == single[0].values.tolist()
+    assert sum(len(part.document_starts) for part in parts) == len(single[0].document_starts)
+
+
+def test_a_folder_stands_for_its_files_of_rows(tmp_path, columns, text):
+    rows = text.split("\n\n")
+    (tmp_path / "folder").mkdir()
+    WRITERS[".jsonl"](tmp_path / "folder" / "a.jsonl", rows[:9])
+    WRITERS[".csv"](tmp_path / "folder" / "b.csv", rows[9:])
+    (tmp_path / "folder" / "about.json").write_text("{}")
+    WRITERS[".jsonl"](tmp_path / "all.jsonl", rows)
+    whole = columns(tmp_path / "all.jsonl", text_field="text")
+    assert columns(tmp_path / "folder", text_field="text") == whole
