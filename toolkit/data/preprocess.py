@@ -12,6 +12,7 @@ from toolkit.config.commands.preprocess import PREPROCESS, PreprocessConfig
 from toolkit.config.load import compose_config
 from toolkit.data.formats.format import Format, Job
 from toolkit.data.formats.report import print_report
+from toolkit.data.preprocessing.input_streams import store_streams
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
@@ -21,13 +22,13 @@ from toolkit.reporting.json_output import Output
 
 def preprocess(config: PreprocessConfig) -> None:
     """Read every split, choose or train the tokenizer, write the columns, and meta.json last."""
-    source: Format[Any, Tokenizer] = FORMATS[config.format.name].factory(
-        config.format.config, config
-    )
+    create_format(config)  # checks the options before a stream is read
     with (
         Output(config.json) as output,
         create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
+        store_streams(config, folder) as stored,
     ):
+        source = create_format(stored)
         started = time.perf_counter()
         splits = source.read()
         seconds = time.perf_counter() - started
@@ -54,6 +55,11 @@ def preprocess(config: PreprocessConfig) -> None:
             for split, entry in meta["splits"].items()
         }
         print_report(source, tokenizer, reports, seconds, workers, output)
+
+
+def create_format(config: PreprocessConfig) -> Format[Any, Tokenizer]:
+    """The format with its options, which it checks."""
+    return FORMATS[config.format.name].factory(config.format.config, config)
 
 
 def preprocess_files(**options: object) -> None:

@@ -1,6 +1,7 @@
 """Faults of rows are named with file and line; nothing is dropped silently."""
 
 import gzip
+import io
 import sys
 
 import pytest
@@ -23,7 +24,13 @@ def error(tmp_path, model_file):
         with pytest.raises(ToolkitError) as caught:
             preprocess(
                 preprocess_config(
-                    trainpref=str(path), workers=1, **{**given, "text_field": "text", **options}
+                    **{
+                        "trainpref": str(path),
+                        **given,
+                        "text_field": "text",
+                        "workers": 1,
+                        **options,
+                    }
                 )
             )
         return str(caught.value).replace(f"{tmp_path}/", "")
@@ -159,3 +166,18 @@ def test_long_items_of_parquet_are_named_by_row(error, tmp_path):
     WRITERS[".parquet"](tmp_path / "a.parquet", ["red house"] * 50 + ["red " * 50])
     message = error(tmp_path / "a.parquet", max_item_tokens=20)
     assert message.startswith("a.parquet, row 51: an item must have at most 20 tokens")
+
+
+def test_faults_of_standard_input_name_it(error, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(FINE.encode() + b'{"text": 1}')))
+    message = error("-", workers=2)
+    assert message.startswith("standard input:2: the field 'text' must hold a string")
+
+
+def test_empty_standard_input_is_rejected(error, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert error("-", text_field="").startswith("standard input must hold text, but is empty.")
+
+
+def test_standard_input_is_read_for_one_split_only(error):
+    assert error("-", validpref="-").startswith("standard input (-) can be given only once")

@@ -1,6 +1,10 @@
 """The same corpus in any kind of file gives the same columns."""
 
 import hashlib
+import io
+import os
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +21,10 @@ def columns(tmp_path, model_file):
     def run(path, **options):
         destdir = tmp_path / f"data-{path.name}"
         given = {"sentencepiece_model": str(model_file), "destdir": str(destdir), "workers": 1}
-        preprocess(preprocess_config(trainpref=str(path), **{**given, **options}))
-        DataFolder.open(destdir)
-        files = [file for file in destdir.iterdir() if file.suffix in (".bin", ".idx")]
+        preprocess(preprocess_config(**{"trainpref": str(path), **given, **options}))
+        opened = DataFolder.open(options.get("destdir", destdir))
+        assert not any(file.is_dir() for file in Path(opened.path).iterdir())
+        files = [file for file in Path(opened.path).iterdir() if file.suffix in (".bin", ".idx")]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
     return run
@@ -95,6 +100,31 @@ def test_large_files_are_cut_between_rows_for_several_workers(
     single = DataFolder.open(tmp_path / f"data-{path.name}").split("train").column("tokens").parts
     assert whole and [v for p in parts for v in p.values] == single[0].values.tolist()
     assert sum(len(part.document_starts) for part in parts) == len(single[0].document_starts)
+
+
+@pytest.mark.parametrize("options", [{}, {"text_field": "text"}])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_standard_input_gives_the_columns_of_a_file(
+    tmp_path, columns, text, monkeypatch, options, workers
+):
+    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
+    WRITERS[".jsonl"](tmp_path / "rows.jsonl", text.split("\n\n"))
+    data = (tmp_path / ("rows.jsonl" if options else "plain.txt")).read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    destdir = str(tmp_path / "data-stdin")
+    found = columns(tmp_path, trainpref="-", destdir=destdir, workers=workers, **options)
+    assert found == columns(tmp_path / "plain.txt")
+
+
+def test_pipes_give_the_columns_of_a_file_with_their_ending(tmp_path, columns, text):
+    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
+    packed = COMPRESSORS[".gz"](text.encode())
+    os.mkfifo(tmp_path / "pipe.gz")
+    writer = threading.Thread(target=(tmp_path / "pipe.gz").write_bytes, args=(packed,))
+    writer.start()
+    found = columns(tmp_path / "pipe.gz")
+    writer.join()
+    assert found == columns(tmp_path / "plain.txt")
 
 
 def test_a_folder_stands_for_its_files_of_rows(tmp_path, columns, text):

@@ -34,7 +34,8 @@ TOKENIZER_BY_OPTION: dict[
 class InputOptions(Options, title="input and output"):
     trainpref: str = ""
     """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas. A
-    folder stands for the files of the format in it. Each file is a document."""
+    folder stands for the files of the format in it; - is standard input. Each file is a
+    document."""
     validpref: str = ""
     """Validation data, in the same form as --trainpref."""
     testpref: str = ""
