@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.cli.test_json import documented_keys
+from tests.tasks.conftest import ASKED, NOTHING, TOWN, asked
 from tests.tasks.conftest import glue as glue
 from tests.tasks.conftest import questions as questions
 from tests.tasks.conftest import tagged as tagged
@@ -103,6 +104,19 @@ def test_answers_equal_those_of_validate(questions, train, validated, predict):
     lines = predict(path, "".join(json.dumps(item) + "\n" for item in items), name="town.jsonl")
     answers = {each["id"]: each["answer"] for each in map(json.loads, lines)}
     assert answers == json.loads(validated(path, folder))
+
+
+def test_unanswered_questions_equal_those_of_validate(questions, train, validated, predict):
+    """The threshold that validation tuned decides, as for a test split of SQuAD 2.0."""
+    bare = [asked(n, text) for n, text in enumerate(["Who cooks?", "When?", "Jose", "Anna mill"])]
+    folder = questions(asked=[*ASKED, *NOTHING], version="2.0", bare=bare)
+    path = train("squad", folder, **NARROW)
+    items = [{**question, "context": TOWN} for question in bare]
+    lines = "".join(json.dumps(item) + "\n" for item in items)
+    found = [json.loads(line) for line in predict(path, lines, name="bare.jsonl")]
+    expected = json.loads(validated(path, folder, "test"))
+    assert {each["id"]: each["answer"] for each in found} == expected
+    assert "" in expected.values()
 
 
 def test_options_equal_those_of_validate(questions, train, validated, predict):

@@ -89,9 +89,10 @@ class PlainReader(LineReader):
         try:
             return read_cells(self.fields, text.split("\t")), None
         except ToolkitError as error:
+            one = sum(field.required for field in self.fields) == 1
+            remedy = "Replace tabs by spaces." if one else "Separate the parts by tabs."
             raise ToolkitError(
-                f"{error} Separate the parts by tabs. If the first line names the columns, add "
-                f"--input-format tsv."
+                f"{error} {remedy} If the first line names the columns, add --input-format tsv."
             ) from None
 
 
