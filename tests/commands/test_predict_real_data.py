@@ -1,0 +1,102 @@
+"""A thousand lines of real data have the predictions of toolkit-validate."""
+
+import json
+
+import pytest
+
+from toolkit.cli.predict import main as predict
+from toolkit.cli.validate import main as validate
+from toolkit.config.load import compose
+from toolkit.data.preprocess import preprocess_files
+from toolkit.training.run import run
+
+LINES = 1000
+TINY = {
+    "arch": "bert_tiny", "arch.layers": 1, "task.tokens_per_sample": 64, "batch_size": 8,
+    "num_workers": 0, "max_update": 2, "lr": 1e-3, "precision": "fp32", "device": "cpu",
+    "valid_subset": "", "log_interval": 100,
+}  # fmt: skip
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch):
+    """Trains on files; returns the texts of the predictions of both commands for the items."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(task, items, **files):
+        preprocess_files(**files, vocab_size=500, destdir="data", workers=1)
+        run(compose({**TINY, "task": task, "data.dirs": ["data"], "save_dir": "run"}))
+        words = ["--path", "run", "--precision", "fp32"]
+        assert validate(["data", *words, "--predictions", "validated"]) == 0
+        assert predict([*words, "--input", items, "--output", "predicted.jsonl"]) == 0
+        with open("validated") as validated, open("predicted.jsonl") as predicted:
+            return validated.read(), [json.loads(line) for line in predicted]
+
+    return call
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize(("task", "field"), [("SST-2", "label"), ("STS-B", "value")])
+def test_rows_of_glue(both, real_data, task, field):
+    path = str(real_data / "glue_data" / task / "dev.tsv")
+    files = {"format": "glue", "glue_task": task, "trainpref": path, "validpref": path}
+    validated, predicted = both("glue", path, **files)
+    expected = [row.split("\t")[1] for row in validated.splitlines()[1:]]
+    values = [each[field] for each in predicted]
+    form = "{:.3f}" if field == "value" else "{}"
+    assert [form.format(value) for value in values] == expected and len(values) > 800
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_questions_of_squad(both, real_data, tmp_path):
+    path = real_data / "squad" / "v1.1" / "dev-v1.1.json"
+    articles = json.loads(path.read_text("utf-8"))["data"]
+    (tmp_path / "dev.json").write_text(json.dumps({"version": "1.1", "data": articles[:6]}))
+    paragraphs = [paragraph for article in articles[:6] for paragraph in article["paragraphs"]]
+    items = [
+        {**question, "context": paragraph["context"]}
+        for paragraph in paragraphs
+        for question in paragraph["qas"]
+    ]
+    items = items[:LINES]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    files = {"format": "squad", "trainpref": "dev.json", "validpref": "dev.json"}
+    validated, predicted = both("squad", "items.jsonl", **files)
+    expected = json.loads(validated)
+    assert len(predicted) == LINES
+    assert [each["answer"] for each in predicted] == [expected[item["id"]] for item in items]
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_questions_of_race(both, real_data, tmp_path):
+    folder = real_data / "RACE" / "dev"
+    items = []
+    for path in sorted(folder.rglob("*.txt")):
+        passage = json.loads(path.read_text("utf-8"))
+        questions = zip(passage["questions"], passage["options"], strict=True)
+        for number, (question, options) in enumerate(questions, 1):
+            item = {"article": passage["article"], "question": question, "options": options}
+            items.append({"id": [f"{path.parent.name}/{path.name}", str(number)], **item})
+    items = items[:LINES]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    files = {"format": "race", "trainpref": str(folder), "validpref": str(folder)}
+    validated, predicted = both("multiple_choice", "items.jsonl", **files)
+    expected = json.loads(validated)
+    letters = [expected[name][number] for name, number in (item["id"] for item in items)]
+    assert ["ABCD"[each["option"]] for each in predicted] == letters and len(letters) == LINES
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_sentences_of_universal_dependencies(both, real_data, tmp_path):
+    text = (real_data / "ud" / "UD_English-GUM" / "en_gum-ud-test.conllu").read_text("utf-8")
+    (tmp_path / "a.conllu").write_text(text)
+    files = {"format": "conllu", "trainpref": "a.conllu", "validpref": "a.conllu"}
+    validated, predicted = both("pos_tagging", "a.conllu", **files)
+    words = ["--path", "run", "--precision", "fp32", "--input", "a.conllu"]
+    assert predict([*words, "--output", "b.conllu"]) == 0
+    assert (tmp_path / "b.conllu").read_text("utf-8") == validated != text
+    assert len(predicted) == text.count("\n\n")
