@@ -1,7 +1,9 @@
 """toolkit-predict: the predictions of toolkit-validate, for every line and in order."""
 
+import gzip
 import io
 import json
+import lzma
 import sys
 
 import pytest
@@ -14,6 +16,7 @@ from tests.tasks.conftest import tagged as tagged
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
+from toolkit.config.commands.predict import format_of
 from toolkit.config.load import compose
 from toolkit.training.run import run
 
@@ -226,14 +229,20 @@ def test_text_columns_name_other_columns(classifier, predict):
     )
 
 
-def test_compressed_files_and_byte_order_marks_are_read(classifier, predict):
-    import gzip
-
+@pytest.mark.parametrize(("name", "compress"), [("a.tsv.gz", gzip), ("a.tsv.xz", lzma)])
+def test_compressed_files_and_byte_order_marks_are_read(classifier, predict, name, compress):
     path, _ = classifier
     data = b"\xef\xbb\xbfsentence1\tsentence2\r\ncats\tdogs\r\n"
-    assert predict(path, gzip.compress(data), name="a.tsv.gz") == predict(
-        path, data, "--input-format", "tsv"
-    )
+    rows = predict(path, data, "--input-format", "tsv")
+    assert predict(path, compress.compress(data), name=name) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.tsv.zst", "tsv"), ("a.jsonl", "jsonl"), ("a.b.conllu.gz", "conllu"), ("a.gz", "text")],
+)
+def test_the_ending_of_a_file_names_its_format(name, form):
+    assert format_of(name) == form
 
 
 def test_truncation_is_said_once(classifier, tmp_path, capsys):

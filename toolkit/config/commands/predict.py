@@ -19,7 +19,7 @@ from toolkit.config.options import ADVANCED
 
 FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
 """Ending of a file -> its format; all other files are plain text."""
-COMPRESSION = (".gz", ".xz")
+COMPRESSION = (".gz", ".xz", ".zst")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class PredictConfig(
     path: str = ""
     """Checkpoint, or a save folder, whose best checkpoint is used."""
     input: str = "-"
-    """File with the items (also .gz, .xz), one per line, or sentences of CoNLL-U; - reads standard
-    input."""
+    """File with the items (also .gz, .xz, .zst), one per line, or sentences of CoNLL-U; - reads
+    standard input."""
     output: str = "-"
     """File for the predictions, one line per input line; - writes to standard output."""
     input_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
