@@ -17,9 +17,9 @@ from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.rows.read import FOLDER_SUFFIXES, check_plain
+from toolkit.data.rows.dataset_folder import list_row_files
+from toolkit.data.rows.read import check_plain
 from toolkit.data.storage.split_writer import ColumnType
-from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.progress import Progress
@@ -48,11 +48,9 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         return {"valid": self.options.valid_fraction, "test": self.options.test_fraction}
 
     def list_files(self) -> Mapping[str, list[Path]]:
-        suffixes = FOLDER_SUFFIXES if self.options.text_field else self.suffixes
-        return {
-            split: list_files(f"{split}pref", names, suffixes)
-            for split, names in self.config.inputs.items()
-        }
+        if not self.options.text_field:
+            return super().list_files()
+        return {split: list_row_files(split, names) for split, names in self.config.inputs.items()}
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[PartTask]:
         """The parts that workers write, decided by the text alone."""
