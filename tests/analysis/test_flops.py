@@ -1,6 +1,7 @@
 import pytest
 
 from toolkit import build_model
+from toolkit.analysis import flops
 from toolkit.analysis.flops import META, count_flops, list_parts
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
@@ -78,7 +79,8 @@ def test_flops_of_generator_and_discriminator_are_separate():
     assert stacks == {"encoder", "task.generator.encoder"}
 
 
-def test_flops_are_counted_without_memory():
+def test_flops_are_counted_without_memory(monkeypatch):
+    monkeypatch.setattr(flops, "CPU", None)
     wide = {"arch__width": 8192, "arch__embedding_width": 8192}  # 10 GB, were it there
     assert counted(Sizes(tokens=30_000), **wide).batch.forward > 1e9
 

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-MIXES_PRECISIONS = {"cpu"}
-"""Devices that normalize half precision with weights in fp32; autocast leaves norms alone there."""
+MIXES_PRECISIONS = {"cpu", "meta"}
+"""Devices that normalize half precision with weights in fp32, without autocast for norms."""
 
 
 class LayerNorm(nn.LayerNorm):
