@@ -181,3 +181,24 @@ def test_empty_standard_input_is_rejected(error, monkeypatch):
 
 def test_standard_input_is_read_for_one_split_only(error):
     assert error("-", validpref="-").startswith("standard input (-) can be given only once")
+
+
+def test_nulls_in_cut_parquet_are_named_by_their_row_in_the_file(error, tmp_path, monkeypatch):
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
+    WRITERS[".parquet"](tmp_path / "a.parquet", ["x"] * 170 + [None])
+    assert error(tmp_path / "a.parquet").startswith("a.parquet, row 171: ")
+
+
+def test_arrow_streams_without_their_end_are_reported(error, tmp_path):
+    WRITERS[".arrow"](tmp_path / "a.arrow", ["some text"] * 50)
+    (tmp_path / "a.arrow").write_bytes((tmp_path / "a.arrow").read_bytes()[:-8])
+    assert error(tmp_path / "a.arrow").startswith("a.arrow is truncated or damaged: the end of")
+
+
+def test_invalid_utf8_in_arrow_data_is_named_by_row(error, tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    texts = arrow.array([b"fine", b"na\xefve"]).view(arrow.string())
+    pytest.importorskip("pyarrow.parquet").write_table(
+        arrow.table({"text": texts}), tmp_path / "a.parquet"
+    )
+    assert error(tmp_path / "a.parquet").startswith("a.parquet, row 2: expected UTF-8, but")

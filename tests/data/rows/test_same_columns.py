@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
-from tests.helpers.row_files import COMPRESSORS, WRITERS
+from tests.helpers.row_files import COMPRESSORS, WRITERS, make_table
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -33,7 +33,7 @@ def columns(tmp_path, model_file):
 @pytest.fixture
 def text(random_prose):
     """Documents of up to 7 lines, with lines to quote and letters beyond ASCII."""
-    return 'an "old", red\tCafé\n' * 2 + "\n" + random_prose(200).rstrip("\n") + "\n"
+    return '"an old", red\tCafé\n' * 2 + "\n" + random_prose(200).rstrip("\n") + "\n"
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -136,3 +136,19 @@ def test_a_folder_stands_for_its_files_of_rows(tmp_path, columns, text):
     WRITERS[".jsonl"](tmp_path / "all.jsonl", rows)
     whole = columns(tmp_path / "all.jsonl", text_field="text")
     assert columns(tmp_path / "folder", text_field="text") == whole
+
+
+def test_blank_lines_of_a_table_with_one_column_are_empty_rows(tmp_path, columns):
+    (tmp_path / "plain.txt").write_text("red house\n\nriver\n")
+    (tmp_path / "rows.csv").write_text("text\nred house\n\nriver\n")
+    found = columns(tmp_path / "rows.csv", text_field="text", rows="lines")
+    assert found == columns(tmp_path / "plain.txt")
+
+
+def test_feather_files_give_the_columns_of_streams(tmp_path, columns, text):
+    WRITERS[".arrow"](tmp_path / "stream.arrow", text.split("\n"))
+    table = make_table(text.split("\n"))
+    with pytest.importorskip("pyarrow").ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    found = columns(tmp_path / "a.arrow", text_field="text")
+    assert found == columns(tmp_path / "stream.arrow", text_field="text")
