@@ -28,6 +28,7 @@ from torch._inductor.fx_passes.replace_random import replace_random_passes
 from torch._inductor.graph import GraphLowering
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._triton import has_triton
 
 PROPERTIES = SimpleNamespace(
     **{"name": "NVIDIA H200", "major": 9, "minor": 0, "multi_processor_count": 132},
@@ -76,6 +77,8 @@ def simulated_gpu(*, fallback_random: bool) -> Iterator[None]:
             for name, answer in functions.items():
                 reply = partial(reply_with, answer)
                 stack.enter_context(patch.object(owner, name, staticmethod(reply)))
+        has_triton.cache_clear()  # others may have asked without the answers
+        stack.callback(has_triton.cache_clear)
         yield
 
 
