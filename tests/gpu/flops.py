@@ -9,7 +9,7 @@ import torch
 
 from tests.gpu.batches import BATCHES
 from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
-from toolkit.nn.ops import banded_convolution
+from toolkit.nn.ops.triton_operations import register
 from toolkit.tasks.batch import to_device
 from toolkit.training.flop_counter import FlopCounter
 
@@ -22,7 +22,7 @@ class Flops(NamedTuple):
 def count_both(case: Case) -> tuple[Flops, Flops]:
     """With kernels, then without."""
     with_kernels = count_flops(case)
-    with patch.object(banded_convolution, "find_spec", lambda name: None):
+    with patch.object(register, "find_spec", lambda name: None):
         plain = count_flops(case)
     return with_kernels, plain
 

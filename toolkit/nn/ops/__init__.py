@@ -17,6 +17,7 @@ its source; "-" if it was not measured separately.
 | depthwise | gradient of the taps, tap by tap | up to 2 in bf16 (c) | conv2d with groups |
 | convolution | relu(conv1d) as a product of windows | - | conv1d, relu |
 | channel_mixing | PReLU(1x1 convolution) per sentence | - | cat, conv2d, prelu |
+| triton_operations | what the Triton operations share: registration, seeds, dropout | - | - |
 | aligned_linear | classes padded to a multiple of 64 on a GPU | - | linear |
 | cross_entropy | loss and gradient on a GPU; never run on one | - | log_softmax, gather |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |

@@ -6,21 +6,17 @@ the sum is stored once. Torch's operations would read and write twice as much.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from toolkit.nn.ops.banded_convolution import has_triton
+from toolkit.nn.ops.triton_operations import define, draw_seed, triton_runs
 
 MAX_WIDTH = 8192
-SEEDS = 1 << 62
-"""Number of seeds of dropout."""
 PROGRAMS = 512
 """At most, of the backward pass, each of which adds up its rows' gradients of weight and bias."""
-define = partial(torch.library.custom_op, mutates_args=())
 
 
 def add_norm_kernel_runs(y: Tensor) -> bool:
@@ -28,8 +24,7 @@ def add_norm_kernel_runs(y: Tensor) -> bool:
 
     In compiled layers too: what Inductor makes of the plain form reads and writes more.
     """
-    known = y.dtype != torch.float64 and y.shape[-1] <= MAX_WIDTH
-    return y.is_cuda and known and has_triton()
+    return y.shape[-1] <= MAX_WIDTH and triton_runs(y.device, y.dtype)
 
 
 def add_norm_by_kernel(
@@ -41,7 +36,7 @@ def add_norm_by_kernel(
     rate: float,
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)), for x and y of equal dtype, with a seed drawn on the device."""
-    seed = torch.randint(SEEDS, (1,), device=y.device) if rate else None
+    seed = draw_seed(rate, y.device)
     x, y = x.contiguous(), y.contiguous()
     normed, _ = _add_norm(x, y, weight.float(), bias.float(), seed, eps, rate)
     return normed

@@ -8,11 +8,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from toolkit.nn.ops.relative_attention.dropout import (
-    LEVELS,
+from toolkit.nn.ops.triton_operations.dropout import (
     draw_row_bits,
     drop,
-    keep_threshold,
+    dropout_numbers,
     keep_weights,
 )
 
@@ -95,8 +94,8 @@ def blocks(width: int) -> dict[str, int]:
 
 
 def numbers(total: Tensor, eps: float, rate: float) -> tuple[Any, ...]:
-    threshold, width = keep_threshold(rate), total.shape[-1]
-    return total.numel() // width, width, eps, threshold, LEVELS / (LEVELS - threshold)
+    width = total.shape[-1]
+    return total.numel() // width, width, eps, *dropout_numbers(rate)
 
 
 def launch_forward(

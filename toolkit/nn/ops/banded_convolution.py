@@ -10,14 +10,13 @@ their code "not well optimized"), and processors are fastest at products.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from toolkit.nn.ops.triton_operations import triton_runs
 
 BLOCK = 32
 """Minimum rows of a block, a multiple of the vector width; wider kernels have larger blocks."""
@@ -30,17 +29,12 @@ def dynamic_convolution(
 
     Computed by `banded_convolution_triton.py` on a GPU if Triton is installed.
     """
-    if v.is_cuda and v.dtype != torch.float64 and has_triton():
+    if triton_runs(v.device, v.dtype):
         from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
 
         return triton_dynamic_convolution(taps, v)
     out: Tensor = _BandedConvolution.apply(taps, v)
     return out
-
-
-@cache
-def has_triton() -> bool:
-    return find_spec("triton") is not None
 
 
 def block_size(length: int, taps: int) -> int:

@@ -10,7 +10,6 @@ operation.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, no_type_check
 
 import torch
@@ -20,9 +19,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from toolkit.nn.ops.triton_operations import define
+
 ROWS = 32
 """Positions per program."""
-define = partial(torch.library.custom_op, mutates_args=())
 
 
 def triton_dynamic_convolution(

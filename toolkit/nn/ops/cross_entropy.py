@@ -13,18 +13,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from toolkit.nn.ops.banded_convolution import has_triton
+from toolkit.nn.ops.triton_operations import define, triton_runs
 
 
 def cross_entropy_kernel_runs(logits: Tensor) -> bool:
     """Whether `replace_by_gradient` can be called."""
-    return logits.is_cuda and logits.dtype != torch.float64 and has_triton()
+    return triton_runs(logits.device, logits.dtype)
 
 
 SCHEMA = "(Tensor(a!) logits, Tensor targets, Tensor valid, int classes, float smoothing) -> Tensor"
 
 
-@torch.library.custom_op("toolkit::replace_by_gradient", mutates_args=("logits",), schema=SCHEMA)
+@define("toolkit::replace_by_gradient", mutates_args=("logits",), schema=SCHEMA)
 def replace_by_gradient(
     logits: Tensor, targets: Tensor, valid: Tensor, classes: int, smoothing: float
 ) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from toolkit.nn.ops.mixed_attention.mixing import mix, mix_backward
 from toolkit.nn.ops.mixed_attention.softmax import normalize, normalize_backward
 from toolkit.nn.ops.mixed_attention.sources import count_tiles, tile_size
-from toolkit.nn.ops.relative_attention.dropout import LEVELS, keep_threshold
+from toolkit.nn.ops.triton_operations.dropout import dropout_numbers
 
 MIN_WIDTH = 16
 """Minimum of every axis of a product."""
@@ -76,12 +76,6 @@ def launch_mix_backward(
 def softmax_blocks(length: int) -> dict[str, int]:
     columns = max(MIN_WIDTH, triton.next_power_of_2(length))
     return {"ROWS": max(1, ROW_NUMBERS // columns), "COLUMNS": columns}
-
-
-def dropout_numbers(rate: float) -> tuple[int, float]:
-    """Threshold of the bits, and scale of what is kept."""
-    threshold = keep_threshold(rate)
-    return threshold, LEVELS / (LEVELS - threshold)
 
 
 def launch_normalize(

@@ -1,12 +1,8 @@
-"""Registered operations of mixed attention maps, and their gradients.
-
-Tracers, compilers and counters of operations see each launch of a Triton kernel as one operation.
-"""
+"""Registered operations of mixed attention maps, and their gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,7 +11,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.flop_counter import register_flop_formula
 
-from toolkit.nn.ops.banded_convolution import has_triton
 from toolkit.nn.ops.mixed_attention.flops import backward_flops, forward_flops
 from toolkit.nn.ops.mixed_attention.sources import (
     MapSource,
@@ -24,12 +19,10 @@ from toolkit.nn.ops.mixed_attention.sources import (
     to_rows,
     view_maps,
 )
+from toolkit.nn.ops.triton_operations import define, draw_seed, triton_runs
 
-SEEDS = 1 << 62
-"""Number of seeds of dropout."""
 MIX = "Tensor[] sources, int[] kinds, Tensor weight, Tensor bias, Tensor slope"
 NORMALIZE = "Tensor scores, Tensor? padding, Tensor? seed, float rate"
-define = partial(torch.library.custom_op, mutates_args=())
 
 
 class MixedAttention(NamedTuple):
@@ -42,7 +35,7 @@ class MixedAttention(NamedTuple):
 
 def mixes_by_kernels(x: Tensor) -> bool:
     """Whether the kernels can read maps on the device and of the dtype of x."""
-    return x.is_cuda and x.dtype != torch.float64 and has_triton()
+    return triton_runs(x.device, x.dtype)
 
 
 def mix_attention(
@@ -56,7 +49,7 @@ def mix_attention(
     word_heads: int,
 ) -> MixedAttention:
     """PReLU(W * [maps] + b), and dropout(softmax of it), with padding masked."""
-    seed = torch.randint(SEEDS, (1,), device=weight.device) if dropout else None
+    seed = draw_seed(dropout, weight.device)
     dtype, kinds = sources[0].tensor.dtype, [source.kind for source in sources]
     tensors = [to_rows(*source) for source in sources]
     padding = None if padding is None else padding.contiguous()

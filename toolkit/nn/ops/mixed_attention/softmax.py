@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from toolkit.nn.ops.attention import MASKED_SCORE
-from toolkit.nn.ops.relative_attention.dropout import draw_row_bits, drop, keep_weights
+from toolkit.nn.ops.triton_operations.dropout import draw_row_bits, drop, keep_weights
 
 MASKED = tl.constexpr(MASKED_SCORE)
 

@@ -13,13 +13,6 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from toolkit.nn.ops.relative_attention.dropout import (
-    draw_row_bits,
-    drop,
-    keep_weights,
-    load_row_bits,
-    store_row_bits,
-)
 from toolkit.nn.ops.relative_attention.tiles import (
     add_bias,
     clip_offsets,
@@ -32,6 +25,13 @@ from toolkit.nn.ops.relative_attention.tiles import (
     score_tile,
     store_rows,
     sum_by_offset,
+)
+from toolkit.nn.ops.triton_operations.dropout import (
+    draw_row_bits,
+    drop,
+    keep_weights,
+    load_row_bits,
+    store_row_bits,
 )
 
 

@@ -15,7 +15,6 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from toolkit.nn.ops.relative_attention.dropout import draw_row_bits, drop, keep_weights
 from toolkit.nn.ops.relative_attention.tiles import (
     add_bias,
     clip_offsets,
@@ -28,6 +27,7 @@ from toolkit.nn.ops.relative_attention.tiles import (
     score_tile,
     store_rows,
 )
+from toolkit.nn.ops.triton_operations.dropout import draw_row_bits, drop, keep_weights
 
 
 @triton.jit

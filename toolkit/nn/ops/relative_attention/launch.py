@@ -9,9 +9,9 @@ import triton
 from torch import Tensor
 
 from toolkit.nn.ops.relative_attention.backward import differentiate_keys, differentiate_queries
-from toolkit.nn.ops.relative_attention.dropout import LEVELS, keep_threshold
 from toolkit.nn.ops.relative_attention.forward import attend_forward
 from toolkit.nn.ops.relative_attention.inputs import OffsetTables, tile_size
+from toolkit.nn.ops.triton_operations.dropout import dropout_numbers
 
 Arguments = tuple[Any, ...]
 """Of the registered operation."""
@@ -57,10 +57,9 @@ def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Argume
     count = triton.cdiv(max_length, blocks.own)
     if not count * len(starts):
         return
-    threshold = keep_threshold(dropout)
     kernel[(count * len(starts) * qkv.shape[2],)](
         *(*others, *arguments[:8], *results),
-        *(count, scale, threshold, LEVELS / (LEVELS - threshold)),
+        *(count, scale, *dropout_numbers(dropout)),
         **constants(qkv, OffsetTables(bias, query, key), causal=causal),
         **{"OWN": blocks.own, "OTHERS": blocks.others},
         **{"num_warps": blocks.warps, "num_stages": blocks.stages},

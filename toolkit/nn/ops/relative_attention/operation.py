@@ -1,11 +1,8 @@
-"""Registered operations of attention with learned taps: one forward, one backward.
-
-Tracers, compilers and counters of operations see them whole. Both are launches of Triton kernels.
-"""
+"""Registered operations of attention with learned taps: one forward, one backward."""
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,19 +10,17 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from toolkit.nn.ops.banded_convolution import has_triton
 from toolkit.nn.ops.relative_attention.flops import backward_flops, forward_flops
 from toolkit.nn.ops.relative_attention.inputs import OffsetTables, SentenceRows
+from toolkit.nn.ops.triton_operations import define, draw_seed, triton_runs
 
 MAX_HEAD_WIDTH = 128
-SEEDS = 1 << 62
-"""Number of seeds of dropout."""
 
 
 def kernel_runs(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
     """Whether `relative_attention` can be called by a model with parameters of a dtype."""
-    fits = dtype != torch.float64 and head_width <= MAX_HEAD_WIDTH
-    return device.type == "cuda" and fits and has_triton() and has_shared_memory(device)
+    fits = head_width <= MAX_HEAD_WIDTH
+    return fits and triton_runs(device, dtype) and has_shared_memory(device)
 
 
 @cache
@@ -47,10 +42,9 @@ def relative_attention(
     """The context of each row; 0 in rows outside of sentences.
 
     If causal, keys are rows on the left of the query, whatever their position ids. Parts after the
-    first three have a gradient of 0. Weights are dropped by a seed that torch's generator of the
-    device draws there, so each replay of a graph of launches has a new one.
+    first three have a gradient of 0.
     """
-    seed = torch.randint(SEEDS, (1,), device=qkv.device) if dropout else None
+    seed = draw_seed(dropout, qkv.device)
     bias = None if tables.bias is None else tables.bias.float().contiguous()
     query, key = (None if t is None else t.to(qkv.dtype).contiguous() for t in tables[1:])
     starts, lengths, max_length, positions, covers_all = rows
@@ -72,7 +66,6 @@ FORWARD = f"({ARGUMENTS}) -> (Tensor, Tensor)"
 BACKWARD = (
     f"(Tensor gradient, Tensor out, Tensor logsumexp, {ARGUMENTS}) -> (Tensor, Tensor, Tensor)"
 )
-define = partial(torch.library.custom_op, mutates_args=())
 
 
 @define("toolkit::relative_attention", schema=FORWARD)

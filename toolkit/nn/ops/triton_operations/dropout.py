@@ -19,9 +19,10 @@ ROUNDS = tl.constexpr(7)
 """Of Philox4x32; 7 pass all tests of Salmon et al. 2011."""
 
 
-def keep_threshold(rate: float) -> int:
-    """Weights are kept if their bits are not below it."""
-    return min(round(rate * LEVELS), LEVELS - 1)
+def dropout_numbers(rate: float) -> tuple[int, float]:
+    """The threshold below which bits drop a weight, and the scale of those that are kept."""
+    threshold = min(round(rate * LEVELS), LEVELS - 1)
+    return threshold, LEVELS / (LEVELS - threshold)
 
 
 @triton.jit

@@ -1,0 +1,34 @@
+"""Registration of operations with Triton kernels; Triton itself is imported when they run."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from importlib.util import find_spec
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+SEEDS = 1 << 62
+"""Number of seeds of dropout."""
+define = partial(torch.library.custom_op, mutates_args=())
+"""Registers an operation that changes no argument. Tracers, compilers and counters of operations
+see it whole."""
+
+
+@cache
+def has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def triton_runs(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether kernels can read tensors of a dtype on a device; they compute in fp32 at most."""
+    return device.type == "cuda" and dtype != torch.float64 and has_triton()
+
+
+def draw_seed(rate: float, device: torch.device) -> Int[Tensor, 1] | None:
+    """A seed of dropout by torch's generator of the device, drawn there; None without dropout.
+
+    Each replay of a graph of launches has a new one.
+    """
+    return torch.randint(SEEDS, (1,), device=device) if rate else None
