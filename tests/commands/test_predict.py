@@ -323,6 +323,8 @@ def test_events_have_the_documented_keys(classifier, predict, repository):
         (CONLLU.replace("2\tcat", "3\tcat"), "a.conllu:7: the word's number must be 2, but is 3"),
         (CONLLU.replace("\n", "\r\n"), "a.conllu:1: found a carriage return"),
         ("\ufeff" + CONLLU, "a.conllu:1: the file starts with a byte order mark"),
+        (CONLLU.replace("cat\tcat", "c\0t\tcat"), "a.conllu:7: found a NUL byte"),
+        (CONLLU.replace("cat", "\xe9").encode("latin1"), "a.conllu:7: expected UTF-8, found"),
     ],
 )
 def test_malformed_treebanks_are_named_by_line(treebank, train, predict, text, message):

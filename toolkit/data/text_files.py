@@ -138,18 +138,23 @@ def read_strict_text(path: Path) -> tuple[bytes, str]:
     data = _read_bytes(path)
     if not data.strip():
         raise_at_line(path, 1, "the file is empty. Give another file.")
-    if data.startswith(BOM):
+    return data, decode_strict(path, data)
+
+
+def decode_strict(path: Path, data: bytes, lines_before: int = 0) -> str:
+    """The text of an annotated file, or of its lines after the first `lines_before`."""
+    if lines_before == 0 and data.startswith(BOM):
         raise_at_line(
             path, 1, "the file starts with a byte order mark. Save it as UTF-8 without BOM."
         )
     if b"\r" in data:
         raise_at_line(
             path,
-            data.count(b"\n", 0, data.index(b"\r")) + 1,
+            lines_before + data.count(b"\n", 0, data.index(b"\r")) + 1,
             "found a carriage return (CRLF, as Windows writes line ends). Convert the file, for "
             "instance with sed 's/\\r$//'.",
         )
-    return data, _decode_file(path, data)
+    return _decode_file(path, data, lines_before)
 
 
 def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
@@ -189,11 +194,11 @@ def open_text(path: Path, option: str = "") -> Iterator[BinaryIO]:
             ) from error
 
 
-def _decode_file(path: Path, data: bytes) -> str:
+def _decode_file(path: Path, data: bytes, lines_before: int = 0) -> str:
     try:
         return _decode(data)
     except TextError as error:
-        raise_at_line(path, error.lines_before + 1, str(error))
+        raise_at_line(path, lines_before + error.lines_before + 1, str(error))
 
 
 def _read_blocks(chunk: FileChunk) -> Iterator[tuple[bytes, int]]:

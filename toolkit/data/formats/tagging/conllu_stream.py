@@ -11,7 +11,7 @@ from toolkit.data.formats.tagging.conllu import ConlluOptions, parse_sentence
 from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS
 from toolkit.data.formats.tagging.write_predictions import render_field
-from toolkit.data.text_files import BOM, raise_at_line
+from toolkit.data.text_files import decode_strict
 
 
 class StreamedSentence(NamedTuple):
@@ -54,25 +54,11 @@ def read_block(
     """The sentence in these lines, which follow the `first` lines of the file."""
     data = b"".join(block)
     try:
-        text = decode_block(data, path, first)
+        text = decode_strict(path, data, first)
         byte_lines, lines = data.split(b"\n")[:-1], text.split("\n")[:-1]
         return StreamedSentence(first + 1, parse_sentence(path, lines, byte_lines, first, options))
     except ToolkitError as error:
         return StreamedSentence(first + 1, TaggedSentence.empty(data), str(error))
-
-
-def decode_block(data: bytes, path: Path, first: int) -> str:
-    """UTF-8 with LF line ends and without BOM, as toolkit-preprocess requires it."""
-    if first == 0 and data.startswith(BOM):
-        raise_at_line(path, 1, "the file starts with a byte order mark. Save it without BOM.")
-    if b"\r" in data:
-        line = first + data.count(b"\n", 0, data.index(b"\r")) + 1
-        raise_at_line(path, line, "found a carriage return (CRLF). Convert the line ends to LF.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = first + data.count(b"\n", 0, error.start) + 1
-        raise_at_line(path, line, f"expected UTF-8, found byte 0x{data[error.start]:02x}.")
 
 
 def replace_sentence_tags(
