@@ -142,6 +142,15 @@ def test_rows_given_as_plain_text_are_rejected_with_the_remedy(tmp_path, capsys,
     assert "'text'" in lines[0] and not (tmp_path / "out").exists()
 
 
+def test_a_table_with_two_equal_columns_is_rejected_with_its_columns(error, tmp_path):
+    table = make_table(["x"]).rename_columns(["text", "text"])
+    with pytest.importorskip("pyarrow").ipc.new_stream(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    assert error(tmp_path / "a.arrow").startswith("a.arrow has two columns 'text'.")
+    message = "a.arrow holds rows, not plain text. Name the field that holds the text with"
+    assert error(tmp_path / "a.arrow", text_field="") == f"{message} --text-field: 'text'."
+
+
 def test_plain_text_with_a_text_field_is_rejected(error, text_file):
     message = error(text_file("some text\n"))
     assert message.startswith("--text-field requires files ending in .jsonl, ")

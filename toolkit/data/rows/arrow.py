@@ -22,8 +22,7 @@ class ArrowReader(RowReader):
 
     def fields(self, path: Path) -> Sequence[str]:
         with self.open(path) as file:
-            names = _schema(file).names
-            return [name for name in names if is_text(_schema(file).field(name).type)]
+            return [column.name for column in _schema(file) if is_text(column.type)]
 
     def read(self, chunk: FileChunk) -> Iterator[RowBatch]:
         with self.open(chunk.path) as file:
@@ -76,8 +75,8 @@ class ParquetReader(ArrowReader):
         starts = group_starts(file)
         groups = [i for i, start in enumerate(starts) if chunk.start <= start < chunk.end]
         sizes = [file.metadata.row_group(i).num_rows for i in range(len(starts))]
-        first, total, done = sum(sizes[: groups[0]]) if groups else 0, 0, 0
-        total = sum(sizes[i] for i in groups)
+        first = sum(sizes[: groups[0]]) if groups else 0
+        total, done = sum(sizes[i] for i in groups), 0
         options = {"columns": [chunk.field], "use_threads": False}
         for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, **options):
             first, done = first + len(batch), done + len(batch)
