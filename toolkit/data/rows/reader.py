@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
 from toolkit.data.text_files import FileChunk, raise_in_chunk
 
@@ -60,5 +61,4 @@ def check_field(path: Path, field: str, fields: Sequence[str]) -> None:
 
 def list_names(names: Sequence[str]) -> str:
     """Some names, quoted."""
-    shown = [repr(name[:40]) for name in names[:20]]
-    return ", ".join([*shown, f"and {len(names) - 20} more"] if len(names) > 20 else shown)
+    return join_first([repr(name[:40]) for name in names], 20)
