@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from toolkit.commands.prediction_input import InputRecord
+from toolkit.commands.text_io import open_results
 from toolkit.common import json_files
-from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.conllu import ConlluOptions
 from toolkit.data.formats.tagging.conllu_stream import replace_sentence_tags
 from toolkit.generation.output import TextFile
@@ -25,13 +25,7 @@ def open_output(path: str, *, silent: bool) -> Iterator[TextFile | None]:
     if path == "-":
         yield None if silent else sys.stdout
         return
-    try:
-        file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
-    except OSError as error:
-        raise ToolkitError(
-            f"Cannot write --output {path}: {error.strerror}. Choose another file."
-        ) from error
-    with file:
+    with open_results("--output", path) as file:
         yield file
 
 

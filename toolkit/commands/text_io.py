@@ -1,4 +1,4 @@
-"""Input lines and output writers of toolkit-generate."""
+"""Input lines and output files of toolkit-generate and toolkit-predict."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def open_writers(
     check_results_path(c.input, *formats, json=c.json)
     with ExitStack() as stack:
         for name, to_line in formats.items():
-            writers.append(file_writer(stack.enter_context(open_results(name)), to_line))
+            file = stack.enter_context(open_results("--results-path", name))
+            writers.append(file_writer(file, to_line))
         yield writers
 
 
@@ -90,8 +91,11 @@ def check_results_path(source: str, *results: Path, json: str | None = None) -> 
             )
 
 
-def open_results(path: Path) -> IO[str]:
+def open_results(option: str, path: str | Path) -> IO[str]:
+    """The file that an option names, emptied."""
     try:
-        return open(path, "w", encoding="utf-8")
+        return open(path, "w", encoding="utf-8", newline="\n")
     except OSError as error:
-        raise ToolkitError(f"Cannot write --results-path {path}: {error.strerror}.") from error
+        raise ToolkitError(
+            f"Cannot write {option} {path}: {error.strerror}. Choose another file."
+        ) from error
