@@ -47,7 +47,8 @@ class QuestionPrediction(NamedTuple):
         """A softmax over the scores."""
         top = max(self.scores, default=0.0)
         odds = [math.exp(score - top) for score in self.scores]
-        return [part / sum(odds) for part in odds]
+        total = sum(odds)
+        return [part / total for part in odds]
 
     def text(self, threshold: float | None) -> str:
         """The best answer, or the empty string if the odds of "no answer" exceed the threshold."""
@@ -110,16 +111,16 @@ class SquadCollector(PredictionCollector[SquadBatch]):
         order = np.argsort(-scores, kind="stable")
         order = order[np.isfinite(scores[order])][: self.scores.shape[1]]
         passage = self.split.read_passage(question)
-        texts, found = dict[str, float](), dict[str, tuple[int, int]]()
+        texts, found = dict[str, float](), list[tuple[int, int]]()
         spans = self.tokens[windows].reshape(-1, 2)[order].tolist()
         for (first, last), score in zip(spans, scores[order].tolist(), strict=True):
             start, end = character_span(passage.begins, passage.ends, first, last)
-            texts.setdefault(passage.text[start:end], score)
-            found.setdefault(passage.text[start:end], (start, end))
+            if (text := passage.text[start:end]) not in texts:
+                texts[text] = score
+                found.append((start, end))
         best = np.float32(next(iter(texts.values()), -np.inf))
         null_odds = float(self.null_scores[windows].min() - best)
-        spans = list(found.values())
-        return QuestionPrediction(list(texts), list(texts.values()), null_odds, spans)
+        return QuestionPrediction(list(texts), list(texts.values()), null_odds, found)
 
     @property
     def threshold(self) -> float | None:
