@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any, Literal, NamedTuple
 
@@ -90,38 +90,35 @@ def read_record(fields: Fields, record: Mapping[str, Any]) -> Values:
     return values
 
 
-def check_names(fields: Fields, names: Iterable[str]) -> None:
+def check_names(fields: Fields, names: Collection[str]) -> None:
     """Raise unless every required field has one of these names."""
-    known = set(names)
     missing = [
         field.name
         for field in fields
-        if field.required and find_name(field, known) is None and not numbered_names(field, known)
+        if field.required and find_name(field, names) is None and not numbered_names(field, names)
     ]
     if missing:
         wanted = join([field.name for field in fields if field.required])
-        found = join(sorted(known)[:8]) or "nothing"
+        found = join(sorted(set(names))[:8]) or "nothing"
         raise ToolkitError(
             f"the task reads {wanted}, but {join(missing)} is missing among {found}. Rename it, or "
             f"give its name with --text-columns."
         )
 
 
-def find_name(field: InputField, names: Iterable[str]) -> str | None:
-    known = set(names)
-    return next((name for name in reversed(field.names) if name in known), None)
+def find_name(field: InputField, names: Container[str]) -> str | None:
+    return next((name for name in reversed(field.names) if name in names), None)
 
 
-def numbered_names(field: InputField, names: Iterable[str]) -> list[str]:
+def numbered_names(field: InputField, names: Container[str]) -> list[str]:
     """option0, option1, ... or option1, option2, ... of a field `options`."""
     if field.kind != "texts":
         return []
-    known = set(names)
     for name in reversed(field.names):
         stem = name.removesuffix("s")
         for first in (0, 1):
             numbered = (f"{stem}{number}" for number in count(first))
-            if found := list(takewhile(known.__contains__, numbered)):
+            if found := list(takewhile(names.__contains__, numbered)):
                 return found
     return []
 
