@@ -66,7 +66,8 @@ def is_compressed(path: Path) -> bool:
 
 def strip_compression_suffix(name: str) -> str:
     """a.txt of a.txt.gz."""
-    return name.removesuffix(".gz").removesuffix(".xz").removesuffix(".zst")
+    path = Path(name)
+    return name.removesuffix(path.suffix) if is_compressed(path) else name
 
 
 def list_files(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from toolkit.analysis.plots.curve import draw_curves as draw_curves
+from toolkit.analysis.plots.curve import draw_curves
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
