@@ -33,8 +33,8 @@ class InputRecord(NamedTuple):
 class LineReader:
     """Reads records that are one line each; a subclass parses a line's text."""
 
-    has_blank_end = True
-    """Whether blank lines at the end are no records."""
+    ignores_blank_end = True
+    """Whether blank lines at the end are ignored."""
 
     def __init__(self, fields: Fields, parse_item: Callable[[Values], Any], name: str) -> None:
         self.fields, self.parse_item, self.name = fields, parse_item, name
@@ -47,14 +47,14 @@ class LineReader:
             if number == 1 and self.is_header(text, problem):
                 continue
             record = self.parse_line(number, text, problem)
-            if self.has_blank_end and not text.strip():
+            if self.ignores_blank_end and not text.strip():
                 blank.append(record)
                 continue
             yield from (*blank, record)
             blank = []
 
     def is_header(self, text: str, problem: str) -> bool:
-        """Whether the first line is no record; raises a ToolkitError if all must be another."""
+        """Whether the first line is a header; raises a ToolkitError if it has another format."""
         return False
 
     def parse_line(self, number: int, text: str, problem: str) -> InputRecord:
@@ -75,7 +75,7 @@ class LineReader:
 class PlainReader(LineReader):
     """The parts of an item separated by tabs, without names."""
 
-    has_blank_end = False
+    ignores_blank_end = False
 
     def is_header(self, text: str, problem: str) -> bool:
         if is_json_object(text):
