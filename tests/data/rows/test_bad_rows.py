@@ -67,7 +67,7 @@ def test_bad_rows_of_a_cut_file_are_named_by_their_line_in_the_file(error, text_
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ('1,"x\ny"\n2\n', "a.csv:4: a row must have 2 cells, as the header, but has 1."),
+        ('1,"x\ny"\n2\n', "a.csv:4: a row must have 2 cells, as the header, but has 1. Correct"),
         ('1,x\n2,"y\n3,z\n', "a.csv:3: the row that starts here is malformed: unexpected end"),
         ("1,x\n2,y\0\n", "a.csv:3: found a NUL byte"),
     ],
@@ -97,7 +97,8 @@ def test_nulls_in_arrow_data_are_named_by_row(error, tmp_path, suffix):
 
 def test_columns_of_another_type_are_rejected(error, tmp_path):
     WRITERS[".parquet"](tmp_path / "a.parquet", ["x"])
-    message = "a.parquet: column 'id' must hold strings, but holds int64."
+    message = "a.parquet: column 'id' must hold strings, but holds int64. Name another with "
+    message += "--text-field."
     assert error(tmp_path / "a.parquet", text_field="id") == message
 
 

@@ -31,7 +31,8 @@ class ArrowReader(RowReader):
             kind = schema.field(chunk.field).type
             if not is_text(kind):
                 raise ToolkitError(
-                    f"{chunk.path}: column {chunk.field!r} must hold strings, but holds {kind}."
+                    f"{chunk.path}: column {chunk.field!r} must hold strings, but holds {kind}. "
+                    f"Name another with --text-field."
                 )
             for first, column, fraction in self.batches(file, chunk):
                 texts = to_texts(column, chunk.field, first)
@@ -134,7 +135,9 @@ def to_texts(column: Any, field: str, first: int) -> list[str]:
         texts: list[str] = column.to_pylist()
     except UnicodeDecodeError as error:
         number = next(i for i, it in enumerate(column) if not _is_utf8(it))
-        raise RowError(first + number, f"expected UTF-8, but {error.reason}.") from error
+        raise RowError(
+            first + number, f"expected UTF-8, but {error.reason}. Correct the row."
+        ) from error
     if column.null_count:
         raise RowError(
             first + texts.index(None),  # type: ignore[arg-type]

@@ -75,5 +75,7 @@ def check_row(number: int, cells: Sequence[str], columns: int) -> None:
     """A row must have as many cells as the header."""
     if len(cells) != columns:
         raise RowError(
-            number, f"a row must have {columns} cells, as the header, but has {len(cells)}."
+            number,
+            f"a row must have {columns} cells, as the header, but has {len(cells)}. Correct the "
+            f"row.",
         )
