@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "build_model": "toolkit.tasks.build",
-    "load_checkpoint": "toolkit.checkpoints.load",
+    "load_checkpoint": "toolkit.tasks.load",
 }
 
 

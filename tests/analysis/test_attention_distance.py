@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from toolkit import load_checkpoint
 from toolkit.analysis.attention_distance import (
     AttentionLocality,
     concentration,
@@ -12,7 +13,6 @@ from toolkit.analysis.attention_distance import (
 )
 from toolkit.analysis.extract_attention import attention_maps
 from toolkit.analysis.read_text import encode_with_special_tokens
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.config.commands.plot import AttentionConfig
 from toolkit.models.interface import Inputs
 

@@ -1,10 +1,9 @@
 import pytest
 import torch
 
-from toolkit import build_model
+from toolkit import build_model, load_checkpoint
 from toolkit.analysis import read_text
 from toolkit.analysis.read_text import batch_lines, load_reader, max_length, read_lines
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 
 

@@ -3,7 +3,8 @@ import shutil
 import pytest
 import torch
 
-from toolkit.checkpoints.load import find_checkpoint, load_checkpoint
+from toolkit import load_checkpoint
+from toolkit.checkpoints.load import find_checkpoint
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World

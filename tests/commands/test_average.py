@@ -4,8 +4,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import MODEL, load_checkpoint, read_config
+from toolkit.checkpoints.load import MODEL, read_config
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.commands.average import average, average_tensors
 from toolkit.commands.describe_checkpoint import describe_checkpoint

@@ -30,7 +30,7 @@ def test_describe_checkpoint_gives_run_size_and_best_metric(trained):
 
 
 def test_describe_checkpoint_counts_parameters(trained):
-    from toolkit.checkpoints.load import load_checkpoint
+    from toolkit import load_checkpoint
 
     count = sum(p.numel() for p in load_checkpoint(trained).parameters())
     assert describe_checkpoint(find_checkpoint(trained))["parameters"].startswith(f"{count:,} in ")

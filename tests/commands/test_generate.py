@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.cli.generate import infer_mode, main
 from toolkit.commands.generate import check_mode, fill_sentences, generate
 from toolkit.common.errors import ToolkitError

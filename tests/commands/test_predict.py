@@ -13,7 +13,7 @@ from tests.tasks.conftest import ASKED, NOTHING, TOWN, asked
 from tests.tasks.conftest import glue as glue
 from tests.tasks.conftest import questions as questions
 from tests.tasks.conftest import tagged as tagged
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
 from toolkit.config.commands.predict import format_of

@@ -7,8 +7,8 @@ import json
 import pytest
 import torch
 
+from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.convert import main
 from toolkit.commands.describe_checkpoint import describe_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config
+from toolkit import load_checkpoint
+from toolkit.checkpoints.load import EXTRA_FILE, read_config
 from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError

@@ -17,8 +17,8 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.generate import main as generate
 from toolkit.cli.inspect import main as inspect
 from toolkit.cli.train import main as train

@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import run

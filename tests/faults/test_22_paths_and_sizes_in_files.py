@@ -12,8 +12,8 @@ import shutil
 
 import pytest
 
+from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder

@@ -11,8 +11,8 @@ import shutil
 
 import pytest
 
+from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.train import COMMAND, main
 from toolkit.common import json_files
 from toolkit.common.digest import sha256_file

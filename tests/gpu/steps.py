@@ -25,7 +25,7 @@ from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.optim.precision import Precision
 from toolkit.tasks import batch
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training.spikes import SpikeDetector
 from toolkit.training.trainer import Trainer
 

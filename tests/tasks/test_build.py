@@ -8,7 +8,7 @@ from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 
 
 def test_build_model_passes_overrides_to_the_architecture():

@@ -6,7 +6,8 @@ from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.tasks.task import Learner, Task
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.task import Task
 
 WORDS = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
 

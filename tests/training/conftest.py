@@ -12,7 +12,8 @@ from toolkit.criteria import Classes, Criterion
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.optim.precision import Precision
-from toolkit.tasks.task import Learner, Ratio, Task
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.task import Ratio, Task
 from toolkit.training.trainer import Trainer
 
 

@@ -27,7 +27,7 @@ from toolkit.models.interface import Inputs
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 
 
 class SentenceAttention(NamedTuple):

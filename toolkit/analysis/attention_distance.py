@@ -16,7 +16,7 @@ from toolkit.analysis.read_text import batch_lines
 from toolkit.config.commands.plot import AttentionConfig
 from toolkit.metrics.seed_summary import summarize
 from toolkit.reporting.tables import Table
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 
 MAX_DISTANCE = 4
 """Maximum distance of tokens that count as near."""

@@ -26,7 +26,7 @@ from toolkit.models.interface import Inputs
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Table
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 
 Vectors = dict[str, Float[Tensor, " D"]]
 """Word, with a number from its second occurrence on -> its vector."""

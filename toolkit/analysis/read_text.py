@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from toolkit.analysis.extract_kernels import TextBatch
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.load import load_checkpoint
 
 BATCH_SIZE = 32  # sentences per forward pass
 MAX_TOKENS = 512  # per line; an absolute position table may allow fewer

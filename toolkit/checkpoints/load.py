@@ -1,4 +1,4 @@
-"""Load checkpoints: every file is verified by its digest first, and none is unpickled."""
+"""Read checkpoints: every file is verified by its digest first, and none is unpickled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
@@ -18,11 +18,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.fsdp import local_rows, to_local
 from toolkit.models.interface import Sizes
-from toolkit.tasks.build import build_learner
-from toolkit.tasks.task import Learner
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 AVERAGE = "average.safetensors"
@@ -30,20 +27,6 @@ AVERAGE = "average.safetensors"
 EXTRA_FILE = "extra.safetensors"
 """Tensors of a converted model that its task does not use; --finetune-from reads them too."""
 STATE, CONFIG = "state.json", "config.json"
-
-
-def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
-    """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
-
-    It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
-    the moving average if the run has one, as in its validation.
-    """
-    folder = find_checkpoint(Path(path))
-    config, sizes = read_config(folder)
-    learner = build_learner(config.arch, config.task, sizes)
-    load_weights(folder, learner, file=weights_file(folder, weights))
-    learner.tokenizer = Tokenizer.load(folder)
-    return learner.eval()
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -132,7 +115,7 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
 
 
 @torch.no_grad()
-def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
+def load_weights(folder: Path, learner: nn.Module, *, file: str = MODEL) -> None:
     """Load a verified checkpoint's weights into a learner, which must match exactly."""
     saved, tensors = open_tensors([folder / file]), learner.state_dict()
     problems = describe_mismatches(saved, tensors)

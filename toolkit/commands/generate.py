@@ -9,7 +9,6 @@ from itertools import islice
 from time import perf_counter
 from typing import Any
 
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.commands.generate_text import generate_text
 from toolkit.commands.text_io import open_input, open_writers
 from toolkit.common.errors import ToolkitError
@@ -26,9 +25,11 @@ from toolkit.generation.fill_mask import FilledSentence, fill_lines
 from toolkit.generation.output import FillMaskOutput
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.pretraining.fill_mask import encode_masked
 from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words
-from toolkit.tasks.task import Learner, Task
+from toolkit.tasks.task import Task
 
 
 def generate(c: TextGenerationConfig | FillMaskConfig) -> None:

@@ -24,7 +24,7 @@ from toolkit.generation.requests import GenerationRequest, batch_requests, selec
 from toolkit.optim.precision import DTYPES, resolve_precision
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.tasks.text_generation import TextGenerator
 
 

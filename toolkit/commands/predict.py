@@ -9,7 +9,6 @@ from itertools import islice
 from time import perf_counter
 from typing import Any
 
-from toolkit.checkpoints.load import load_checkpoint
 from toolkit.commands.prediction_input import READERS, InputRecord, read_conllu
 from toolkit.commands.prediction_output import (
     FormatLine,
@@ -32,9 +31,11 @@ from toolkit.generation.output import TextFile
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import STDOUT, Output
 from toolkit.reporting.progress import Progress
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.predictor import TRUNCATED, ItemPrediction, Predictor, predict_batches
 from toolkit.tasks.raw_items import rename_fields
-from toolkit.tasks.task import Learner, Task
+from toolkit.tasks.task import Task
 from toolkit.training.data import batch_limits
 
 HINT = "Type one item per line, its parts separated by tabs"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
-from toolkit.checkpoints.load import find_checkpoint, load_checkpoint, read_config
+from toolkit.checkpoints.load import find_checkpoint, read_config
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, TASKS
@@ -19,8 +19,9 @@ from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.predictions import PredictionCollector
-from toolkit.tasks.task import Learner
 from toolkit.training.data import open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.step import Metrics

@@ -10,10 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from toolkit import __version__
-from toolkit.checkpoints.load import EXTRA_FILE, MODEL, write_config
-from toolkit.checkpoints.save_folder import SaveFolder
+from toolkit.checkpoints.load import EXTRA_FILE
 from toolkit.checkpoints.tensor_files import write_tensors
+from toolkit.checkpoints.write_model import write_model
 from toolkit.common.json_files import JsonObject
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig
@@ -21,7 +20,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 
 ORIGIN_FILE = "hugging_face.json"
 """In an imported checkpoint: the config.json of the source, for export."""
@@ -60,16 +59,19 @@ def projects_embeddings(arch: EncoderConfig) -> bool:
 def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:
     """Write a converted model; the manifest names its source."""
 
-    def fill(folder: Path) -> None:
-        write_tensors(folder / MODEL, model.tensors)
+    def write_more(folder: Path) -> None:
         if model.extra:
             write_tensors(folder / EXTRA_FILE, model.extra)
         if model.origin is not None:
             text = json.dumps(model.origin, indent=1, sort_keys=True) + "\n"
             (folder / ORIGIN_FILE).write_text(text, "utf-8")
-        write_config(folder, model.run, model.sizes)
-        model.tokenizer.save(folder)
 
-    facts = {"update": 0, "epoch": 0, "reasons": ["conversion"], "converted": str(source)}
-    versions = {"toolkit": __version__, "torch": torch.__version__}
-    SaveFolder(target.parent).write(target.name, fill, {**facts, "versions": versions})
+    write_model(
+        target,
+        model.tensors,
+        run=model.run,
+        sizes=model.sizes,
+        tokenizer=model.tokenizer,
+        facts={"reasons": ["conversion"], "converted": str(source)},
+        write_more=write_more,
+    )

@@ -1,12 +1,10 @@
-"""A task: its data, heads and metrics; and the learner, an encoder with a task."""
+"""A task: its data, heads and metrics."""
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
@@ -20,9 +18,7 @@ from toolkit.tasks.batch import Batch
 from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import PredictionCollector
-from toolkit.tasks.predictor import TRUNCATED, Predictor, parse_items, predict_batches
-
-log = logging.getLogger(__name__)
+from toolkit.tasks.predictor import Predictor
 
 
 class Ratio(NamedTuple):
@@ -133,119 +129,3 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
             f"{what} requires a model trained with a task such as {task}; this one was trained "
             f"with {TASKS.find_name(type(self))}."
         )
-
-
-class Learner(nn.Module):
-    """An encoder and its task: the module to wrap for data parallelism.
-
-    Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
-    """
-
-    def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
-        super().__init__()
-        self.encoder, self.task = encoder, task
-        self._tokenizer: Tokenizer | None = None
-
-    @property
-    def uses_packing(self) -> bool:
-        """Whether batches on a GPU need `Inputs.packing`."""
-        return self.encoder.uses_packing
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the training data; load_checkpoint sets it."""
-        if self._tokenizer is None:
-            raise ToolkitError(
-                "The learner has no tokenizer. Load it with load_checkpoint, or set "
-                "learner.tokenizer."
-            )
-        return self._tokenizer
-
-    @tokenizer.setter
-    def tokenizer(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
-        return self.task.predict(self.encoder, batch)
-
-    @overload
-    def fill_mask(
-        self, sentences: str, top: int = 5, *, batch_size: int = 32
-    ) -> list[MaskPrediction]: ...
-    @overload
-    def fill_mask(
-        self, sentences: list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[list[MaskPrediction]]: ...
-    def fill_mask(
-        self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
-        """The `top` most probable tokens for each [MASK]; one list per sentence.
-
-        The encoder reads `batch_size` sentences at a time.
-        """
-        if batch_size < 1:
-            raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
-        texts = [sentences] if isinstance(sentences, str) else sentences
-        with self._evaluating() as tokenizer:
-            predictions = [
-                prediction
-                for start in range(0, len(texts), batch_size)
-                for prediction in self.task.fill_mask(
-                    self.encoder, tokenizer, texts[start : start + batch_size], top
-                )
-            ]
-        return predictions[0] if isinstance(sentences, str) else predictions
-
-    def order_words(self, sentence: str, top: int = 5) -> tuple[str, list[MaskPrediction]]:
-        """The sentence with its words in braces, or all of them, in their most probable order.
-
-        Also the `top` most probable positions of each token of these words.
-        """
-        with self._evaluating() as tokenizer:
-            return self.task.order_words(self.encoder, tokenizer, sentence, top)
-
-    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tag of each word of each sentence, which is a list of words."""
-        with self._evaluating() as tokenizer:
-            return self.task.tag(self.encoder, tokenizer, sentences)
-
-    def predict(
-        self,
-        items: Sequence[object],
-        *,
-        batch_size: int | None = None,
-        max_tokens: int | None = None,
-    ) -> list[Any]:
-        """One prediction per item, such as a LabelPrediction: a NamedTuple of the task's.
-
-        An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
-        or a mapping with the names that tables and JSON use. Batches are those of evaluation: 32
-        items without a limit.
-        """
-        if isinstance(items, str | Mapping):
-            raise ToolkitError(
-                "learner.predict takes a list of items. Put a single one in brackets."
-            )
-        with self._evaluating() as tokenizer:
-            predictor = self.task.predictor(self.encoder, tokenizer)
-            batches = predictor.start(parse_items(predictor, items))
-            if batches.truncated:
-                log.warning(f"{batches.truncated:,} of {len(items):,} items {TRUNCATED}.")
-            return predict_batches(
-                batches,
-                self,
-                next(self.parameters()).device,
-                max_tokens=max_tokens,
-                batch_size=batch_size,
-                packs=self.uses_packing,
-            )
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[Tokenizer]:
-        """In evaluation mode, with the tokenizer."""
-        tokenizer, training = self.tokenizer, self.training
-        self.eval()
-        try:
-            yield tokenizer
-        finally:
-            self.train(training)

@@ -19,8 +19,9 @@ from toolkit.distributed.fsdp import is_sharded
 from toolkit.metrics.auc import roc_auc
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import PredictionCollector
-from toolkit.tasks.task import Learner, Perplexity, Ranking
+from toolkit.tasks.task import Perplexity, Ranking
 from toolkit.training.callbacks.meters import loss_metrics, perplexity
 from toolkit.training.out_of_memory import run_in_memory
 from toolkit.training.step import Metrics

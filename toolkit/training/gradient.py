@@ -15,7 +15,7 @@ from toolkit.criteria import Criterion
 from toolkit.distributed import GradientSync, World, no_sync
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch, to_device
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training.device import seed_rng
 from toolkit.training.out_of_memory import run_in_memory
 

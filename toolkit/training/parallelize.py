@@ -15,7 +15,7 @@ from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.optim.precision import DTYPES
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 
 MAX_GRAPHS = 64
 """Graphs that Dynamo may make of one function. All layers of a class share one: they differ in what

@@ -30,7 +30,7 @@ from toolkit.config.serialize import describe_differences, diff_configs, to_dict
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.step import State, Stateful, TrainingProgress
 from toolkit.training.trainer import Trainer

@@ -29,7 +29,7 @@ from toolkit.reporting.sinks import (
     WandbSink,
 )
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training import resume
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.callbacks.validation import Validation

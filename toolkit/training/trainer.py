@@ -17,7 +17,7 @@ from toolkit.optim.precision import Precision
 from toolkit.optim.schedules import Schedule
 from toolkit.optim.update import Update, clip_and_step
 from toolkit.tasks.batch import Batch
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training.device import synchronize
 from toolkit.training.gradient import GradientAccumulator, Losses
 from toolkit.training.oom_retry import OomRetry

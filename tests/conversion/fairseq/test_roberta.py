@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Inputs
 

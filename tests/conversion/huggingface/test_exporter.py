@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file
 
 from tests.helpers.preprocessing import preprocess_config
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.config.load import compose

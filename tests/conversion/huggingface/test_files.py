@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.huggingface.files import read_all_tensors, read_model, write_folder
 

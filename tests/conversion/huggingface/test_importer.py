@@ -7,7 +7,8 @@ import torch
 from torch.nn import functional as F
 
 from tests.conversion.conftest import SHAPE
-from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config
+from toolkit import load_checkpoint
+from toolkit.checkpoints.load import EXTRA_FILE, read_config
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig

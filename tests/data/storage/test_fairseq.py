@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_folder
 from tests.helpers.preprocessing import preprocess_config
-from toolkit.checkpoints.load import load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.cli import inspect, train, validate
 from toolkit.common.errors import ToolkitError
 from toolkit.data.preprocess import preprocess

@@ -10,8 +10,8 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.tasks.learner import Learner
 from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words, order_words
-from toolkit.tasks.task import Learner
 
 WORDS = "bob once asked alice to borrow a book"
 

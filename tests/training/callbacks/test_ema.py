@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from toolkit.checkpoints.load import AVERAGE, MODEL, load_checkpoint
+from toolkit import load_checkpoint
+from toolkit.checkpoints.load import AVERAGE, MODEL
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError

@@ -10,7 +10,7 @@ import torch
 
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.batch import Batch, to_device
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training.flop_counter import FlopCounter
 
 # Dense multiply rates in operations per second, from the manufacturer's data sheets.

@@ -12,7 +12,7 @@ from toolkit.distributed import World
 from toolkit.models.packing import keep_padding
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch, add_packing, to_device
-from toolkit.tasks.task import Learner
+from toolkit.tasks.learner import Learner
 from toolkit.training.cuda_graphs.graph_set import GraphSet
 from toolkit.training.cuda_graphs.graphed_pass import GraphedPass
 from toolkit.training.cuda_graphs.static_batch import batch_signature

@@ -1,0 +1,188 @@
+"""The learner: an encoder with a task, which trains, predicts and is saved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+from torch import nn
+
+from toolkit.checkpoints.new_folder import check_new_folder
+from toolkit.checkpoints.write_model import check_metadata, write_model
+from toolkit.common.errors import ToolkitError
+from toolkit.config.load import compose
+from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.criteria import LazyPrediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.generation.output import MaskPrediction
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.batch import Batch
+from toolkit.tasks.predictor import TRUNCATED, parse_items, predict_batches
+from toolkit.tasks.task import Task
+
+log = logging.getLogger(__name__)
+
+
+class Origin(NamedTuple):
+    """What a learner was built from."""
+
+    arch: ComponentConfig
+    task: ComponentConfig
+    sizes: Sizes
+    run: RunConfig | None = None
+    """The training run, if the learner is that of a checkpoint."""
+
+    def to_run(self) -> RunConfig:
+        """The run, or one with default training options."""
+        run = self.run or compose({"arch": self.arch.name, "task": self.task.name})
+        return replace(run, arch=self.arch, task=self.task)
+
+
+class Learner(nn.Module):
+    """An encoder and its task: the module to wrap for data parallelism.
+
+    Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
+    """
+
+    def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
+        super().__init__()
+        self.encoder, self.task = encoder, task
+        self._tokenizer: Tokenizer | None = None
+        self.origin: Origin | None = None
+        """What it was built from; None if it was not built by build_model or load_checkpoint."""
+        self.metadata: dict[str, Any] = {}
+        """What was given to `save` as metadata, if the learner is that of a checkpoint."""
+
+    @property
+    def uses_packing(self) -> bool:
+        """Whether batches on a GPU need `Inputs.packing`."""
+        return self.encoder.uses_packing
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the training data; load_checkpoint sets it."""
+        if self._tokenizer is None:
+            raise ToolkitError(
+                "The learner has no tokenizer. Load it with load_checkpoint, give build_model a "
+                "tokenizer, or set learner.tokenizer."
+            )
+        return self._tokenizer
+
+    @tokenizer.setter
+    def tokenizer(self, tokenizer: Tokenizer) -> None:
+        rows, tokens = self.encoder.token_embedding.num_embeddings, len(tokenizer.vocabulary)
+        if tokens > rows:
+            raise ToolkitError(
+                f"the tokenizer must have at most {rows:,} tokens, as many as the model's "
+                f"embedding, but has {tokens:,}. Build the model with this tokenizer."
+            )
+        self._tokenizer = tokenizer
+
+    def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
+        return self.task.predict(self.encoder, batch)
+
+    @overload
+    def fill_mask(
+        self, sentences: str, top: int = 5, *, batch_size: int = 32
+    ) -> list[MaskPrediction]: ...
+    @overload
+    def fill_mask(
+        self, sentences: list[str], top: int = 5, *, batch_size: int = 32
+    ) -> list[list[MaskPrediction]]: ...
+    def fill_mask(
+        self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
+    ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
+        """The `top` most probable tokens for each [MASK]; one list per sentence.
+
+        The encoder reads `batch_size` sentences at a time.
+        """
+        if batch_size < 1:
+            raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
+        texts = [sentences] if isinstance(sentences, str) else sentences
+        with self._evaluating() as tokenizer:
+            predictions = [
+                prediction
+                for start in range(0, len(texts), batch_size)
+                for prediction in self.task.fill_mask(
+                    self.encoder, tokenizer, texts[start : start + batch_size], top
+                )
+            ]
+        return predictions[0] if isinstance(sentences, str) else predictions
+
+    def order_words(self, sentence: str, top: int = 5) -> tuple[str, list[MaskPrediction]]:
+        """The sentence with its words in braces, or all of them, in their most probable order.
+
+        Also the `top` most probable positions of each token of these words.
+        """
+        with self._evaluating() as tokenizer:
+            return self.task.order_words(self.encoder, tokenizer, sentence, top)
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tag of each word of each sentence, which is a list of words."""
+        with self._evaluating() as tokenizer:
+            return self.task.tag(self.encoder, tokenizer, sentences)
+
+    def predict(
+        self,
+        items: Sequence[object],
+        *,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Any]:
+        """One prediction per item, such as a LabelPrediction: a NamedTuple of the task's.
+
+        An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
+        or a mapping with the names that tables and JSON use. Batches are those of evaluation: 32
+        items without a limit.
+        """
+        if isinstance(items, str | Mapping):
+            raise ToolkitError(
+                "learner.predict takes a list of items. Put a single one in brackets."
+            )
+        with self._evaluating() as tokenizer:
+            predictor = self.task.predictor(self.encoder, tokenizer)
+            batches = predictor.start(parse_items(predictor, items))
+            if batches.truncated:
+                log.warning(f"{batches.truncated:,} of {len(items):,} items {TRUNCATED}.")
+            return predict_batches(
+                batches,
+                self,
+                next(self.parameters()).device,
+                max_tokens=max_tokens,
+                batch_size=batch_size,
+                packs=self.uses_packing,
+            )
+
+    def save(self, path: str | Path, *, metadata: Mapping[str, object] | None = None) -> None:
+        """Write a checkpoint without optimizer state to a new folder; load_checkpoint reads it.
+
+        `metadata` is a mapping of your own that JSON can hold: the loaded learner has it again.
+        """
+        if self.origin is None:
+            raise ToolkitError(
+                "learner.save requires a learner made by build_model or load_checkpoint: a "
+                "checkpoint stores the architecture and the task by name."
+            )
+        check_new_folder(Path(path), "path")
+        write_model(
+            Path(path),
+            self.state_dict(),
+            run=self.origin.to_run(),
+            sizes=self.origin.sizes,
+            tokenizer=self.tokenizer,
+            facts={"reasons": ["save"], "metadata": check_metadata(metadata or {})},
+        )
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[Tokenizer]:
+        """In evaluation mode, with the tokenizer."""
+        tokenizer, training = self.tokenizer, self.training
+        self.eval()
+        try:
+            yield tokenizer
+        finally:
+            self.train(training)

@@ -1,0 +1,28 @@
+"""Load the learner of a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import find_checkpoint, load_weights, read_config, weights_file
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.learner import Learner
+
+
+def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
+    """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
+
+    It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
+    the moving average if the run has one, as in its validation.
+    """
+    folder = find_checkpoint(Path(path))
+    run, sizes = read_config(folder)
+    learner = build_learner(run.arch, run.task, sizes)
+    assert learner.origin is not None, "build_learner sets it"
+    learner.origin = learner.origin._replace(run=run)
+    learner.metadata = dict(manifest.read(folder).get("metadata", {}))
+    load_weights(folder, learner, file=weights_file(folder, weights))
+    learner.tokenizer = Tokenizer.load(folder)
+    return learner.eval()
