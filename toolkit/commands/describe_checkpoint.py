@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json
+from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json, weights_file
 from toolkit.checkpoints.save_folder import BEST, LAST
-from toolkit.checkpoints.tensor_files import read_shapes
+from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
+"""Tensors of a task with layer_mixing (toolkit/models/features.py)."""
 
 
 class SavedCheckpoint(NamedTuple):
@@ -62,6 +65,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         **describe_plugins(saved),
         **describe_run(saved.run),
         "parameters": describe_parameters(saved),
+        **describe_layer_mixing(saved),
         "saved at": describe_save(listed),
         **({"mean of": ", ".join(map(str, listed["averaged"]))} if "averaged" in listed else {}),
         **({"converted from": str(listed["converted"])} if "converted" in listed else {}),
@@ -139,6 +143,17 @@ def describe_parameters(saved: SavedCheckpoint) -> str:
     shapes = saved.shapes.values()
     count, dtypes = sum(math.prod(shape) for shape, _ in shapes), Counter(d for _, d in shapes)
     return f"{count:,} in {len(shapes)} tensors of {', '.join(dtypes)}"
+
+
+def describe_layer_mixing(saved: SavedCheckpoint) -> dict[str, str]:
+    """The learned share of each layer; empty for a model that reads its last layer only."""
+    if not saved.run["task"].get("layer_mixing"):
+        return {}
+    tensors = open_tensors([saved.folder / weights_file(saved.folder)])
+    shares = tensors[MIXING_WEIGHTS][...].softmax(0).tolist()
+    names = ["embeddings", *(f"layer {number}" for number in range(1, len(shares)))]
+    layers = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
+    return {"layer mixing": f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"}
 
 
 def describe_save(listed: JsonObject) -> str:

@@ -122,8 +122,12 @@ def has_option(registry: Registry, component: str, name: str) -> bool:
 
 
 def find_field_doc(module: str, name: str) -> FieldDoc | None:
-    """A config field in the source of a module, or of a neighbor that it may inherit it from."""
+    """A config field in the source of a module, or of a file that it may inherit it from.
+
+    Such files are in the module's package, or in the package around it.
+    """
     own = PROJECT.joinpath(*module.split(".")).with_suffix(".py")
-    files: list[Path] = [own, *sorted(own.parent.glob("*.py"))]
+    near, around = (sorted(folder.glob("*.py")) for folder in own.parents[:2])
+    files: list[Path] = [own, *near, *around]
     classes = (fields for file in files for fields in read_field_docs(str(file)).values())
     return next((fields[name] for fields in classes if name in fields), None)

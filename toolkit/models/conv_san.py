@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
 from toolkit.config.options import ADVANCED
-from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, Encoded, Inputs, LayeredEncoder, Sizes
 from toolkit.nn.attention import (
     AbsolutePositionBias,
     Attention,
@@ -152,7 +152,7 @@ class ConvSanLayer(nn.Module):
         return select_tokens(x + self.attention(x, sequence), selected)
 
 
-class ConvSan(EncoderModel):
+class ConvSan(LayeredEncoder):
     """concat(embeddings, layers(embeddings)) of whole words, at a fixed length.
 
     Padding is attended to and convolved like words, as in the authors' code. States depend on the
@@ -184,16 +184,25 @@ class ConvSan(EncoderModel):
         return self.embeddings.words
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
+        embedded, sequence = self.embed(inputs)
+        x = self.layers(embedded, sequence, selected)
+        return Encoded(torch.cat([select_tokens(embedded, selected), x], -1))
+
+    def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
+        """concat(embeddings, x), x the embeddings themselves and then the output of each layer."""
+        embedded, sequence = self.embed(inputs)
+        return [torch.cat([embedded, x], -1) for x in self.layers.list_states(embedded, sequence)]
+
+    def embed(self, inputs: Inputs) -> tuple[Float[Tensor, "B S D"], SequenceContext]:
+        """The input of the first layer."""
         tokens = inputs.tokens
         if tokens.shape[1] != self.fixed_length:
             raise ToolkitError(
                 f"sentences must have arch.fixed_length = {self.fixed_length} tokens, but have "
                 f"{tokens.shape[1]}. Pad or split them."
             )
-        embedded = self.embeddings(inputs)
         sequence = SequenceContext(Offsets(None, self.fixed_length, tokens.device))
-        x = self.layers(embedded, sequence, selected)
-        return Encoded(torch.cat([select_tokens(embedded, selected), x], -1))
+        return self.embeddings(inputs), sequence
 
     @torch.no_grad()
     def load_word_vectors(self, vectors: NDArray[np.float32] | None) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, Below, PositiveInt, Rate
-from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
+from toolkit.models.interface import (
+    ArchConfig,
+    Encoded,
+    EncoderModel,
+    Inputs,
+    LayeredEncoder,
+    Sizes,
+)
 from toolkit.models.packing import Packing, list_rows
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
 from toolkit.nn.embeddings import Embeddings, TiedEmbeddings, check_length
@@ -86,7 +93,16 @@ def check_multiple(name: str, value: int, of_name: str, of: int) -> None:
         )
 
 
-class Encoder(EncoderModel):
+class LayerInput(NamedTuple):
+    """The input of the first layer."""
+
+    x: Float[Tensor, "B S D"]
+    sequence: SequenceContext
+    packing: Packing | None = None
+    """Where the tokens are, if padding was removed."""
+
+
+class Encoder(LayeredEncoder):
     """Embeddings, then layers with the architecture's attention."""
 
     supports_selection = True
@@ -148,13 +164,26 @@ class Encoder(EncoderModel):
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """With `selected`, the last layer's feed-forward network skips all other tokens."""
+        x, sequence, packing = self.embed(inputs)
+        if packing is None:
+            return Encoded(self.layers(x, sequence, selected))
+        if selected is None:
+            return Encoded(packing.unpack(self.layers(x, sequence)))
+        return Encoded(self.layers(x, sequence, packing.find_rows(selected)))
+
+    def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
+        x, sequence, packing = self.embed(inputs)
+        states = self.layers.list_states(x, sequence)
+        return states if packing is None else [packing.unpack(state) for state in states]
+
+    def embed(self, inputs: Inputs) -> LayerInput:
+        """The input of the first layer."""
         tokens, rows = inputs.tokens, self.find_rows(inputs)
         if self.packs and rows is not None and inputs.packing is not None:
-            return Encoded(self.encode_packed(inputs, inputs.packing, selected))
+            return self.embed_packed(inputs, inputs.packing)
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        sequence = SequenceContext(offsets, inputs.padding, rows=rows)
-        return Encoded(self.layers(x, sequence, selected))
+        return LayerInput(x, SequenceContext(offsets, inputs.padding, rows=rows))
 
     def find_rows(self, inputs: Inputs) -> SentenceRows | None:
         """The sentences among the tokens, if attention runs in one kernel."""
@@ -164,10 +193,8 @@ class Encoder(EncoderModel):
             return None
         return list_rows(inputs.tokens, inputs.positions, inputs.packing)
 
-    def encode_packed(
-        self, inputs: Inputs, packing: Packing, selected: Int[Tensor, " N"] | None
-    ) -> Float[Tensor, "C N D"]:
-        """States of all tokens, 0 at padding, or of the selected ones."""
+    def embed_packed(self, inputs: Inputs, packing: Packing) -> LayerInput:
+        """The input of the first layer, one sentence after another without padding."""
         tokens = packing.pack(inputs.tokens)
         ids = None if inputs.positions is None else packing.pack(inputs.positions)
         segments = None if inputs.segments is None else packing.pack(inputs.segments)
@@ -176,7 +203,4 @@ class Encoder(EncoderModel):
             check_length(inputs.tokens.shape[1], self.max_positions)
             ids = packing.position_ids()
         sequence = SequenceContext(Offsets(None, tokens.shape[1], tokens.device), rows=rows)
-        x = self.embeddings(tokens, ids, segments)
-        if selected is None:
-            return packing.unpack(self.layers(x, sequence))
-        return self.layers(x, sequence, packing.find_rows(selected))
+        return LayerInput(self.embeddings(tokens, ids, segments), sequence, packing)

@@ -19,7 +19,7 @@ from toolkit.config.declared import Options
 from toolkit.models.packing import Packing
 from toolkit.nn.embeddings import check_position_ids, check_token_ids
 from toolkit.nn.encoder_layer import NORM_EPS
-from toolkit.nn.layer_stack import select_tokens
+from toolkit.nn.layer_stack import LayerStack, select_tokens
 
 
 class Sizes(dict[str, int]):
@@ -156,4 +156,17 @@ class EncoderModel(nn.Module, ABC):
         """Initialize from the data folder's word vectors, [V, E] in the order of the vocabulary.
 
         `vectors` is None if the folder has none. Encoders without such an option ignore them.
+        """
+
+
+class LayeredEncoder(EncoderModel):
+    """An encoder that also returns the states of its lower layers."""
+
+    layers: LayerStack
+
+    @abstractmethod
+    def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
+        """States of the embeddings and of every layer; the last are those that `forward` returns.
+
+        States at padding are arbitrary.
         """

@@ -13,7 +13,15 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
 from toolkit.models.aligned_length import add_columns, count_missing_columns, shift_indices
 from toolkit.models.encoder import check_multiple, scale_heads, scale_width
-from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, HeadColumns, Inputs, Sizes
+from toolkit.models.interface import (
+    ArchConfig,
+    Encoded,
+    EncoderModel,
+    HeadColumns,
+    Inputs,
+    LayeredEncoder,
+    Sizes,
+)
 from toolkit.nn.attention import (
     Content,
     MixedMaps,
@@ -150,7 +158,7 @@ def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> F
     return table[torch.arange(-limit, limit + 1, device=table.device).clamp(-k, k) + k]
 
 
-class Taco(EncoderModel):
+class Taco(LayeredEncoder):
     """Separate streams of words and of positions; states are concat(words, positions) (eq. 1)."""
 
     takes_positions = True
@@ -206,7 +214,19 @@ class Taco(EncoderModel):
             return Encoded(self.encode(inputs, None)[:, :length])
         return Encoded(self.encode(inputs, shift_indices(selected, length, count)))
 
+    def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
+        length = inputs.tokens.shape[1]
+        count = count_missing_columns(inputs, self.position_embedding.num_embeddings - 1)
+        streams = self.layers.list_states(
+            *self.embed(add_columns(inputs, count) if count else inputs)
+        )
+        return [join_streams(states)[:, :length] for states in streams]
+
     def encode(self, inputs: Inputs, selected: Int[Tensor, " N"] | None) -> Float[Tensor, "C N D"]:
+        return join_streams(self.layers(*self.embed(inputs), selected))
+
+    def embed(self, inputs: Inputs) -> tuple[StreamStates, SequenceContext]:
+        """The input of the first layer."""
         tokens = inputs.tokens
         limit = self.position_embedding.num_embeddings - 1
         if inputs.max_position is not None:
@@ -216,9 +236,12 @@ class Taco(EncoderModel):
         vectors = select_offset_vectors(self.offsets.weight, offsets)
         if vectors.is_cuda:  # one row more, 2 S of S positions: products with odd numbers are slow
             vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
-        sequence = SequenceContext(offsets, inputs.padding, vectors)
-        streams = self.layers(self.embeddings(inputs), sequence, selected)
-        return torch.cat([streams.words, streams.positions], -1)
+        return self.embeddings(inputs), SequenceContext(offsets, inputs.padding, vectors)
+
+
+def join_streams(streams: StreamStates) -> Float[Tensor, "C N D"]:
+    """concat(words, positions)."""
+    return torch.cat([streams.words, streams.positions], -1)
 
 
 @register_arch(

@@ -44,6 +44,13 @@ class LayerStack(nn.ModuleList):
             x = self.call_layer(layer, x, context)
         return self.call_layer(last, x, context, selected)
 
+    def list_states(self, x: States, context: object) -> list[States]:
+        """The input, and the output of every layer."""
+        states = [x]
+        for layer in self:
+            states.append(self.call_layer(layer, states[-1], context))
+        return states
+
     def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
         recompute = self.checkpoint_activations and torch.is_grad_enabled()
         out: States = (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from toolkit.config.declared import AtLeast, Options, Rate
+from toolkit.config.declared import AtLeast, Rate
+from toolkit.tasks.feature_options import FeatureOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlueConfig(Options, section="task"):
+class GlueConfig(FeatureOptions, section="task"):
     head: Literal["pooled", "plain"] = "pooled"
     """What the label is predicted from. pooled: tanh of a linear map of the first token's last
     state, as in BERT and Chang et al. 2021; plain: that state itself, as in ConvBERT. TACO's state

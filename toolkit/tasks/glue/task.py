@@ -11,6 +11,7 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.features import build_features
 from toolkit.models.heads import Pooler, SentenceHead
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
@@ -42,11 +43,12 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
                 "Task glue requires labeled data. Run toolkit-preprocess with --format glue or tsv."
             )
         self.is_regression = labels == 1
+        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = SentenceHead(encoder.width, labels, c.head_dropout)
 
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
-        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
+        states = self.features.select(encoder, batch.inputs, batch.selected)  # (N, D)
         scores = self.head(self.pooler(states))  # (N, D) -> (N, C)
         if self.is_regression:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from toolkit.config.declared import AtLeast, Options, Rate
+from toolkit.config.declared import AtLeast, Rate
+from toolkit.tasks.feature_options import FeatureOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultipleChoiceConfig(Options, section="task"):
+class MultipleChoiceConfig(FeatureOptions, section="task"):
     head: Literal["pooled", "plain"] = "pooled"
     """What an option's score is computed from. pooled: tanh of a linear map of the first token's
     last state, as in BERT; plain: that state itself. TACO's state concatenates its streams."""

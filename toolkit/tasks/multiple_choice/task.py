@@ -9,6 +9,7 @@ from torch import nn
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.features import build_features
 from toolkit.models.heads import OptionHead, Pooler
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
@@ -44,11 +45,12 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
     ) -> None:
         super().__init__()
         self.config = c
+        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = OptionHead(encoder.width, c.head_dropout)
 
     def predict(self, encoder: EncoderModel, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
-        states = encoder.select_states(batch.inputs, batch.selected)  # (B, D)
+        states = self.features.select(encoder, batch.inputs, batch.selected)  # (B, D)
         scores = self.head(self.pooler(states))  # (B, D) -> (B)
         options = scores[batch.option_rows.clamp(min=0)]  # (B) -> (N, O)
         options = options.masked_fill(batch.option_rows == NO_OPTION, IMPOSSIBLE)

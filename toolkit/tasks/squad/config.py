@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from toolkit.config.declared import AtLeast, Options, PositiveInt
+from toolkit.config.declared import AtLeast, PositiveInt
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR
+from toolkit.tasks.feature_options import FeatureOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquadConfig(Options, section="task"):
+class SquadConfig(FeatureOptions, section="task"):
     tokens_per_sample: Annotated[int, AtLeast(8, or_zero=True)] = 0
     """Maximum number of tokens of question and passage, special tokens included; longer passages
     are read in several windows. 0 for 384, or the architecture's maximum if less."""

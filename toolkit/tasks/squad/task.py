@@ -10,6 +10,7 @@ from torch import Tensor
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.features import build_features
 from toolkit.models.heads import SpanHead
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
@@ -41,11 +42,12 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
     def __init__(self, c: SquadConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
         self.config = c
+        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
         self.head = SpanHead(encoder.width)
         self.register_buffer("null_threshold", torch.zeros(()))
 
     def predict(self, encoder: EncoderModel, batch: SquadBatch) -> dict[str, Prediction]:
-        scores = self.head(encoder(batch.inputs).states)  # (B, S, D) -> (B, S, 2)
+        scores = self.head(self.features(encoder, batch.inputs))  # (B, S, D) -> (B, S, 2)
         scores = scores.masked_fill(~batch.allowed[..., None], IMPOSSIBLE)
         start, end = scores.movedim(-1, 0).contiguous()  # (B, S, 2) -> (2, B, S)
         return {START: MaskedClasses(start, batch.starts), END: MaskedClasses(end, batch.ends)}

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
-from toolkit.config.declared import AtLeast, Options
+from toolkit.config.declared import AtLeast
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.capabilities import resolve_length
+from toolkit.tasks.feature_options import FeatureOptions
 
 DEFAULT_TOKENS = 512
 """tokens_per_sample for architectures without a maximum length."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PosTaggingConfig(Options, section="task"):
+class PosTaggingConfig(FeatureOptions, section="task"):
     pooling: Literal["first", "mean"] = "first"
     """State from which a word's tag is predicted. first: that of its first subword; mean: the mean
     over its subwords."""

@@ -14,6 +14,7 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.features import build_features
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
@@ -40,6 +41,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     ) -> None:
         super().__init__()
         self.config = c
+        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
         self.head = nn.Linear(encoder.width, make_encoder.sizes["tags"])
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -57,7 +59,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         return TaggingExamples(config, split, row_multiple=source.row_multiple)
 
     def predict(self, encoder: EncoderModel, batch: TaggingBatch) -> dict[str, Prediction]:
-        states = encoder.select_states(batch.inputs, batch.selected)  # (P, D)
+        states = self.features.select(encoder, batch.inputs, batch.selected)  # (P, D)
         if batch.word_index is not None:
             words = len(batch.targets)
             states = mean_per_word(states, batch.word_index, words)  # (P, D) -> (N, D)
