@@ -32,7 +32,7 @@ def test_missing_sizes_are_0():
 
 
 def test_build_model_requires_the_size_of_the_vocabulary():
-    with pytest.raises(ToolkitError, match="requires vocabulary_size, or sizes with tokens"):
+    with pytest.raises(ToolkitError, match="requires a tokenizer, vocabulary_size, or sizes"):
         build_model("bert_tiny", sizes={"labels": 2})
 
 

@@ -130,7 +130,11 @@ class WordCharacterEmbeddings(nn.Module):
         if self.concatenated_positions is not None:
             parts.append(self.concatenated_positions.expand(len(words), -1, -1))
         if self.character_cnn is not None:
-            assert inputs.char_ids is not None and inputs.word_index is not None
+            if inputs.char_ids is None or inputs.word_index is None:
+                raise ToolkitError(
+                    "An encoder with arch.character_width reads the characters of words: it "
+                    "requires Inputs with char_ids and word_index, as batches of tagged text have."
+                )
             parts.append(F.embedding(inputs.word_index, self.character_cnn(inputs.char_ids)))
         return torch.cat(parts, -1)
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -51,6 +52,39 @@ class Inputs(NamedTuple):
     """No position id is larger; None if unknown. Asking a GPU would wait for it."""
     packing: Packing | None = None
     """Where the tokens are without padding, for encoders that can do without it."""
+
+
+def check_tensors(inputs: Inputs) -> None:
+    """Raise unless the tokens and what describes them are tensors of one shape, B x S."""
+    tokens = inputs.tokens
+    if tokens.dim() != 2 or not tokens.numel():
+        raise ToolkitError(
+            f"tokens must have the shape (sentences, tokens), none of them 0, but have "
+            f"{tuple(tokens.shape)}. Give a single sentence as tokens[None]."
+        )
+    for name in ("tokens", "positions", "segments"):
+        values = getattr(inputs, name)
+        if values is not None and values.dtype not in (torch.int64, torch.int32):
+            raise ToolkitError(
+                f"{name} must be of dtype int64 or int32, but are {dtype_name(values)}. Convert "
+                f"them with {name}.long()."
+            )
+    if inputs.padding is not None and inputs.padding.dtype != torch.bool:
+        raise ToolkitError(
+            f"padding must be of dtype bool, True at padding, but is {dtype_name(inputs.padding)}. "
+            f"From an attention mask: padding=attention_mask == 0."
+        )
+    for name in ("positions", "segments", "padding"):
+        values = getattr(inputs, name)
+        if values is not None and values.shape != tokens.shape:
+            raise ToolkitError(
+                f"{name} must have the shape of tokens, {tuple(tokens.shape)}, but have "
+                f"{tuple(values.shape)}."
+            )
+
+
+def dtype_name(values: Tensor) -> str:
+    return str(values.dtype).removeprefix("torch.")
 
 
 class Encoded(NamedTuple):
@@ -111,6 +145,32 @@ class EncoderModel(nn.Module, ABC):
     """Whether batches on a GPU need `Inputs.packing`."""
     norm_epsilon: float = NORM_EPS
     """Epsilon of the layer norms; heads use the same."""
+
+    def __call__(
+        self,
+        inputs: Inputs | Tensor,
+        selected: Int[Tensor, " N"] | None = None,
+        *,
+        padding: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Encoded:
+        """The states of a batch: of `Inputs`, or of plain tensors, (B, S) each, which are checked.
+
+        `padding` is True at padding: the opposite of Transformers' attention_mask.
+        """
+        if not isinstance(inputs, Inputs):
+            inputs = Inputs(inputs, positions, segments, padding)
+            check_tensors(inputs)
+            if not torch.compiler.is_compiling():
+                self.check_ids(inputs)
+        elif not (padding is None and segments is None and positions is None):
+            raise ToolkitError(
+                "Inputs have fields for padding, segments and positions, which cannot be given "
+                "again. Use inputs._replace(padding=...)."
+            )
+        encoded: Encoded = super().__call__(inputs, selected)
+        return encoded
 
     @property
     @abstractmethod

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.write_model import check_metadata, write_model
@@ -19,8 +20,9 @@ from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.criteria import LazyPrediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import EncoderModel, Sizes
-from toolkit.tasks.batch import Batch
+from toolkit.models.interface import EncoderModel, Inputs, Sizes
+from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
 from toolkit.tasks.predictor import TRUNCATED, parse_items, predict_batches
 from toolkit.tasks.task import Task
 
@@ -84,6 +86,65 @@ class Learner(nn.Module):
 
     def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
         return self.task.predict(self.encoder, batch)
+
+    def encode(self, texts: Sequence[str]) -> Inputs:
+        """The texts as one batch for the encoder, on its device: `learner.encoder(inputs)`.
+
+        Special tokens are added. Texts are truncated to the length that the encoder reads.
+        """
+        device = self.encoder.token_embedding.weight.device
+        return to_device(
+            collate_texts(self._encode_rows(texts), self.tokenizer.vocabulary.pad), device
+        )
+
+    @overload
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        layers: int | Sequence[int] = -1,
+        pooling: Pooling = "mean",
+        batch_size: int = 32,
+    ) -> Tensor: ...
+    @overload
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        layers: int | Sequence[int] = -1,
+        pooling: None,
+        batch_size: int = 32,
+    ) -> list[Tensor]: ...
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        layers: int | Sequence[int] = -1,
+        pooling: Pooling | None = "mean",
+        batch_size: int = 32,
+    ) -> Tensor | list[Tensor]:
+        """One vector per text, (N, D): the mean of the states of its tokens, [CLS] and [SEP] too.
+
+        `pooling` is mean, max, first (the state of the first token) or None: then the result is a
+        list with the states of the tokens of each text, (S, D). `layers` is the layer to read, 0
+        for the embeddings and -1 for the last; several make vectors of (L, D). Vectors are on the
+        CPU and do not depend on the other texts, up to rounding.
+        """
+        with self._evaluating() as tokenizer:
+            vectors = embed_rows(
+                self._encode_rows(texts),
+                self.encoder,
+                tokenizer.vocabulary.pad,
+                layers=layers,
+                pooling=pooling,
+                batch_size=batch_size,
+            )
+        return vectors if pooling is None else torch.stack(vectors)
+
+    def _encode_rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text with the special tokens of the task."""
+        special = self.task.special_tokens(self.tokenizer.vocabulary)
+        return encode_texts(texts, self.tokenizer, self.encoder, special)
 
     @overload
     def fill_mask(

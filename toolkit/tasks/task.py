@@ -12,6 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.criteria import LazyPrediction, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.batch import Batch
@@ -101,6 +102,12 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     def collector(self, examples: E) -> PredictionCollector[B] | None:
         """Collects predictions for toolkit-validate; None if the task has no use for them."""
         return None
+
+    def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
+        """Ids before and after a text, as the encoder reads it: [CLS] and [SEP] if it has them."""
+        if vocabulary.cls == vocabulary.pad:
+            return (), ()
+        return (vocabulary.cls,), (vocabulary.sep,)
 
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int

@@ -125,3 +125,23 @@ def test_fine_tuning_starts_from_the_scores_of_an_imported_classifier(saved, con
     with torch.no_grad():
         [prediction], want = learner(given).values(), model(**hf_inputs).logits
     torch.testing.assert_close(prediction[0].reshape(want.shape), want, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", ["bert", "electra"])
+def test_embedded_texts_equal_transformers_hidden_states(saved, converted, case):
+    transformers = pytest.importorskip("transformers")
+    name, settings = TRUNKS[case]
+    model, folder = saved(name, **settings)
+    learner = load_checkpoint(converted(folder))
+    texts = ["the cat sat on a mat.", "cats", "the dog runs, the cat sat"]
+    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"))
+    encoded = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = torch.stack(model(**encoded, output_hidden_states=True).hidden_states, 2)
+    layers = range(hidden.shape[2])
+    states = learner.embed(texts, layers=layers, pooling=None, batch_size=2)
+    for found, want, mask in zip(states, hidden, encoded["attention_mask"], strict=True):
+        torch.testing.assert_close(found, want[mask == 1], atol=1e-5, rtol=1e-5)
+    mask = encoded["attention_mask"][:, :, None]
+    mean = (hidden[:, :, -1] * mask).sum(1) / mask.sum(1)
+    torch.testing.assert_close(learner.embed(texts), mean, atol=1e-5, rtol=1e-5)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.capabilities import check_generative
@@ -33,6 +34,10 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     ) -> None:
         super().__init__()
         check_generative(encoder, "language_modeling", decoder_only=True)
+
+    def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
+        """The end symbol starts a text."""
+        return (vocabulary.sep,), ()
 
     def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.capabilities import check_generative
@@ -37,6 +38,10 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         super().__init__()
         check_generative(encoder, "translation", decoder_only=False)
         self.config = c
+
+    def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
+        """The end symbol follows a source sentence."""
+        return (), (vocabulary.sep,)
 
     def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
