@@ -15,12 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from run_records import Run, collect_runs, load_runs, write_runs
+
+from toolkit.common.system import processor_name
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -56,12 +57,7 @@ def main() -> None:
 
 def describe_machine() -> str:
     """The processor's model and the number of cores."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    except OSError:
-        models = []
-    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores"
+    return f"{processor_name()}, {os.cpu_count()} cores"
 
 
 def current_commit() -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.common.plugins import check_loaded, describe_plugins, load_folder
+from toolkit.common.plugins import check_loaded, find_plugins, load_folder
 from toolkit.common.registry import Registry
 
 
@@ -87,12 +87,12 @@ def test_error_in_a_plugin_keeps_its_type(folder):
     assert sys.modules[load_folder(str(folder)).module].MENDED
 
 
-def test_describe_plugins_lists_the_plugins_of_components(folder):
+def test_find_plugins_lists_the_plugins_of_components(folder):
     (folder / "arch.py").write_text("def build(): ...\n")
     plugin = load_folder(str(folder))
     build = module(plugin, "arch").build
-    assert describe_plugins([build, len]) == [{"name": "my plugins-2", "sha256": plugin.sha256}]
-    assert describe_plugins([len]) == []
+    assert find_plugins([build, len]) == [plugin]
+    assert find_plugins([len]) == []
 
 
 def test_check_loaded_names_a_missing_plugin_and_its_option():

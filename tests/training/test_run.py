@@ -159,9 +159,10 @@ def test_finished_run_stores_another_best_metric(config, tmp_path):
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
-def test_no_save_writes_only_the_log(config, tmp_path):
+def test_no_save_writes_no_checkpoints(config, tmp_path):
     run(config(no_save=True, max_update=2))
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["metrics.jsonl", "result.json"]
+    files = ["config.yaml", "environment.json", "metrics.jsonl", "result.json"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == files
 
 
 def test_run_without_validation_saves_only_the_last_checkpoint(config, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ def train(argv: Sequence[str], loaded: LoadedConfig) -> int:
         return run_sweep(argv, config)
     from toolkit.training.run import run
 
-    return run(loaded.config).exit_code
+    return run(loaded.config, command=shlex.join([COMMAND.name, *argv])).exit_code
 
 
 if __name__ == "__main__":

@@ -30,6 +30,10 @@ class Plugin(NamedTuple):
     sha256: str
     """Digest of its Python files."""
     module: str
+    folder: Path
+    """Folder of its files."""
+    distribution: str = ""
+    """Name and version of the installed package that provides it; empty for a folder."""
 
 
 _loaded: dict[str, Plugin] = {}
@@ -57,7 +61,7 @@ def load_folder(folder: str) -> Plugin:
     if module not in _loaded:
         make_package(PACKAGE, None)
         import_package(module, path)
-        _loaded[module] = Plugin(path.name, hash_files(files, path), module)
+        _loaded[module] = Plugin(path.name, hash_files(files, path), module, path)
     return _loaded[module]
 
 
@@ -71,7 +75,10 @@ def load_installed() -> None:
             file = Path(str(module.__file__))
             files = list_python_files(file.parent) if file.name == "__init__.py" else [file]
             digest = hash_files(files, file.parent)
-            _loaded[module.__name__] = Plugin(point.name, digest, module.__name__)
+            package = f"{point.dist.name} {point.dist.version}" if point.dist else ""
+            _loaded[module.__name__] = Plugin(
+                point.name, digest, module.__name__, file.parent, package
+            )
 
 
 def import_package(name: str, folder: Path) -> None:
@@ -131,11 +138,10 @@ def hash_files(files: Iterable[Path], folder: Path) -> str:
     return sha256(content)
 
 
-def describe_plugins(builders: Iterable[Callable[..., object]]) -> list[dict[str, str]]:
-    """Names and digests of the plugins that these builders come from, for a checkpoint."""
+def find_plugins(builders: Iterable[Callable[..., object]]) -> list[Plugin]:
+    """The loaded plugins that these builders come from."""
     modules = {builder.__module__ for builder in builders}
-    used = [p for p in list_loaded() if any(f"{m}.".startswith(f"{p.module}.") for m in modules)]
-    return [{"name": p.name, "sha256": p.sha256} for p in used]
+    return [p for p in list_loaded() if any(f"{m}.".startswith(f"{p.module}.") for m in modules)]
 
 
 def check_loaded(needed: Iterable[Mapping[str, str]], what: str) -> None:

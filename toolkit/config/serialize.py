@@ -10,12 +10,16 @@ from typing import Any
 import yaml
 
 from toolkit.common import json_files, plugins
+from toolkit.common.plugins import Plugin
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import RUN
 from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.options import Option
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sources import flatten_sections
+
+Differences = Mapping[str, tuple[object, object]]
+"""Option -> its values before and after."""
 
 
 def to_dict(run: RunConfig) -> dict[str, Any]:
@@ -38,8 +42,13 @@ def from_dict(saved: Mapping[str, object]) -> RunConfig:
 
 def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
     """Names and digests of the plugins that a run's components come from, for its checkpoints."""
+    return [{"name": p.name, "sha256": p.sha256} for p in find_run_plugins(run)]
+
+
+def find_run_plugins(run: RunConfig) -> list[Plugin]:
+    """The plugins that a run's components come from."""
     names = {section: getattr(run, section).name for section in COMPONENTS}
-    return plugins.describe_plugins(COMPONENTS[s][name].factory for s, name in names.items())
+    return plugins.find_plugins(COMPONENTS[s][name].factory for s, name in names.items())
 
 
 def flatten(value: object, path: str = "") -> dict[str, object]:
@@ -68,12 +77,26 @@ def diff_configs(
     }
 
 
-def describe_differences(differences: Mapping[str, tuple[object, object]]) -> str:
+def describe_differences(differences: Differences) -> str:
     """ "arch.width was 64 and is now 128; ..."."""
-    return "; ".join(
+    return "; ".join(list_differences(differences))
+
+
+def list_differences(differences: Differences) -> list[str]:
+    """["arch.width was 64 and is now 128", ...]."""
+    return [
         f"{path} was {before!r} and is now {after!r}"
         for path, (before, after) in differences.items()
-    )
+    ]
+
+
+def to_yaml_file(run: RunConfig) -> str:
+    """Every option as YAML that --config reads back."""
+    lines: list[str] = []
+    for section, options in to_dict(run).items():
+        lines.append(f"{section}:")
+        lines += [f"  {name}: {to_yaml(value)}" for name, value in options.items()]
+    return "\n".join(lines) + "\n"
 
 
 def print_config(resolved: Resolved) -> str:

@@ -1,16 +1,23 @@
-"""The device and the versions that a run computes with, as its log records them."""
+"""The machine, the device and the versions that a run computes with, as it records them."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
+import socket
 from importlib import metadata
 
 import torch
 from torch.utils import collect_env
 
 from toolkit import __version__
+from toolkit.common.json_files import JsonObject
+from toolkit.common.system import memory_bytes, processor_name
 from toolkit.distributed.device import gpu_name
+
+DISTRIBUTION = "toolkit-seq"
 
 
 def describe_environment(device: torch.device) -> dict[str, str]:
@@ -45,4 +52,43 @@ def cuda_versions() -> dict[str, str | int | None]:
         "driver": collect_env.get_nvidia_driver_version(collect_env.run),
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that the toolkit requires."""
+    try:
+        required = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:  # a source tree that is not installed
+        required = ["torch", "numpy"]
+    names = [text for text in required if "extra ==" not in text]
+    found = {name: installed_version(name) for name in map(requirement_name, names)}
+    return {"python": platform.python_version(), **{n: v for n, v in found.items() if v}}
+
+
+def requirement_name(requirement: str) -> str:
+    """torch>=2.10 -> torch."""
+    return re.split(r"[^\w.-]", requirement)[0]
+
+
+def installed_commit() -> str | None:
+    """The commit that pip installed the toolkit from, if it was from a git URL."""
+    try:
+        origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        return str(json.loads(origin or "{}")["vcs_info"]["commit_id"])
+    except (metadata.PackageNotFoundError, OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def describe_machine() -> JsonObject:
+    """Host, operating system, processor, memory and the GPUs that this process may use."""
+    memory = memory_bytes()
+    gpus = [gpu_name(torch.device("cuda", i)) for i in range(torch.cuda.device_count())]
+    return {
+        "host": socket.gethostname(),
+        "os": platform.platform(),
+        "cpu": processor_name(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1) if memory else None,
+        "gpus": gpus,
     }

@@ -24,9 +24,17 @@ from toolkit.checkpoints.load import (
 from toolkit.checkpoints.save_folder import LAST, SaveFolder
 from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.finetune_defaults import FINETUNE_OPTION
 from toolkit.config.run import RunConfig
-from toolkit.config.serialize import describe_differences, diff_configs, to_dict
+from toolkit.config.serialize import (
+    Differences,
+    describe_differences,
+    diff_configs,
+    flatten,
+    list_differences,
+    to_dict,
+)
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
@@ -40,6 +48,8 @@ FIXED_OPTIONS = (
     *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
 )
 """Sections and options that a run keeps from its first update to its last."""
+START_OPTIONS = ("checkpoint.save_dir", "checkpoint.restore_file")
+"""Options that say where a run starts from and writes to, and need not stay the same."""
 MISFIT_MESSAGES = {
     "missing": "initialized, since the checkpoint has none",
     "of another shape": "initialized, since the checkpoint's have another shape",
@@ -56,6 +66,8 @@ class ResumePoint:
 
     folder: Path
     state: State
+    differences: Differences
+    """Options of this run that differ from the checkpoint's."""
 
     @property
     def progress(self) -> TrainingProgress:
@@ -78,9 +90,9 @@ def find_resume_point(
         return None
     folder = Path(path)
     check_has_optimizer(folder)
-    check_same_options(folder, config)
+    differences = compare_options(folder, config)
     keys = "progress", "callbacks", "precision", "data"
-    return ResumePoint(folder, read_json(folder / STATE, *keys))
+    return ResumePoint(folder, read_json(folder / STATE, *keys), differences)
 
 
 def find_restore_file(
@@ -132,13 +144,25 @@ def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> 
     return None
 
 
-def check_same_options(folder: Path, config: RunConfig) -> None:
-    """Check that architecture, task, criterion, optimizer, seed and initial weights are unchanged.
+def compare_options(folder: Path, config: RunConfig) -> Differences:
+    """The options that differ from those of a checkpoint, if the run may resume with them.
 
-    Options that an older version lacks count as their defaults. If a component is another one, only
-    its name is reported.
+    Options that an older version lacks count as their defaults; those that only one of two
+    components has are left out.
     """
     before, now = (to_dict(run) for run in (read_config(folder)[0], config))
+    check_same_options(folder, config, before, now)
+    shared = (flatten(before).keys() & flatten(now).keys()) - {*START_OPTIONS}
+    return {path: both for path, both in diff_configs(before, now).items() if path in shared}
+
+
+def check_same_options(
+    folder: Path, config: RunConfig, before: Mapping[str, object], now: Mapping[str, object]
+) -> None:
+    """Check that architecture, task, criterion, optimizer, seed and initial weights are unchanged.
+
+    If a component is another one, only its name is reported.
+    """
     fixed = [*FIXED_OPTIONS, *([FINETUNE_OPTION] if config.checkpoint.finetune_from else [])]
     changed = diff_configs(before, now)
     names = {f"{option.removesuffix('.name')}.name" for option in fixed} & changed.keys()
@@ -157,12 +181,14 @@ def check_same_options(folder: Path, config: RunConfig) -> None:
 
 
 def check_same_data(
-    resume_point: ResumePoint, fingerprints: Mapping[str, str], data: DataFolder
+    resume_point: ResumePoint | None, fingerprints: Mapping[str, str], data: DataFolder
 ) -> None:
-    """Check that the examples are the same, and within an epoch also their order.
+    """Check that the examples are the checkpoint's, and within an epoch also their order.
 
     Fingerprints do not tell source from target; tokenizers do.
     """
+    if not resume_point:
+        return
     before, progress = resume_point.state["data"], resume_point.progress
     if before["examples"] != fingerprints["examples"]:
         raise ToolkitError(
@@ -204,6 +230,28 @@ def restore(
     for name, each in stateful.items():
         if name in state["callbacks"]:
             each.restore(state["callbacks"][name])
+
+
+def describe_origin(point: ResumePoint | None) -> JsonObject:
+    """The update and checkpoint that a run starts from, for its record."""
+    return {
+        "update": point.progress.update if point else 0,
+        "resumed_from": str(point.folder) if point else None,
+        "changed_options": point.differences if point else {},
+    }
+
+
+def describe_resume(point: ResumePoint) -> str:
+    """Where a run resumes from, and with which other options."""
+    progress = point.progress
+    text = (
+        f"resuming from {point.folder}: {progress.update} updates, epoch {progress.epoch}, "
+        f"{progress.consumed} micro-batches into it"
+    )
+    if not point.differences:
+        return text
+    lines = [text, "options that differ from the checkpoint:"]
+    return "\n  ".join(["\n".join(lines), *list_differences(point.differences)])
 
 
 def load_finetune_weights(

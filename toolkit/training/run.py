@@ -9,10 +9,9 @@ import torch
 from rich.console import Console
 
 from toolkit.checkpoints.save_folder import SaveFolder
-from toolkit.common.errors import ToolkitError
+from toolkit.checkpoints.start_record import record_start
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.run import RunConfig
-from toolkit.config.serialize import to_dict
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
@@ -38,20 +37,29 @@ from toolkit.training.data import (
     to_sizes,
 )
 from toolkit.training.disk_space import disk_space_warning
-from toolkit.training.result import RunResult, config_digest
-from toolkit.training.setup import make_ema, make_sinks, make_trainer, make_validation
+from toolkit.training.result import RunResult
+from toolkit.training.setup import (
+    check_same_on_all_ranks,
+    make_ema,
+    make_sinks,
+    make_trainer,
+    make_validation,
+)
 from toolkit.training.signals import listen_for_signals
 from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
 from toolkit.training.summary import print_end, start_rows
 
 
-def run(config: RunConfig) -> RunResult:
-    """Train, validate and save as configured, resuming from the save folder's latest checkpoint."""
+def run(config: RunConfig, *, command: str = "") -> RunResult:
+    """Train, validate and save as configured, resuming from the save folder's latest checkpoint.
+
+    The save folder records the command line, if one is given.
+    """
     keep_freed_memory()
     torch.set_flush_denormal(True)  # decaying mean squares become denormal: 30 times slower
     c, folder = config.training, Path(config.checkpoint.save_dir)
     with launch(c.device, timeout_seconds=c.timeout_seconds, folder=folder) as world:
-        training = TrainingRun(config, world)
+        training = TrainingRun(config, world, command)
         try:
             return training.fit()
         finally:
@@ -61,8 +69,9 @@ def run(config: RunConfig) -> RunResult:
 class TrainingRun:
     """A training run, built from its config and restored from its latest checkpoint."""
 
-    def __init__(self, config: RunConfig, world: World) -> None:
-        self.config, self.world, self.stderr = config, world, Console(stderr=True)
+    def __init__(self, config: RunConfig, world: World, command: str = "") -> None:
+        self.config, self.world, self.command = config, world, command
+        self.stderr = Console(stderr=True)
         self.save_folder = SaveFolder(Path(config.checkpoint.save_dir))
         if world.is_main:
             self.save_folder.prepare()
@@ -70,8 +79,7 @@ class TrainingRun:
             config, self.save_folder, world, self.print_message
         )
         self.corpora = Corpora.open(*config.data.dirs)
-        self.folder = self.corpora.all
-        self.task = resolve_task(config.task, config.arch)
+        self.folder, self.task = self.corpora.all, resolve_task(config.task, config.arch)
         self.train = TrainingData(
             self.corpora,
             self.task,
@@ -81,8 +89,9 @@ class TrainingRun:
             row_multiple=choose_row_multiple(config.training, world),
         )
         self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
-        self.check_same_config_on_all_ranks()
+        check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
+        resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
         self.total_updates = count_total_updates(
             config.training, self.train.micro_batches, world, progress
         )
@@ -153,20 +162,6 @@ class TrainingRun:
         if self.world.is_main:
             print_plain(self.stderr, text)
 
-    def check_same_config_on_all_ranks(self) -> None:
-        """Check that all ranks, and the checkpoint, use the same data and options."""
-        mine = config_digest({"run": to_dict(self.config), **self.train.fingerprints})
-        digests = self.world.all_gather(mine)
-        others = [rank for rank, digest in enumerate(digests) if digest != mine]
-        if others:
-            raise ToolkitError(
-                f"all ranks must have the same options and data, but those of rank "
-                f"{self.world.rank} differ from those of {others}. Start all with one command "
-                f"line, on copies of one data folder."
-            )
-        if self.resume_point:
-            resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
-
     def open_valid_split(self, name: str) -> LoadedSplit:
         folder, c = self.corpora.with_split(name), self.config.data
         seed = c.evaluation_seed
@@ -176,10 +171,7 @@ class TrainingRun:
         resume.restore(point, self.trainer, self.stateful, self.ema)
         if point.folder.parent.samefile(self.save_folder.path):
             self.checkpointer.mark_saved(point.progress.update)
-        self.print_message(
-            f"resuming from {point.folder}: {point.progress.update} updates, epoch "
-            f"{point.progress.epoch}, {point.progress.consumed} micro-batches into it"
-        )
+        self.print_message(resume.describe_resume(point))
 
     def fit(self) -> RunResult:
         """Train until the end or a signal; then log, validate and save the last update."""
@@ -216,10 +208,15 @@ class TrainingRun:
         Table(columns=("run", ""), rows=list(rows.items())).print(self.stderr)
 
     def log_start(self) -> None:
-        """Log the device, the versions and the update that the run starts from."""
+        """Log the device, the versions and the update that the run starts from; record the rest."""
         if self.sink:
             environment = describe_environment(self.world.device)
             self.sink.write("start", {"update": self.trainer.progress.update, **environment})
+            origin = resume.describe_origin(self.resume_point)
+            facts = {"command": self.command or None, "ranks": self.world.size, **origin}
+            path = self.save_folder.path
+            if message := record_start(path, self.config, self.folder, environment, facts):
+                self.print_message(message)
 
     def list_callbacks(self) -> list[Callback]:
         """The callbacks of each update, in the order of their calls."""

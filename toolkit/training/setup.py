@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from toolkit.training.cuda_graphs.enable import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.parallelize import parallelize
+from toolkit.training.result import config_digest
 from toolkit.training.spikes import SpikeDetector
 from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
@@ -122,6 +123,19 @@ def choose_precision(
             f"GPU, or with --precision bf16."
         )
     return saved
+
+
+def check_same_on_all_ranks(c: RunConfig, fingerprints: Mapping[str, str], world: World) -> None:
+    """Raise if another rank has other options or other data."""
+    mine = config_digest({"run": to_dict(c), **fingerprints})
+    digests = world.all_gather(mine)
+    others = [rank for rank, digest in enumerate(digests) if digest != mine]
+    if others:
+        raise ToolkitError(
+            f"all ranks must have the same options and data, but those of rank {world.rank} differ "
+            f"from those of {others}. Start all with one command line, on copies of one data "
+            f"folder."
+        )
 
 
 def make_sinks(c: RunConfig, console: TrainingConsole, resumed_at: int) -> Sink:

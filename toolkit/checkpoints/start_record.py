@@ -1,0 +1,120 @@
+"""The record of a run's starts, `environment.json`, and its configuration, `config.yaml`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+
+import toolkit
+from toolkit.common import json_files
+from toolkit.common.atomic import atomic_file
+from toolkit.common.git import describe_commit
+from toolkit.common.json_files import JsonObject
+from toolkit.config.run import RunConfig
+from toolkit.config.serialize import (
+    Differences,
+    diff_configs,
+    find_run_plugins,
+    list_differences,
+    to_yaml_file,
+)
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.distributed.environment import describe_machine, installed_commit, package_versions
+
+CONFIG_FILE, ENVIRONMENT_FILE = "config.yaml", "environment.json"
+HEADER = "# To repeat this run: toolkit-train --config config.yaml --save-dir ANOTHER\n"
+VARIABLES = ("WORLD_SIZE", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+"""Environment variables that are recorded. Others may be secret."""
+COMPARED = ("toolkit", "plugins", "packages", "cpu", "gpus", "device", "ranks")
+"""Facts that are compared with those of the previous start."""
+
+
+def record_start(
+    folder: Path,
+    config: RunConfig,
+    data: DataFolder,
+    environment: Mapping[str, str],
+    facts: JsonObject,
+) -> str:
+    """Write the configuration, and append a start to the record; failing to do so is no error.
+
+    `environment` is the device and the versions that `describe_environment` gives; `facts` are
+    what else is known of the start. Returns what to tell the user: that writing failed, or the
+    differences from the previous start.
+    """
+    try:
+        replace_text(folder / CONFIG_FILE, HEADER + to_yaml_file(config))
+        starts = read_starts(folder)
+        start = {**describe_start(config, data, environment), **facts}
+        text = json_files.dumps([*starts, start], indent=1)
+        replace_text(folder / ENVIRONMENT_FILE, f"{text}\n")
+    except (OSError, ValueError) as error:
+        return f"the start of this run was not recorded: {error}"
+    changed = diff_starts(starts[-1], start) if starts else {}
+    lines = ["environment that differs from the previous start:", *list_differences(changed)]
+    return "\n  ".join(lines) if changed else ""
+
+
+def replace_text(path: Path, text: str) -> None:
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, "utf-8")
+
+
+def read_starts(folder: Path) -> list[JsonObject]:
+    """The starts of the run in a save folder, oldest first; none without a record."""
+    path = folder / ENVIRONMENT_FILE
+    if not path.exists():
+        return []
+    starts = json_files.read_json(path)
+    if not isinstance(starts, list) or not all(isinstance(start, dict) for start in starts):
+        raise ValueError(f"{path} is not a list of starts")
+    return starts
+
+
+def diff_starts(before: JsonObject, now: JsonObject) -> Differences:
+    """What differs between two starts in code, packages and hardware."""
+    old, new = ({key: start.get(key) for key in COMPARED} for start in (before, now))
+    return diff_configs(old, new)
+
+
+def describe_start(
+    config: RunConfig, data: DataFolder, environment: Mapping[str, str]
+) -> JsonObject:
+    """Time, code, packages, machine, environment variables and data of a run."""
+    versions = {name: it for name, it in environment.items() if name not in ("toolkit", "device")}
+    return {
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "working_directory": os.getcwd(),
+        "toolkit": describe_toolkit(),
+        "plugins": describe_plugins(config),
+        "packages": package_versions() | versions,
+        **describe_machine(),
+        "device": environment["device"],
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "data": [
+            {"folder": str(source.path), "fingerprint": source.digest} for source in data.sources
+        ],
+    }
+
+
+def describe_toolkit() -> JsonObject:
+    """Version and commit of the toolkit."""
+    commit = installed_commit()
+    source = {"commit": commit} if commit else describe_commit(Path(toolkit.__file__).parent)
+    return {"version": toolkit.__version__, **source}
+
+
+def describe_plugins(config: RunConfig) -> list[JsonObject]:
+    """Name, digest, folder, package and commit of the plugins that a run uses."""
+    return [
+        {
+            "name": plugin.name,
+            "sha256": plugin.sha256,
+            "folder": str(plugin.folder),
+            **({"package": plugin.distribution} if plugin.distribution else {}),
+            **describe_commit(plugin.folder),
+        }
+        for plugin in find_run_plugins(config)
+    ]
