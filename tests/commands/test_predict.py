@@ -156,6 +156,23 @@ def test_tags_equal_those_of_validate(treebank, train, validated, predict):
     assert second.split() == [line.split("\t")[3] for line in lines[5:7]]
 
 
+def test_spans_equal_those_of_validate(tagged, train, validated, predict):
+    chunks = "the/B-NP dog/I-NP barks/B-VP ./O|a/B-NP bark/I-NP|dogs/B-NP bark/B-VP"
+    folder = tagged(chunks, chunks)
+    path = train("span_tagging", folder, **WORDS)
+    tags = [row.split("\t")[2] for row in validated(path, folder).splitlines() if row]
+    words = [sentence.replace("/", " ").split()[::2] for sentence in chunks.split("|")]
+    text = "\n".join(map(" ".join, words)) + "\n"
+    assert " ".join(predict(path, text)).split() == tags
+    answers = [json.loads(line) for line in predict(path, text, "--output-format", "jsonl")]
+    assert [tag for answer in answers for tag in answer["tags"]] == tags
+    for answer in answers:
+        for span in answer["spans"]:
+            assert span["text"] == " ".join(answer["words"][span["start"] : span["end"]])
+            assert answer["tags"][span["start"]].endswith(span["type"])
+    assert sum(len(answer["spans"]) for answer in answers) > 0
+
+
 def test_features_are_written_to_their_column(treebank, tagged, tmp_path, train, predict):
     prefix = str(tmp_path / "train.conllu")
     folder = tagged(format="conllu", trainpref=prefix, validpref=prefix, tag="Mood")

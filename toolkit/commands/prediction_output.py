@@ -14,6 +14,7 @@ from toolkit.data.formats.tagging.conllu_stream import replace_sentence_tags
 from toolkit.generation.output import TextFile
 from toolkit.tasks.predictor import ItemPrediction
 from toolkit.tasks.tagging.predictor import TagPrediction
+from toolkit.tasks.tagging.span_predictor import SpanPrediction
 
 FormatLine = Callable[[InputRecord, ItemPrediction | None], str]
 """The text for a record and its prediction, which is None for a malformed line."""
@@ -51,5 +52,9 @@ def format_conllu(
 ) -> str:
     """The sentence with the predicted tags in their column; a malformed one is unchanged."""
     assert record.sentence is not None, "the input is CoNLL-U"
-    tags = prediction.tags if isinstance(prediction, TagPrediction) else record.sentence.tags
+    tags = (
+        prediction.tags
+        if isinstance(prediction, TagPrediction | SpanPrediction)
+        else record.sentence.tags
+    )
     return replace_sentence_tags(record.sentence, tags, options)

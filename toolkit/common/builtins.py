@@ -79,7 +79,11 @@ ARCHITECTURES = {
 }
 
 TASKS = {
-    **make_builtins("tasks.tagging.task", pos_tagging="part-of-speech tagging"),
+    **make_builtins(
+        "tasks.tagging.task",
+        pos_tagging="part-of-speech tagging",
+        span_tagging="named entities, chunks and other spans of words, from BIO tags",
+    ),
     **make_builtins(
         "tasks.glue.task", glue="classification or regression of a text or a pair (GLUE)"
     ),

@@ -105,10 +105,14 @@ def class_metrics(counts: IntArray, names: Sequence[str]) -> list[ClassMetrics]:
             int(n) for n in (counts[c, c], counts[c].sum(), counts[:, c].sum())
         )
         if support or predicted:
-            precision, recall = ratio(correct, predicted), ratio(correct, support)
-            f1 = 2 * correct / (support + predicted)  # = 2 P R / (P + R)
-            metrics.append(ClassMetrics(name, precision, recall, f1, support))
+            metrics.append(compute_class_metrics(name, correct, support, predicted))
     return metrics
+
+
+def compute_class_metrics(name: str, correct: int, support: int, predicted: int) -> ClassMetrics:
+    precision, recall = ratio(correct, predicted), ratio(correct, support)
+    f1 = ratio(2 * correct, support + predicted)  # = 2 P R / (P + R)
+    return ClassMetrics(name, precision, recall, f1, support)
 
 
 def macro_f1(counts: IntArray, names: Sequence[str]) -> float:

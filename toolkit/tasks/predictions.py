@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -21,7 +21,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.formats.predictions import report_write_errors
 from toolkit.distributed import World
-from toolkit.metrics.classification import class_metrics
+from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
 from toolkit.tasks.batch import Batch
@@ -30,6 +30,8 @@ B = TypeVar("B", bound=Batch, contravariant=True)
 Array = npt.NDArray[Any]
 Event = tuple[str, dict[str, object]]
 """Name and values of an event for --json."""
+
+SCORES = ("precision", "recall", "f1")
 
 
 class PredictionCollector(ABC, Generic[B]):
@@ -89,11 +91,15 @@ class PredictionCollector(ABC, Generic[B]):
 
 def class_table(confusion: IntArray, classes: Sequence[str], *, column: str, count: str) -> Table:
     """Precision, recall and F1 per class; `column` names the classes and `count` their items."""
-    scores = ("precision", "recall", "f1")
+    return metrics_table(class_metrics(confusion, classes), column=column, count=count)
+
+
+def metrics_table(rows: Iterable[ClassMetrics], *, column: str, count: str) -> Table:
+    """A row per class."""
     return Table(
-        columns=(column, *scores, count),
-        rows=[tuple(row) for row in class_metrics(confusion, classes)],
-        shared_precision=scores,
+        columns=(column, *SCORES, count),
+        rows=[tuple(row) for row in rows],
+        shared_precision=SCORES,
     )
 
 

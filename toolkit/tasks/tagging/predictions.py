@@ -50,10 +50,13 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per tag, and the most frequent confusions, if any."""
         by_tag = class_table(self.confusion, self.tags, column="tag", count="words")
+        return [table for table in (by_tag, self.confusion_table()) if table.rows]
+
+    def confusion_table(self) -> Table:
+        """The most frequent confusions of tags."""
         confusions = self.top_confusions()[:MAX_CONFUSIONS]
         rows = [(true, predicted, count) for count, true, predicted in confusions]
-        tables = [by_tag, Table(columns=("true", "predicted", "words"), rows=rows)]
-        return [table for table in tables if table.rows]
+        return Table(columns=("true", "predicted", "words"), rows=rows)
 
     def top_confusions(self) -> list[tuple[int, str, str]]:
         """Count, true and predicted tag of each kind of error, the most frequent first."""

@@ -1,4 +1,4 @@
-"""Part-of-speech tagging: a tag for every word (Dufter et al. 2020, section 2.6)."""
+"""A tag for every word (Dufter et al. 2020, section 2.6): parts of speech, or tags of spans."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.metrics.spans import SpanTags
 from toolkit.models.features import build_features
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.predictor import predict_batches
+from toolkit.tasks.predictor import Predictor, predict_batches
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig, resolve_tagging
 from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch, TaggingExamples
 from toolkit.tasks.tagging.predictions import TaggingCollector
-from toolkit.tasks.tagging.predictor import TagPredictor
+from toolkit.tasks.tagging.predictor import TagPrediction, TagPredictor
+from toolkit.tasks.tagging.span_predictions import SpanCollector
+from toolkit.tasks.tagging.span_predictor import SpanPrediction, SpanPredictor
 from toolkit.tasks.task import Metric, Ratio, Task
 
 
@@ -88,7 +91,9 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         assert isinstance(examples.split, TaggedSplit), "validation reads a data folder"
         return TaggingCollector(examples.split)
 
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> TagPredictor:
+    def predictor(
+        self, encoder: EncoderModel, tokenizer: Tokenizer
+    ) -> Predictor[list[str], TagPrediction | SpanPrediction]:
         assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
         return TagPredictor(resolve_tagging(self.config, encoder), tokenizer)
 
@@ -98,6 +103,32 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         items = self.predictor(encoder, tokenizer).start([list(words) for words in sentences])
         results = predict_batches(items, partial(self.predict, encoder), self.head.weight.device)
         return [result.tags for result in results]
+
+
+@register_task("span_tagging", PosTaggingConfig())
+class SpanTagging(PosTagging):
+    """Spans of words, such as named entities and chunks, from tags such as O, B-NP and I-NP.
+
+    The model and its loss are those of `pos_tagging`; metrics and predictions are spans.
+    """
+
+    collects_in_training = True
+
+    @classmethod
+    def examples(cls, config: PosTaggingConfig, source: SplitSource) -> TaggingExamples:
+        examples = super().examples(config, source)
+        SpanTags.parse(examples.split.tables.tags)  # raises for tags of another kind
+        return examples
+
+    def collector(self, examples: TaggingExamples) -> SpanCollector:
+        assert isinstance(examples.split, TaggedSplit), "validation reads a data folder"
+        return SpanCollector(examples.split)
+
+    def predictor(
+        self, encoder: EncoderModel, tokenizer: Tokenizer
+    ) -> Predictor[list[str], SpanPrediction]:
+        assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
+        return SpanPredictor(resolve_tagging(self.config, encoder), tokenizer)
 
 
 def mean_per_word(

@@ -6,10 +6,10 @@ from toolkit.data.formats.tagging.conll_columns import read_conll_columns
 
 @pytest.fixture
 def read(tmp_path):
-    def sentences(text):
+    def sentences(text, **options):
         path = tmp_path / "a.txt"
         path.write_text(text)
-        return list(read_conll_columns(path))
+        return list(read_conll_columns(path, **options))
 
     return sentences
 
@@ -23,6 +23,29 @@ def test_conll_columns_are_word_and_tag(read, text):
     assert (first.tags, second.words, second.tags) == (["X", "Y"], ["b"], ["Z"])
     assert b"".join(s.source for s in (first, second)).decode() == text
     assert [first.source[b:e] for b, e in first.tag_spans] == [b"X", b"Y"]
+
+
+@pytest.mark.parametrize("column", [2, 3, 4])
+def test_tag_column_selects_the_tags(read, column):
+    [sentence] = read("EU NNP B-NP B-ORG\n. . O O\n", tag_column=column)
+    assert sentence.words == ["EU", "."]
+    assert sentence.tags == {2: ["NNP", "."], 3: ["B-NP", "O"], 4: ["B-ORG", "O"]}[column]
+    assert [sentence.source[b:e].decode() for b, e in sentence.tag_spans] == sentence.tags
+
+
+def test_document_starts_are_no_words(read):
+    text = (
+        "-DOCSTART- -X- O O\n\na X O O\n\n-DOCSTART- O\nb Y O O\nc Y O O\n-DOCSTART- O\n\nd Z O O\n"
+    )
+    sentences = read(text)
+    assert [s.words for s in sentences] == [["a"], ["b", "c"], ["d"]]
+    assert [s.lines for s in sentences] == [[3], [6, 7], [10]]
+    assert b"".join(s.source for s in sentences).decode() == text
+
+
+def test_columns_before_the_tag_column_are_required(read):
+    with pytest.raises(ToolkitError, match=r"a.txt:1: --tag-column 3 requires 3 .* line has 2\."):
+        read("a X\n", tag_column=3)
 
 
 @pytest.mark.parametrize(

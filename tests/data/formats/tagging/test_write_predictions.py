@@ -42,6 +42,27 @@ def test_predicted_feature_is_set_among_the_others(folder, sentences):
     assert b"DET\t_\tNumber=Sing\t" in data and b"NOUN\t_\tCase=Nom\t" in data
 
 
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("column", [2, 3])
+def test_files_for_conlleval_have_the_predicted_tag_after_the_true_one(tmp_path, separator, column):
+    rows = ["-DOCSTART- -X- O", "", "a X|1 B-X", "b Y O", "", "", "-DOCSTART- -X- O", "", "c X O"]
+    text = "\n".join(rows).replace(" ", separator)
+    (tmp_path / "a.txt").write_text(text)
+    options = {"format": "columns", "tag_column": column, "destdir": str(tmp_path / "data")}
+    preprocess(preprocess_config(trainpref=str(tmp_path / "a.txt"), **options))
+    split = TaggedSplit(DataFolder.open(options["destdir"]), "train")
+    [(_, data)] = render_files(split, ["P", "Q", "R"], for_conlleval=True)
+    tags = iter("PQR")
+    for index, row in enumerate(rows):
+        cells = row.split(" ")
+        if row.startswith("-DOCSTART-"):
+            cells.append("O")
+        elif row:
+            cells.insert(column, next(tags))
+        rows[index] = separator.join(cells)
+    assert data.decode() == "\n".join(rows)
+
+
 @pytest.mark.parametrize(
     ("format", "name", "text", "expected"),
     [

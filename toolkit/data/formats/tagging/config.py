@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from toolkit.config.declared import Above, AtMost, NonNegativeInt, Options
+from toolkit.config.declared import Above, AtLeast, AtMost, NonNegativeInt, Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,3 +53,7 @@ class PennTreebankConfig(TaggingFormatConfig):
 @dataclass(frozen=True, kw_only=True)
 class ConllColumnsConfig(TaggingFormatConfig):
     """A word and its tag per line."""
+
+    tag_column: Annotated[int, AtLeast(2)] = 2
+    """Number of the column with the tags, from 1; the first column has the words. 3 for the chunks
+    of CoNLL-2000, 4 for the named entities of CoNLL-2003."""

@@ -9,34 +9,41 @@ from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence
 from toolkit.data.formats.tagging.tag_fields import MISSING_TAG
 from toolkit.data.text_files import raise_at_line, read_strict_text
 
+DOCUMENT_START = b"-DOCSTART-"
+"""First column of a line between two documents of CoNLL-2003; it is no word."""
 
-def read_conll_columns(path: Path, *, untagged: bool = False) -> Iterator[TaggedSentence]:
-    """The first two columns of each line.
+
+def read_conll_columns(
+    path: Path, *, tag_column: int = 2, untagged: bool = False
+) -> Iterator[TaggedSentence]:
+    """The word in the first column of each line, and the tag in `tag_column`, counted from 1.
 
     Tabs separate them if the first line has one, else single spaces; all lines have equally many.
     With `untagged`, `_` may stand for an unknown tag.
     """
     data, _ = read_strict_text(path)
-    return attach_source(parse_sentences(path, data, untagged), data)
+    return attach_source(parse_sentences(path, data, tag_column, untagged), data)
 
 
-def parse_sentences(path: Path, data: bytes, untagged: bool) -> Iterator[ParsedSentence]:
+def parse_sentences(
+    path: Path, data: bytes, tag_column: int, untagged: bool
+) -> Iterator[ParsedSentence]:
     separator, columns, offset, start = b"", 0, 0, 0
     sentence = TaggedSentence.empty()
     for number, line in enumerate(data.split(b"\n"), 1):
-        if line.strip():
+        if line.strip() and not line.startswith(DOCUMENT_START):
             separator = separator or (b"\t" if b"\t" in line else b" ")
             parts = line.split(separator)
             columns = columns or len(parts)
-            check_columns(path, number, parts, columns, separator)
-            word, tag = parts[0].decode(), parts[1].decode()
+            check_columns(path, number, parts, columns, separator, tag_column)
+            word, tag = parts[0].decode(), parts[tag_column - 1].decode()
             if tag == MISSING_TAG and not untagged:
                 raise_at_line(
                     path, number, f"a word must have a tag, but {word!r} has {MISSING_TAG}."
                 )
             start = start if sentence.words else offset
-            first = offset - start + len(parts[0]) + 1
-            sentence.add(word, tag, (first, first + len(parts[1])), number)
+            first = offset - start + sum(len(part) + 1 for part in parts[: tag_column - 1])
+            sentence.add(word, tag, (first, first + len(parts[tag_column - 1])), number)
         elif sentence.words:
             yield ParsedSentence(sentence, start, offset)
             sentence = TaggedSentence.empty()
@@ -46,7 +53,12 @@ def parse_sentences(path: Path, data: bytes, untagged: bool) -> Iterator[ParsedS
 
 
 def check_columns(
-    path: Path, number: int, parts: list[bytes], columns: int, separator: bytes
+    path: Path,
+    number: int,
+    parts: list[bytes],
+    columns: int,
+    separator: bytes,
+    tag_column: int,
 ) -> None:
     name = "tabs" if separator == b"\t" else "single spaces"
     if len(parts) < 2:
@@ -60,5 +72,12 @@ def check_columns(
             f"a line must have {columns} columns separated by {name}, as the first one, but has "
             f"{len(parts)}.",
         )
-    if not parts[0].strip() or not parts[1].strip():
+    if columns < tag_column:
+        raise_at_line(
+            path,
+            number,
+            f"--tag-column {tag_column} requires {tag_column} columns separated by {name}, but the "
+            f"line has {columns}.",
+        )
+    if not parts[0].strip() or not parts[tag_column - 1].strip():
         raise_at_line(path, number, "word and tag must not be empty, but one is.")

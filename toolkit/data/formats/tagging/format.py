@@ -277,9 +277,13 @@ class ConllColumnsFormat(TaggingFormat):
     """A word and its tag per line, a blank line after each sentence."""
 
     suffixes = (".txt", ".tsv", ".tagged")
+    options: ConllColumnsConfig
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
-        return read_conll_columns(path, untagged=untagged)
+        return read_conll_columns(path, tag_column=self.options.tag_column, untagged=untagged)
+
+    def settings(self, tokenizer: TaggingTokenizer) -> JsonObject:
+        return {**super().settings(tokenizer), "tag_column": self.options.tag_column}
 
 
 def check_lengths(path: Path, sentences: Sequence[TaggedSentence], limit: int) -> None:

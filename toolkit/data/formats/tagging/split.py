@@ -131,6 +131,22 @@ class TaggedSplit(TaggedWords):
             lengths=np.concatenate(lengths).astype(np.int64),
         )
 
+    @cached_property
+    def unseen_tags(self) -> list[str]:
+        """The tag in the file of each word whose tag the training data does not have."""
+        found, words = [], 0
+        for source in self.folder.sources:
+            if self.name not in source.splits:
+                continue
+            [text], [fields] = (source.parts(self.name)[name] for name in ("source", "fields"))
+            data = Column("source", [text]).read_all().astype("u1").tobytes()
+            spans = Column("fields", [fields]).read_all().reshape(-1, 2)
+            spans = spans + np.repeat(text.offsets[:-1], np.diff(fields.offsets) // 2)[:, None]
+            unseen = np.flatnonzero(self.tags[words : words + len(spans)] == -1)
+            found += [data[start:end].decode() for start, end in spans[unseen].tolist()]
+            words += len(spans)
+        return found
+
 
 def read_types(path: Path) -> Sequence[str]:
     return read_symbols(read_text(path / TYPES_FILE, MAX_BYTES))

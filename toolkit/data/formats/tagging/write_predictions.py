@@ -1,7 +1,11 @@
-"""Writes the files of a split with predicted tags; all other bytes stay the same."""
+"""Writes the files of a split with predicted tags; all other bytes stay the same.
+
+The predicted tags replace the true ones, or follow them as the script conlleval reads them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -20,9 +24,14 @@ from toolkit.data.storage.meta import read_meta
 from toolkit.data.text_files import strip_compression_suffix
 
 
-def write_predictions(split: TaggedSplit, tags: Sequence[str], path: Path) -> None:
-    """Write one file to `path`, or several under their own names to the folder `path`."""
-    files = render_files(split, tags)
+def write_predictions(
+    split: TaggedSplit, tags: Sequence[str], path: Path, *, for_conlleval: bool = False
+) -> None:
+    """Write one file to `path`, or several under their own names to the folder `path`.
+
+    With `for_conlleval`, the predicted tags are an additional column of files of columns.
+    """
+    files = render_files(split, tags, for_conlleval=for_conlleval)
     names = [name for name, _ in files]
     if len(files) > 1 and len(set(names)) < len(names):
         raise ToolkitError(
@@ -38,7 +47,9 @@ def write_predictions(split: TaggedSplit, tags: Sequence[str], path: Path) -> No
             (path / name).write_bytes(data)
 
 
-def render_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, bytes]]:
+def render_files(
+    split: TaggedSplit, tags: Sequence[str], *, for_conlleval: bool = False
+) -> list[tuple[str, bytes]]:
     """Name and contents of every file of the split, in order."""
     files, word = [], 0
     for source in split.folder.sources:
@@ -47,6 +58,7 @@ def render_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, byt
         meta = read_meta(source.path)
         settings = meta["settings"]
         is_feature = settings["format"] == "conllu" and settings["tag"] not in TAG_COLUMNS
+        adds_column = for_conlleval and settings["format"] == "columns"
         render = partial(
             render_field,
             feature=settings["tag"] if is_feature else "",
@@ -63,7 +75,11 @@ def render_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, byt
             words = sum(lengths) // 2
             file_tags = tags[word : word + words]
             data, sizes = sources.slice(first, last)
-            files.append((name, replace_tags(data, sizes, file_spans, lengths, file_tags, render)))
+            if adds_column:
+                separator = chr(data[file_spans[0] - 1])
+                render = partial(add_column, separator=separator)
+            content = replace_tags(data, sizes, file_spans, lengths, file_tags, render)
+            files.append((name, fill_document_starts(content) if adds_column else content))
             word += words
     return files
 
@@ -100,6 +116,15 @@ def replace_tags(
             reached = last
         start += size
     return b"".join([*parts, data[reached:]])
+
+
+def add_column(field: str, tag: str, *, separator: str) -> str:
+    return f"{field}{separator}{tag}"
+
+
+def fill_document_starts(content: bytes) -> bytes:
+    """The file with O in the additional column of the lines that start a document."""
+    return re.sub(rb"(?m)^(-DOCSTART-)([ \t])(.*)$", rb"\1\2\3\2O", content)
 
 
 def render_field(field: str, tag: str, *, feature: str, alternatives: bool) -> str:
