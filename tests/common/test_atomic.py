@@ -1,6 +1,9 @@
 import os
+import stat
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from toolkit.common.atomic import atomic_dir, atomic_file, delete
 
@@ -47,3 +50,24 @@ def test_delete_accepts_files_folders_links_and_nothing(tmp_path):
     for name in ("link", "file", "folder", "missing"):
         delete(tmp_path / name)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077], indirect=True, ids=oct)
+def test_files_of_atomic_dirs_have_the_permissions_of_the_umask(tmp_path, umask):
+    with atomic_dir(tmp_path / "run") as folder:
+        (folder / "shards").mkdir()
+        for file in (folder / "a.safetensors", folder / "shards" / "b.safetensors"):
+            save_file({"x": np.zeros(3)}, file)
+        (folder / "config.json").write_text("{}")
+        (folder / "script").touch(0o777)
+        (folder / "link").symlink_to("missing")
+    modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in tmp_path.rglob("*.*")}
+    assert modes == dict.fromkeys(["a.safetensors", "b.safetensors", "config.json"], 0o666 & ~umask)
+    assert stat.S_IMODE((tmp_path / "run" / "script").stat().st_mode) == 0o777 & ~umask

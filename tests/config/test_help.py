@@ -3,8 +3,10 @@ import sys
 
 import pytest
 
+from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.load import load
 
 
 def test_bare_help_shows_summary_and_common_options(flat):
@@ -29,6 +31,14 @@ def test_help_with_a_component_shows_its_options(train):
     assert "--arch.layers" not in bare and "composite_bert_small " in bare
     assert "options of arch bert_tiny:\n  --arch.layers N " in named
     assert "(default: 2)" in named and "--task.mask-rate" not in named
+
+
+def test_help_and_messages_fold_the_sizes_of_an_architecture(train):
+    text = handle_info_flags(["--help"], train)
+    assert "  composite_bert[_small|_tiny]  " in text and "  conv_san[_ud]  " in text
+    assert "composite_bert_tiny" not in text and "  mlm  " in text
+    with pytest.raises(ToolkitError, match=r"--arch is required: one of bert\[_small\|_tiny\], "):
+        load(["data"], train)
 
 
 def test_help_with_a_plugin_shows_its_components_options(train, tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -34,12 +35,16 @@ def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
-    """A new folder to fill, which replaces `path` if the block ends without an error."""
+    """A new folder to fill, which replaces `path` if the block ends without an error.
+
+    Its files have the permissions of new files, also those of libraries that write private ones.
+    """
     temporary = temporary_path(path)
     delete(temporary)
     temporary.mkdir()
     try:
         yield temporary
+        apply_umask(temporary)
         if sync:
             for file in [*temporary.rglob("*"), temporary]:
                 sync_to_disk(file)
@@ -48,6 +53,19 @@ def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
             sync_to_disk(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def apply_umask(folder: Path) -> None:
+    """Add the permissions of a new file to all files of a folder. safetensors writes mode 0600."""
+    sample = folder / ".permissions.tmp"
+    sample.touch()
+    permissions = sample.stat().st_mode & 0o777
+    sample.unlink()
+    for file in folder.rglob("*"):
+        mode = file.lstat().st_mode
+        if stat.S_ISREG(mode) and permissions & ~mode:
+            with suppress(PermissionError):  # a disk without permissions
+                file.chmod(stat.S_IMODE(mode) | permissions)
 
 
 def replace_dir(path: Path, new: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolkit.common import builtins, plugins
+from toolkit.common import builtins, other_tools, plugins
 from toolkit.common.builtins import Builtin
 from toolkit.common.errors import ToolkitError
 
@@ -44,11 +44,18 @@ def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> 
     return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
 
 
-def suggest_name(name: str, known: Sequence[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, and all of them."""
+def suggest_name(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
+    """The end of a message about an unknown name: the nearest known one, and all of them.
+
+    `listed` is a shorter list of all names.
+    """
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"{hint}Known: {', '.join(known)}."
+    return f"{hint}Known: {', '.join(listed or known)}."
+
+
+def fold_sizes(name: str, sizes: Sequence[str]) -> str:
+    return f"{name}[{'|'.join(sizes)}]" if sizes else name
 
 
 class Registry:
@@ -91,17 +98,40 @@ class Registry:
         if name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
-            raise ToolkitError(
-                f"unknown {self.kind} {name!r}. {suggest_name(name, self.names())} "
-                f"Pass its folder with --user-dir if it is your own."
-            )
+            raise ToolkitError(f"unknown {self.kind} {name!r}. {self._suggest(name)}")
         return self._entries[name]
+
+    def _suggest(self, name: str) -> str:
+        """The name here of another tool's component; else the nearest name, and all of them."""
+        ours = other_tools.COMPONENTS.get(name.lower().replace("-", "_"), "")
+        if ours in self:
+            return f"Its name here is {ours!r}."
+        hint = suggest_name(name, self.names(), self.folded_names())
+        return f"{hint} Pass its folder with --user-dir if it is your own."
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries or name in self.builtins
 
     def names(self) -> list[str]:
         return sorted({*self.builtins, *self._entries})
+
+    def families(self) -> dict[str, list[str]]:
+        """Each name with its sizes: the endings of longer names of the same module."""
+        sizes: dict[str, list[str]] = {}
+        modules = {name: builtin.module for name, builtin in self.builtins.items()}
+        for name in self.names():
+            bases = [base for base in sizes if name.startswith(f"{base}_") and base in modules]
+            if base := max(
+                (b for b in bases if modules[b] == modules.get(name)), key=len, default=""
+            ):
+                sizes[base].append(name.removeprefix(base))
+            else:
+                sizes[name] = []
+        return sizes
+
+    def folded_names(self) -> list[str]:
+        """All names, those of one family as taco[_small|_tiny]."""
+        return [fold_sizes(name, sizes) for name, sizes in self.families().items()]
 
     def find_name(self, factory: Any) -> str:
         """The registered name of a component; the name of its class if it is not registered."""

@@ -12,7 +12,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from toolkit.common.plugins import Plugin
-from toolkit.common.registry import Registry
+from toolkit.common.registry import fold_sizes
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
 from toolkit.config.names import RESERVED_NAMES, find_field_doc
@@ -76,27 +76,11 @@ def component_names(command: Command, section: str) -> str:
     title = f"{to_flag(section)} NAME, the {registry.kind}{default}"
     if section not in DESCRIBED:
         return add_title(title, textwrap.indent(wrap_paragraph(", ".join(registry.names())), "  "))
-    rows = [(name, summarize_family(registry, name, sizes)) for name, sizes in families(registry)]
+    rows = [
+        (fold_sizes(name, sizes), registry.summary(name))
+        for name, sizes in registry.families().items()
+    ]
     return add_title(title, format_columns(rows))
-
-
-def families(registry: Registry) -> list[tuple[str, list[str]]]:
-    """Each name with its sizes: longer names of the same module that start with it."""
-    sizes: dict[str, list[str]] = {}
-    modules = {name: builtin.module for name, builtin in registry.builtins.items()}
-    for name in registry.names():
-        bases = [base for base in sizes if name.startswith(f"{base}_")]
-        bases = [base for base in bases if name in modules and modules.get(base) == modules[name]]
-        if bases:
-            sizes[max(bases, key=len)].append(name)
-        else:
-            sizes[name] = []
-    return list(sizes.items())
-
-
-def summarize_family(registry: Registry, name: str, sizes: Sequence[str]) -> str:
-    also = f" (also {', '.join(size.removeprefix(name) for size in sizes)})" if sizes else ""
-    return registry.summary(name) + also
 
 
 def common_option(command: Command, option: Option | None, path: str) -> tuple[str, str]:

@@ -192,7 +192,7 @@ def default_components(values: OptionValues, command: Command) -> OptionValues:
             defaults[f"{section}.name"] = OptionValue(command.defaults[section], "default")
         else:
             raise ToolkitError(
-                f"--{section} is required: one of {', '.join(registry.names())}. See --help."
+                f"--{section} is required: one of {', '.join(registry.folded_names())}. See --help."
             )
     return defaults
 

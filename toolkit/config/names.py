@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 
+from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
@@ -81,6 +82,8 @@ def unknown_option_error(
     path = name if origin else RESERVED_NAMES.get(name, name)
     if (not origin or "." in name) and (owners := find_owners(path, components)):
         return ToolkitError(f"{given} requires {owners}.")
+    if answer := find_counterpart(name.rpartition(".")[2], options, components, origin):
+        return ToolkitError(f"no option is called {given}. {answer} See --help.")
     short: list[str] = []
     if not origin:
         reserved = [word for word, path in RESERVED_NAMES.items() if path in options]
@@ -88,6 +91,27 @@ def unknown_option_error(
     nearest = nearest_name(name, options, short)
     hint = f" Did you mean {nearest if origin else to_flag(nearest)}?" if nearest else ""
     return ToolkitError(f"no option is called {given}.{hint} See --help.")
+
+
+def find_counterpart(
+    name: str, options: Mapping[str, Option], components: Mapping[str, Registry], origin: str
+) -> str:
+    """What to write for an option of Transformers or fairseq; empty if there is no answer."""
+    counterpart = other_tools.OPTIONS.get(name, other_tools.Counterpart(()))
+    owners = ""
+    for suggestion in counterpart.options:
+        ours, _, value = suggestion.partition(" ")
+        path = RESERVED_NAMES.get(ours, ours)
+        matches = [o for o in options.values() if o.path == path] or [
+            option for option in options.values() if option.name == ours
+        ]
+        if len(matches) == 1:
+            flag = " ".join([to_flag(ours), value]).rstrip()
+            key = ": ".join([matches[0].path, value]).removesuffix(": ")
+            return f"Write {key if origin else flag} instead. {counterpart.note}".rstrip()
+        if owning := find_owners(ours, components):
+            owners = owners or f"Write {to_flag(ours)} instead, which requires {owning}."
+    return owners or counterpart.otherwise
 
 
 def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:

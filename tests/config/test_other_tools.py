@@ -1,0 +1,166 @@
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from toolkit.cli.generate import MODES
+from toolkit.cli.predict import COMMAND as PREDICT
+from toolkit.cli.validate import COMMAND as VALIDATE
+from toolkit.common import other_tools
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import COMPONENTS, FORMATS, REGISTRIES
+from toolkit.config.command import Command
+from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.commands.train import TRAIN
+from toolkit.config.load import compose, load
+from toolkit.config.names import RESERVED_NAMES
+from toolkit.config.options import list_options
+
+RUN = ["data", "--arch", "bert_tiny", "--task", "mlm", "--max-update", "1"]
+
+
+def message(argv: list[str], command: Command = TRAIN) -> str:
+    with pytest.raises(ToolkitError) as error:
+        load(argv, command)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "answer"),
+    [
+        ("--learning-rate=1e-4", "--learning-rate. Write --lr instead."),
+        ("--max_steps=10", "--max-steps. Write --max-update instead."),
+        ("--output-dir=run", "--output-dir. Write --save-dir instead."),
+        ("--gradient-accumulation-steps=2", "Write --update-freq instead."),
+        (
+            "--per-device-train-batch-size=8",
+            "Write --batch-size instead. It is the number of examples on each rank.",
+        ),
+        ("--num-train-epochs=3", "Write --max-epoch instead."),
+        (
+            "--warmup-steps=10",
+            "Write --warmup-updates instead. A fraction of the run is --warmup-fraction.",
+        ),
+        ("--warmup-ratio=0.1", "Write --warmup-fraction instead."),
+        ("--evaluation-strategy=epoch", "Write --validate-interval-updates instead."),
+        ("--save-steps=10", "Write --save-interval-updates instead."),
+        ("--logging-steps=10", "Write --log-interval instead."),
+        ("--tf32", "Write --precision tf32 instead."),
+        ("--ddp-timeout=9", "Write --training.timeout-seconds instead."),
+        ("--label-smoothing-factor=0.1", "Write --label-smoothing instead."),
+        ("--doc-stride=9", "Write --stride instead, which requires --task squad."),
+        ("--load-best-model-at-end", "The best checkpoint is always kept, as checkpoint_best."),
+        ("--train-file=a.txt", "toolkit-preprocess reads the files: --trainpref, --validpref"),
+        ("--max-sentences=8", "Write --batch-size instead."),
+        ("--distributed-world-size=2", "Start the command with torchrun"),
+    ],
+)
+def test_option_of_another_tool_is_answered_with_ours(theirs, answer):
+    assert answer in message([*RUN, theirs])
+
+
+@pytest.mark.parametrize(
+    ("command", "theirs", "ours"),
+    [
+        (PREPROCESS, "--train-file", "--trainpref"),
+        (PREPROCESS, "--output-dir", "--destdir"),
+        (VALIDATE, "--model-name-or-path", "--path"),
+        (PREDICT, "--per-device-eval-batch-size", "--batch-size"),
+        (MODES[0], "--num-beams", "--beam"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_answer_is_an_option_of_the_command(command, theirs, ours):
+    assert f"no option is called {theirs}. Write {ours} instead." in message([theirs, "x"], command)
+
+
+def test_key_of_another_tool_in_a_file_is_answered_with_a_key(tmp_path):
+    file = tmp_path / "hf.yaml"
+    for text, key in (("learning_rate: 1e-4", "optimizer.lr"), ("tf32: true", "precision: tf32")):
+        file.write_text(f"arch: bert_tiny\ntask: mlm\n{text}\n")
+        assert f"{key} instead." in message(["--config", str(file)])
+    file.write_text("arch: bert_tiny\ntask: mlm\ntraining: {max_steps: 9}\n")
+    text = message(["--config", str(file)])
+    assert f"training.max_steps ({file}). Write training.max_update instead." in text
+
+
+def test_name_of_another_tool_from_python_is_answered_with_ours():
+    with pytest.raises(ToolkitError, match=r"Write optimizer.lr instead"):
+        compose({"arch": "bert_tiny", "task": "mlm", "learning_rate": 1e-4})
+
+
+@pytest.mark.parametrize(
+    ("section", "theirs", "ours"),
+    [
+        ("task", "masked_lm", "mlm"),
+        ("arch", "transformer_iwslt_de_en", "transformer_iwslt"),
+        ("arch", "bert-base-uncased", "bert"),
+        ("lr_scheduler", "constant_with_warmup", "fixed"),
+    ],
+)
+def test_component_of_another_tool_is_answered_with_ours(section, theirs, ours):
+    with pytest.raises(ToolkitError, match=f"{theirs}'. Its name here is '{ours}'.$"):
+        COMPONENTS[section][theirs]
+
+
+def component_options() -> set[str]:
+    return {
+        name
+        for section, registry in REGISTRIES.items()
+        for component in registry.builtins
+        for option in list_options(section, registry[component].config)
+        for name in (option.name, option.path)
+    }
+
+
+def test_suggested_options_and_components_exist():
+    commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, *MODES]
+    known = {*RESERVED_NAMES, *component_options()}
+    known |= {n for c in commands for o in c.fixed_options() for n in (o.name, o.path)}
+    suggested = {o.partition(" ")[0] for c in other_tools.OPTIONS.values() for o in c.options}
+    assert suggested <= known
+    ours = {name for registry in REGISTRIES.values() for name in registry.builtins}
+    assert set(other_tools.COMPONENTS.values()) <= ours
+    assert not other_tools.COMPONENTS.keys() & (ours - FORMATS.builtins.keys())
+
+
+def test_answers_say_something():
+    assert all(c.options or c.otherwise for c in other_tools.OPTIONS.values())
+
+
+WITHOUT_COUNTERPART = """
+    accelerator_config activation_checkpointing_kwargs average_tokens_across_devices
+    batch_eval_metrics dataloader_drop_last dataloader_in_order
+    dataloader_multiprocessing_context dataloader_persistent_workers dataloader_pin_memory
+    dataloader_prefetch_factor ddp_backend ddp_broadcast_buffers ddp_bucket_cap_mb
+    ddp_find_unused_parameters ddp_static_graph debug enable_jit_checkpoint eval_accumulation_steps
+    eval_delay eval_do_concat_batches eval_on_start eval_use_gather_object full_determinism
+    gradient_checkpointing_kwargs hub_always_push hub_private_repo hub_revision hub_strategy
+    hub_token ignore_data_skip include_for_metrics include_num_input_tokens_seen label_names
+    length_column_name liger_kernel_config log_level log_level_replica log_on_each_node
+    logging_first_step logging_nan_inf_filter logging_strategy neftune_noise_alpha
+    optim_target_modules parallelism_config prediction_loss_only remove_unused_columns
+    restore_callback_states_from_checkpoint save_on_each_node save_only_model skip_memory_metrics
+    torch_compile_backend torch_compile_mode torch_empty_cache_steps trackio_bucket_id
+    trackio_space_id trackio_static_space_id train_sampling_strategy use_cache use_liger_kernel
+"""
+
+
+def training_arguments() -> set[str]:
+    """Fields of the installed TrainingArguments, read without importing Transformers."""
+    spec = importlib.util.find_spec("transformers")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs Transformers")
+    tree = ast.parse(Path(spec.origin).with_name("training_args.py").read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    (body,) = [node.body for node in classes if node.name == "TrainingArguments"]
+    return {ast.unparse(node.target) for node in body if isinstance(node, ast.AnnAssign)}
+
+
+def test_training_arguments_of_transformers_are_all_answered():
+    ours = {o.name for o in TRAIN.fixed_options()} | component_options() | RESERVED_NAMES.keys()
+    unanswered = training_arguments() - ours - other_tools.OPTIONS.keys()
+    assert {name for name in unanswered if not name.startswith("_")} <= set(
+        WITHOUT_COUNTERPART.split()
+    )
