@@ -13,7 +13,7 @@ from toolkit.checkpoints import manifest, optimizer_state, save_folder, sharded
 from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import to_full
+from toolkit.distributed.sharded_tensors import to_full
 from toolkit.training.run import TrainingRun, run
 
 

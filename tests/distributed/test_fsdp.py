@@ -9,8 +9,8 @@ from torch import nn
 from toolkit import build_model
 from toolkit.criteria import Criterion
 from toolkit.distributed import World, no_sync
-from toolkit.distributed.fsdp import (
-    apply_fsdp,
+from toolkit.distributed.fsdp import apply_fsdp
+from toolkit.distributed.sharded_tensors import (
     local_rows,
     shard_like,
     to_full,

@@ -7,7 +7,7 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import to_local
+from toolkit.distributed.sharded_tensors import to_local
 from toolkit.training.run import TrainingRun
 
 

@@ -6,7 +6,8 @@ from torch.distributed.tensor import DTensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.distributed.fsdp import apply_fsdp, local_rows, shard_like, to_full
+from toolkit.distributed.fsdp import apply_fsdp
+from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
 from toolkit.optim.foreach import ForeachOptimizer
 from toolkit.optim.parameter_groups import OptimizerConfig
 from toolkit.optim.update import clip_and_step

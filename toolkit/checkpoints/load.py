@@ -18,7 +18,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
-from toolkit.distributed.fsdp import local_rows, to_local
+from toolkit.distributed.sharded_tensors import local_rows, to_local
 from toolkit.models.interface import Sizes
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from toolkit.checkpoints.tensor_files import LazyTensor
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import local_rows, shard_like
+from toolkit.distributed.sharded_tensors import local_rows, shard_like
 
 SEPARATOR = "::"
 """Separates the names of parameter and quantity."""

@@ -19,10 +19,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import local_rows, to_local
+from toolkit.distributed.sharded_tensors import is_sharded_tensor, local_rows, to_local
 
 OFFSETS_KEY, STARTS_KEY = "DCP_SHARDING_INFO", "saved_offsets"
 """In a file's metadata, and in the JSON there: first row of each tensor in the whole."""
@@ -146,7 +145,7 @@ def write_shard(path: Path, tensors: Mapping[str, Tensor], *, is_main: bool) -> 
     offsets: dict[str, dict[str, list[int]]] = {}
     for name, tensor in tensors.items():
         rows = to_local(tensor.detach()).contiguous().cpu()
-        if rows.numel() if isinstance(tensor, DTensor) else is_main:
+        if rows.numel() if is_sharded_tensor(tensor) else is_main:
             mine[name] = rows
             local = local_rows(tensor)
             start = local.start if isinstance(local, slice) else 0

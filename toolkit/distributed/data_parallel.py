@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
-from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from toolkit.distributed.sharded_tensors import is_sharded
 from toolkit.distributed.world import World
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
 
 
 def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
@@ -19,7 +22,7 @@ def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
 
     It must be the learner, not the encoder: the gradients of the task's heads are averaged too.
     """
-    if world.size == 1 or isinstance(learner, FSDPModule):
+    if world.size == 1 or is_sharded(learner):
         return learner
     known = inspect.signature(DistributedDataParallel.__init__).parameters
     buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
@@ -31,7 +34,7 @@ def no_sync(wrapped: nn.Module) -> AbstractContextManager[object]:
     """No gradient exchange in the block: for all but the last micro-batch of an update."""
     if isinstance(wrapped, DistributedDataParallel):
         return wrapped.no_sync()
-    return accumulate_sharded(wrapped) if isinstance(wrapped, FSDPModule) else nullcontext()
+    return accumulate_sharded(cast("FSDPModule", wrapped)) if is_sharded(wrapped) else nullcontext()
 
 
 @contextmanager

@@ -7,16 +7,14 @@ gradient is averaged over the ranks, and each rank keeps its rows (Zhao et al. 2
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import EllipsisType
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
 
 from toolkit.distributed.world import World
 
@@ -55,62 +53,3 @@ def reshard_without_grad(learner: nn.Module, inputs: object, outputs: object) ->
     """Free the learner's gathered parameters after a pass without gradients."""
     if isinstance(learner, FSDPModule) and not torch.is_grad_enabled():
         learner.reshard()
-
-
-def to_local(tensor: Tensor) -> Tensor:
-    """This rank's rows of a tensor: all rows if it is not sharded."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
-
-
-def to_full(tensor: Tensor) -> Tensor:
-    """The full tensor; all ranks must call it."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-def gather_on_main(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
-    """Full tensors in the main rank's host memory, gathered one by one; all ranks must call it."""
-    gathered = {}
-    for name, tensor in tensors.items():
-        full = to_full(tensor)
-        if world.is_main:
-            gathered[name] = full.cpu()
-    return gathered
-
-
-def is_sharded(learner: nn.Module) -> bool:
-    return isinstance(learner, FSDPModule)
-
-
-def local_rows(tensor: Tensor) -> slice | EllipsisType:
-    """The rows of the full tensor that this rank keeps: equal parts, fewer on the last ranks."""
-    if not isinstance(tensor, DTensor):
-        return ...
-    count = -(-len(tensor) // tensor.device_mesh.size())
-    start = min(len(tensor), count * tensor.device_mesh.get_local_rank())
-    return slice(start, min(len(tensor), start + count))
-
-
-def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
-    """These rows as this rank's part of a tensor with the sharding of `tensor`."""
-    rows = rows.to(tensor.device)
-    if not isinstance(tensor, DTensor):
-        return rows
-    return DTensor.from_local(
-        rows,
-        tensor.device_mesh,
-        tensor.placements,
-        run_check=False,
-        shape=tensor.shape,
-        stride=tensor.stride(),
-    )
-
-
-def total_norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The norm of all tensors together, over all ranks if they are sharded."""
-    mine = nn.utils.get_total_norm([to_local(tensor) for tensor in tensors])
-    sharded = next((tensor for tensor in tensors if isinstance(tensor, DTensor)), None)
-    if sharded is None:
-        return mine
-    squares = mine.double().square()  # may overflow fp32
-    dist.all_reduce(squares, group=sharded.device_mesh.get_group())
-    return squares.sqrt().to(mine.dtype)

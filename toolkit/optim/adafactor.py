@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import PositiveFloat, Rate
 from toolkit.config.options import ADVANCED
+from toolkit.distributed.sharded_tensors import is_sharded_tensor
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, Tensors
 from toolkit.optim.parameter_groups import (
     NamedParameter,
@@ -48,7 +48,7 @@ class AdafactorConfig(OptimizerConfig):
 class Adafactor(ForeachOptimizer[AdafactorConfig]):
     def __init__(self, groups: Iterable[ParameterGroup], c: AdafactorConfig) -> None:
         super().__init__(groups, c)
-        if any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"]):
+        if any(is_sharded_tensor(p) for group in self.param_groups for p in group["params"]):
             raise ToolkitError(
                 "optimizer adafactor cannot be combined with training.sharding full: it needs the "
                 "means of whole rows and columns. Choose --sharding none or another optimizer."

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import PositiveFloat, Rate
+from toolkit.optim.eager import make_eager
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
@@ -57,7 +58,7 @@ def build_adam(
     kind: type[torch.optim.Adam], c: AdamConfig, groups: list[ParameterGroup]
 ) -> torch.optim.Adam:
     """Torch's optimizer; without bias correction, as if after infinitely many updates."""
-    optimizer = kind(groups, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
+    optimizer = make_eager(kind)(groups, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
     if not c.bias_correction:
         for p in [p for group in optimizer.param_groups for p in group["params"]]:
             optimizer.state[p] = {

@@ -10,10 +10,9 @@ import torch
 import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
-from torch.distributed.tensor import DTensor
-from torch.optim import Optimizer
 
-from toolkit.distributed.fsdp import to_local
+from toolkit.distributed.sharded_tensors import is_sharded_tensor, to_local
+from toolkit.optim.eager import EagerOptimizer
 from toolkit.optim.parameter_groups import OptimizerConfig, ParameterGroup
 
 Config = TypeVar("Config", bound=OptimizerConfig)
@@ -51,7 +50,7 @@ class ParameterBatch:
         return list(function(torch.stack(steps)).unbind())
 
 
-class ForeachOptimizer(Optimizer, Generic[Config]):
+class ForeachOptimizer(EagerOptimizer, Generic[Config]):
     """A subclass defines a parameter's initial state and the update of a list of parameters.
 
     `step` in a state counts its updates. It is on the parameter's device, where an update that is
@@ -104,7 +103,7 @@ class ForeachOptimizer(Optimizer, Generic[Config]):
 def tensor_norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:
     """Norms of whole tensors, of which `rows` are this rank's rows."""
     norms = torch.stack(list(torch._foreach_norm(rows)))
-    sharded = next((p for p in parameters if isinstance(p, DTensor)), None)
+    sharded = next((p for p in parameters if is_sharded_tensor(p)), None)
     if sharded is None:
         return norms
     squares = norms.square()

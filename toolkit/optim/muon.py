@@ -14,7 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import NonNegativeFloat, PositiveInt, Rate
 from toolkit.config.options import ADVANCED
-from toolkit.distributed.fsdp import local_rows, shard_like, to_full
+from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
 from toolkit.optim.adam import AdamConfig, build_adam
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State
 from toolkit.optim.parameter_groups import (

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import PositiveFloat, Rate
 from toolkit.config.options import ADVANCED
+from toolkit.distributed.sharded_tensors import is_sharded_tensor
+from toolkit.optim.eager import make_eager
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
@@ -45,12 +46,12 @@ def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     fused form does not support sharded parameters.
     """
     named = list(named_parameters)
-    optimizer = torch.optim.SGD(
+    optimizer = make_eager(torch.optim.SGD)(
         build_parameter_groups(named, c),
         lr=c.lr,
         momentum=c.momentum,
         nesterov=c.nesterov,
-        fused=not any(isinstance(p, DTensor) for _, p in named),
+        fused=not any(is_sharded_tensor(p) for _, p in named),
     )
     if c.momentum:
         for p in [p for group in optimizer.param_groups for p in group["params"]]:
@@ -77,7 +78,7 @@ def rmsprop(c: RmspropConfig, named_parameters: Iterable[NamedParameter]) -> Opt
     Decay is added to g. Centered, the square of the running mean of g is subtracted from v (Graves
     2013).
     """
-    return torch.optim.RMSprop(
+    return make_eager(torch.optim.RMSprop)(
         build_parameter_groups(named_parameters, c),
         lr=c.lr,
         alpha=c.alpha,

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
-from toolkit.distributed.fsdp import to_local
-from toolkit.distributed.fsdp import total_norm as total_norm
+from toolkit.distributed.sharded_tensors import to_local
+from toolkit.distributed.sharded_tensors import total_norm as total_norm
 
 
 class Update(NamedTuple):

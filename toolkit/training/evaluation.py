@@ -15,7 +15,7 @@ from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion, compute_logits
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import is_sharded
+from toolkit.distributed.sharded_tensors import is_sharded
 from toolkit.metrics.auc import roc_auc
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch, to_device

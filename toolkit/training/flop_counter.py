@@ -52,6 +52,11 @@ class FlopCounter(TorchDispatchMode):
         self.owner = ""
         self.by_owner: Counter[str] = Counter()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import Dynamo, which ignores code in a dispatch mode anyway."""
+        return False
+
     @property
     def total(self) -> int:
         return self.by_owner.total()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import warnings
 
-import torch._dynamo
-import torch.fx.experimental._config
+import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import apply_fsdp
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layer_stack import LayerStack
@@ -40,6 +38,8 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
     if c.compile:
         compile_parts(learner, world.device)
     if c.sharding == "full":
+        from toolkit.distributed.fsdp import apply_fsdp  # slow to import
+
         apply_fsdp(learner, layers, world, DTYPES.get(precision))
     return learner
 
@@ -54,6 +54,9 @@ def compile_parts(learner: Learner, device: torch.device) -> None:
     On a CPU they draw the same random numbers as others. On a GPU dropout would be a separate
     kernel then.
     """
+    import torch._dynamo  # slow to import
+    import torch.fx.experimental._config
+
     torch._dynamo.config.recompile_limit = MAX_GRAPHS
     torch._dynamo.config.specialize_float = True  # rates of dropout are not sizes
     torch.fx.experimental._config.use_duck_shape = False  # a length that equals a width may change

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.add_norm_kernel import add_norm_by_kernel, add_norm_kernel_runs
+from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.layer_norm import layer_norm
 
@@ -32,7 +33,7 @@ def add_norm(
     return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there
+@compile_disabled  # views as other integers fail there
 def add_norm_on_cpu(
     x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float
 ) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
 MASKED_SCORE = -30000.0  # finite, so that a row of padding does not become NaN; its exp is 0
@@ -86,7 +87,7 @@ def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
     return q.device.type == "cpu" and (training or single or half or bias is not None)
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there
+@compile_disabled  # views as other integers fail there
 def batched_products(
     q: Tensor,
     k: Tensor,

@@ -12,10 +12,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from toolkit.nn.ops.compilation import compile_disabled
+
 leaky_relu_backward = torch.ops.aten.leaky_relu_backward.grad_input
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@compile_disabled
 def mix_maps(
     maps: Sequence[Float[Tensor, "B _ S T"]],
     weight: Float[Tensor, "H C"],

@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.compilation import compile_disabled
+
 LEVELS = 2**15
 """Rates are rounded to a multiple of 1 / LEVELS below 1; the scale is that of the rounded rate."""
 
@@ -55,7 +57,7 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there
+@compile_disabled  # views as other integers fail there
 def cpu_dropout(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
     """x * keep / (1 - rate), on the CPU."""
     out: Tensor = _Dropout.apply(x, rate)

@@ -16,7 +16,7 @@ from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common import json_files
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.distributed.fsdp import gather_on_main, is_sharded
+from toolkit.distributed.sharded_tensors import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.step import State, Stateful

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from toolkit.distributed.fsdp import local_rows, to_full, to_local
+from toolkit.distributed.sharded_tensors import local_rows, to_full, to_local
 from toolkit.training.step import Step
 
 

@@ -10,7 +10,7 @@ from torch.utils.hooks import RemovableHandle
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import is_sharded, to_local
+from toolkit.distributed.sharded_tensors import is_sharded, to_local
 from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import GradientAccumulator
 from toolkit.training.step import Step

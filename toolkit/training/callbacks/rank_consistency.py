@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed.sharded_tensors import is_sharded_tensor
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
 
@@ -26,7 +26,7 @@ class RankConsistencyCheck:
     def __init__(self, trainer: Trainer, interval: int) -> None:
         self.world, self.interval = trainer.world, interval
         self.replicated = {
-            name: p for name, p in trainer.learner.named_parameters() if not isinstance(p, DTensor)
+            name: p for name, p in trainer.learner.named_parameters() if not is_sharded_tensor(p)
         }
         """Parameters that every rank holds completely; sharded ones have no copies to compare."""
 

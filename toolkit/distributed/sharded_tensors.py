@@ -1,0 +1,85 @@
+"""Tensors of which each rank may keep some rows only: `DTensor`, sharded on its first dimension.
+
+Their modules take a second to import. Only `toolkit.distributed.fsdp` imports them, in a run that
+shards; before that, no tensor and no learner is sharded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
+from typing import TYPE_CHECKING, TypeGuard
+
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from toolkit.distributed.world import World
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+
+def is_sharded_tensor(tensor: Tensor) -> TypeGuard[DTensor]:
+    module = sys.modules.get("torch.distributed.tensor")
+    return module is not None and isinstance(tensor, module.DTensor)
+
+
+def is_sharded(learner: nn.Module) -> bool:
+    module = sys.modules.get("torch.distributed.fsdp")
+    return module is not None and isinstance(learner, module.FSDPModule)
+
+
+def to_local(tensor: Tensor) -> Tensor:
+    """This rank's rows of a tensor: all rows if it is not sharded."""
+    return tensor.to_local() if is_sharded_tensor(tensor) else tensor
+
+
+def to_full(tensor: Tensor) -> Tensor:
+    """The full tensor; all ranks must call it."""
+    return tensor.full_tensor() if is_sharded_tensor(tensor) else tensor
+
+
+def gather_on_main(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
+    """Full tensors in the main rank's host memory, gathered one by one; all ranks must call it."""
+    gathered = {}
+    for name, tensor in tensors.items():
+        full = to_full(tensor)
+        if world.is_main:
+            gathered[name] = full.cpu()
+    return gathered
+
+
+def local_rows(tensor: Tensor) -> slice | EllipsisType:
+    """The rows of the full tensor that this rank keeps: equal parts, fewer on the last ranks."""
+    if not is_sharded_tensor(tensor):
+        return ...
+    count = -(-len(tensor) // tensor.device_mesh.size())
+    start = min(len(tensor), count * tensor.device_mesh.get_local_rank())
+    return slice(start, min(len(tensor), start + count))
+
+
+def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
+    """These rows as this rank's part of a tensor with the sharding of `tensor`."""
+    rows = rows.to(tensor.device)
+    if not is_sharded_tensor(tensor):
+        return rows
+    return type(tensor).from_local(
+        rows,
+        tensor.device_mesh,
+        tensor.placements,
+        run_check=False,
+        shape=tensor.shape,
+        stride=tensor.stride(),
+    )
+
+
+def total_norm(tensors: Sequence[Tensor]) -> Tensor:
+    """The norm of all tensors together, over all ranks if they are sharded."""
+    mine = nn.utils.get_total_norm([to_local(tensor) for tensor in tensors])
+    sharded = next((tensor for tensor in tensors if is_sharded_tensor(tensor)), None)
+    if sharded is None:
+        return mine
+    squares = mine.double().square()  # may overflow fp32
+    dist.all_reduce(squares, group=sharded.device_mesh.get_group())
+    return squares.sqrt().to(mine.dtype)

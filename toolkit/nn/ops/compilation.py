@@ -1,0 +1,31 @@
+"""Functions that torch.compile must not look into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import torch
+from torch._compile import _disable_dynamo
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compile_disabled(function: Function) -> Function:
+    """The function with `torch.compiler.disable`, which is called only where a graph is traced.
+
+    It imports Dynamo, which takes a second that a run without compilation need not wait.
+    """
+
+    @_disable_dynamo
+    def call_in_eager_mode(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return call_in_eager_mode(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return cast(Function, call)

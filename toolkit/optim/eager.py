@@ -1,0 +1,30 @@
+"""Torch's optimizers without their precautions against torch.compile.
+
+Torch excludes an optimizer's methods from compiled code. The first call of one imports Dynamo,
+which takes as long as importing torch. The toolkit compiles layers, never an optimizer's step.
+"""
+
+from __future__ import annotations
+
+from inspect import unwrap
+from typing import TypeVar
+
+import torch
+from torch.optim import Optimizer
+
+O = TypeVar("O", bound=Optimizer)  # noqa: E741
+
+
+class EagerOptimizer(Optimizer):
+    """An optimizer whose methods are those that torch wraps."""
+
+    add_param_group = unwrap(Optimizer.add_param_group)
+    zero_grad = unwrap(Optimizer.zero_grad)
+    state_dict = unwrap(Optimizer.state_dict)
+    load_state_dict = unwrap(Optimizer.load_state_dict)
+
+
+def make_eager(kind: type[O]) -> type[O]:
+    """One of torch's classes with the step that torch wraps, without gradients."""
+    step = torch.no_grad()(unwrap(kind.step))
+    return type(kind.__name__, (EagerOptimizer, kind), {"step": step})
