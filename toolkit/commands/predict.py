@@ -148,11 +148,11 @@ class LinePredictor:
         rate = self.lines / max(seconds, 1e-9)
         counts = {"lines": self.lines, "malformed": self.malformed, "truncated": self.truncated}
         output.write("end", {**counts, "seconds": seconds, "lines_per_second": rate})
-        unit = "sentences" if self.c.resolved_input == "conllu" else "lines"
+        kind = "sentence" if self.c.resolved_input == "conllu" else "line"
+        unit = f"{kind}s"
         if not interactive:
-            print(
-                f"{self.lines:,} {unit} in {seconds:.1f} s: {rate:,.1f} {unit}/s.", file=sys.stderr
-            )
+            count = f"{self.lines:,} {kind if self.lines == 1 else unit}"
+            print(f"{count} in {seconds:.1f} s: {rate:,.1f} {unit}/s.", file=sys.stderr)
         if self.malformed:
             skipped = f"{self.malformed:,} of {self.lines:,} {unit} were malformed"
             print(f"{skipped} and have no prediction.", file=sys.stderr)
