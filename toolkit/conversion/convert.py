@@ -28,7 +28,9 @@ def convert(c: ConvertConfig) -> Path:
         raise ToolkitError(f"No such file or directory: {source}.")
     with Output(c.json) as output:
         facts = (
-            import_model(source, target) if c.to == "toolkit" else export_model(source, target, c)
+            import_model(source, target, c)
+            if c.to == "toolkit"
+            else export_model(source, target, c)
         )
         output.write("converted", {"from": str(source), "to": str(target), **facts})
         rows = {
@@ -39,10 +41,10 @@ def convert(c: ConvertConfig) -> Path:
     return target
 
 
-def import_model(source: Path, target: Path) -> JsonObject:
+def import_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
     """Write another program's model as a checkpoint."""
     file = roberta.find_file(source)
-    model = roberta.import_file(file) if file else importer.import_folder(source)
+    model = roberta.import_file(file) if file else importer.import_folder(source, pairs=c.pairs)
     write_checkpoint.write_checkpoint(target, model, source)
     return describe_imported(model)
 
@@ -66,6 +68,7 @@ def describe_imported(model: ConvertedModel) -> JsonObject:
         "extra_tensors": sorted(model.extra),
         "tokenizer": model.tokenizer.kind,
         "symbols": model.sizes["tokens"],
+        "note": model.note,
     }
 
 

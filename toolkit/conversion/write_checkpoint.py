@@ -37,12 +37,17 @@ class ConvertedModel:
     extra: Mapping[str, Tensor] = field(default_factory=dict)
     """Tensors outside the learner, such as BERT's pooler."""
     origin: JsonObject | None = None
+    note: str = ""
+    """What the conversion left unused."""
 
 
-def compose_run(arch: str, task: str, options: JsonObject) -> RunConfig:
+def compose_run(
+    arch: str, task: str, options: JsonObject, task_options: JsonObject | None = None
+) -> RunConfig:
     """A run's configuration with this architecture and task, and defaults otherwise."""
     arch_options = {f"arch.{name}": value for name, value in options.items()}
-    return compose({"arch": arch, "task": task, **arch_options})
+    tasks = {f"task.{name}": value for name, value in (task_options or {}).items()}
+    return compose({"arch": arch, "task": task, **arch_options, **tasks})
 
 
 def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:

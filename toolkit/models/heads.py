@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -14,6 +15,8 @@ from toolkit.nn.init import init_bert_weights
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.layer_norm import LayerNorm
+
+HeadKind = Literal["pooled", "plain", "gelu"]
 
 
 class TiedHead(nn.Module):
@@ -74,17 +77,26 @@ class DetectionHead(nn.Module):
 
 
 class Pooler(nn.Linear):
-    """tanh(W x_[CLS] + b): the sentence representation (Devlin et al. 2019).
+    """f(W x_[CLS] + b), f = tanh: the sentence representation (Devlin et al. 2019).
 
-    Named `task.pooler`, it loads the pooler weights of converted models.
+    With f = gelu it is that of ELECTRA and ConvBERT in Transformers. Named `task.pooler`, it loads
+    the pooler weights of converted models.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh) -> None:
         super().__init__(width, width)
+        self.activation = activation
         init_bert_weights(self)
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N D"]:
-        return super().forward(states).tanh()
+        return self.activation(super().forward(states))
+
+
+def build_pooler(head: HeadKind, width: int) -> nn.Module:
+    """What a task's head predicts from, computed from the state of the first token."""
+    if head == "plain":
+        return nn.Identity()
+    return Pooler(width, F.gelu if head == "gelu" else torch.tanh)
 
 
 class PreciseLinear(nn.Linear):

@@ -26,10 +26,17 @@ MODELS = {
     "BertForMaskedLM": {"layer_norm_eps": 1e-5},
     "BertForPreTraining": {"classifier_dropout": 0.25},
     "BertForSequenceClassification": {"num_labels": 3},
+    "BertForMultipleChoice": {},
     "ElectraModel": {"embedding_size": 24},
     "ElectraForMaskedLM": {"embedding_size": 12},
     "ElectraForPreTraining": {"embedding_size": 12},
+    "ElectraForSequenceClassification": {"problem_type": "multi_label_classification"},
+    "ElectraForMultipleChoice": {"embedding_size": 12},
+    "ElectraForQuestionAnswering": {"embedding_size": 24},
     "ConvBertModel": {"embedding_size": 24},
+    "ConvBertForMultipleChoice": {"embedding_size": 24},
+    "ConvBertForSequenceClassification": {"classifier_dropout": 0.25},
+    "ConvBertForTokenClassification": {"num_labels": 5},
     "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
 }
 

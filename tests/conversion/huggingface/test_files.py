@@ -149,6 +149,8 @@ def test_import_rejects_unsupported_settings(saved, converted, capsys, settings,
         ("{", r"must be a readable JSON file, but is not"),
         ("[]", r"must hold a JSON object"),
         ('{"model_type": "gpt2"}', r"must be one of bert, electra, convbert, but is 'gpt2'"),
+        ('{"model_type": "deberta"}', r"one vector per offset for all heads, and taco a separate"),
+        ('{"model_type": "modernbert"}', r"is 'modernbert'\. It has rotary positions, gated"),
         ("{}", r"must be one of bert, electra, convbert, but is None"),
     ],
 )

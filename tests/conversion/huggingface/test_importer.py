@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn import functional as F
 
 from tests.conversion.conftest import SHAPE
 from toolkit import load_checkpoint
-from toolkit.checkpoints.load import EXTRA_FILE, read_config
-from toolkit.checkpoints.tensor_files import read_tensors
+from toolkit.checkpoints.load import read_config
 from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.interface import Inputs, Sizes
+from toolkit.models.interface import Inputs
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.glue.examples import GlueBatch
 from toolkit.training.resume import load_finetune_weights
 
 TRUNKS = {
@@ -77,19 +74,6 @@ def test_imported_masked_token_scores_equal_transformers(saved, converted, name,
     torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)
 
 
-def test_import_of_a_classifier_keeps_pooler_and_head(saved, converted):
-    """What fine-tuning with BERT's pooler starts from."""
-    model, folder = saved("BertForSequenceClassification", num_labels=3)
-    checkpoint = converted(folder)
-    extra, (inputs, hf_inputs) = read_tensors(checkpoint / EXTRA_FILE), batch()
-    with torch.no_grad():
-        first = load_checkpoint(checkpoint).encoder(inputs).states[:, 0]
-        pooled = F.linear(first, extra["task.pooler.weight"], extra["task.pooler.bias"]).tanh()
-        weight, bias = (extra[f"hugging_face.classifier.{part}"] for part in ("weight", "bias"))
-        got, want = F.linear(pooled, weight, bias), model(**hf_inputs).logits
-    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
-
-
 def test_imported_discriminator_continues_with_rtd(saved, converted):
     model, folder = saved("ElectraForPreTraining", embedding_size=12)
     checkpoint = converted(folder)
@@ -106,25 +90,6 @@ def test_imported_discriminator_continues_with_rtd(saved, converted):
     assert "checkpoint has none: task.generator" in messages[1] and "unknown" not in "".join(
         messages
     )
-
-
-@pytest.mark.parametrize("labels", [3, 1])
-def test_fine_tuning_starts_from_the_scores_of_an_imported_classifier(saved, converted, labels):
-    """The pooler is taken over; its classifier, new in fine-tuning, is copied here."""
-    model, folder = saved("BertForSequenceClassification", num_labels=labels)
-    checkpoint = converted(folder)
-    run, sizes = read_config(checkpoint)
-    task, sizes = ComponentConfig("glue", TASKS["glue"].config), Sizes(sizes, labels=labels)
-    learner = build_learner(run.arch, task, sizes).eval()
-    load_finetune_weights(str(checkpoint), learner, Tokenizer.load(checkpoint), lambda text: None)
-    learner.task.head.output.load_state_dict(model.classifier.state_dict())
-    inputs, hf_inputs = batch()
-    rows, length = inputs.tokens.shape
-    targets = torch.zeros(rows, dtype=torch.float32 if labels == 1 else torch.long)
-    given = GlueBatch(inputs, torch.arange(rows) * length, targets, targets.long(), {}, 0, 0)
-    with torch.no_grad():
-        [prediction], want = learner(given).values(), model(**hf_inputs).logits
-    torch.testing.assert_close(prediction[0].reshape(want.shape), want, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("case", ["bert", "electra"])

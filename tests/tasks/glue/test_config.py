@@ -43,7 +43,7 @@ def test_tokens_per_sample_may_reach_the_maximum_of_the_architecture():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
+        ({"head": "x"}, r"task.head must be one of pooled, plain, gelu, but is 'x'"),
         ({"head_dropout": 1.0}, r"task.head_dropout must be at least 0 and below 1, but"),
         ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be 0 or at least 5, but is 4"),
     ],

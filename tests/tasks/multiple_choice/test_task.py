@@ -60,7 +60,7 @@ def test_run_learns_to_choose_and_writes_predictions(questions, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
+        ({"head": "x"}, r"task.head must be one of pooled, plain, gelu, but is 'x'"),
         ({"head_dropout": 1.0}, r"task.head_dropout must be at least 0 and below 1, but is 1"),
         (
             {"tokens_per_sample": 3},

@@ -24,11 +24,16 @@ class ConvertConfig(
     component: Literal["discriminator", "generator"] | None = None
     """With --to hf, part of a model trained with --task rtd. Default: discriminator."""
 
+    pairs: bool = False
+    """With --to toolkit, the classifier of Transformers reads pairs of texts, not single ones."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.paths) != 2:
             raise ToolkitError(f"Name SOURCE and DESTINATION; {len(self.paths)} paths are given.")
         if self.to != "hf" and self.component is not None:
             raise ToolkitError("--component requires --to hf.")
+        if self.to != "toolkit" and self.pairs:
+            raise ToolkitError("--pairs requires --to toolkit.")
         if self.to != "hf" and self.weights != "auto":
             raise ToolkitError("--weights requires --to hf: it selects weights of the toolkit.")

@@ -13,9 +13,10 @@ from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, w
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
-from toolkit.common.registry import ARCHITECTURES
-from toolkit.config.run import RunConfig
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.conversion.huggingface import config_mapping, files
+from toolkit.conversion.huggingface.head_export import ExportedHead, export_head
 from toolkit.conversion.huggingface.model_types import (
     BERT,
     CONVBERT,
@@ -26,6 +27,7 @@ from toolkit.conversion.huggingface.model_types import (
     ModelType,
     replace_prefix,
 )
+from toolkit.conversion.huggingface.native_heads import CLASS_ENDINGS, NULL_THRESHOLD
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
 from toolkit.conversion.write_checkpoint import ORIGIN_FILE, projects_embeddings
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -44,10 +46,18 @@ class ModelComponent(NamedTuple):
 
     arch: ArchConfig
     tensors: dict[str, Tensor]
-    has_mlm_head: bool
-    """Whether it predicts masked tokens."""
-    is_discriminator: bool = False
-    """Whether it detects replaced tokens."""
+    task: ComponentConfig
+    """The task whose head the tensors have."""
+
+    @property
+    def has_mlm_head(self) -> bool:
+        """Whether it predicts masked tokens."""
+        return self.task.name == "mlm"
+
+    @property
+    def is_discriminator(self) -> bool:
+        """Whether it detects replaced tokens."""
+        return self.task.name == "rtd"
 
 
 def select_component(
@@ -60,11 +70,11 @@ def select_component(
                 f"--component {wanted} requires a checkpoint trained with --task rtd, but the task "
                 f"is {run.task.name}."
             )
-        return ModelComponent(run.arch.config, dict(tensors), run.task.name == "mlm")
+        return ModelComponent(run.arch.config, dict(tensors), run.task)
     if wanted == "generator":
         return extract_generator(run, tensors)
     discriminator = {n: tensor for n, tensor in tensors.items() if not n.startswith(GENERATOR)}
-    return ModelComponent(run.arch.config, discriminator, False, True)
+    return ModelComponent(run.arch.config, discriminator, run.task)
 
 
 def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
@@ -77,7 +87,7 @@ def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelCom
     for name, tensor in tensors.items():
         if new_name := replace_prefix(name, prefixes):
             renamed[new_name] = tensor
-    return ModelComponent(generator, renamed, True)
+    return ModelComponent(generator, renamed, ComponentConfig("mlm", TASKS["mlm"].config))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,38 +111,48 @@ def export_checkpoint(
     run, sizes = read_config(folder)
     part = select_component(run, read_tensors(folder / weights_file(folder, weights)), component)
     arch = check_architecture(run.arch.name, part.arch)
-    tokenizer, origin = unwrap_tokenizer(Tokenizer.load(folder)), read_origin(folder)
-    model_type = choose_model_type(arch, part, origin)
+    tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
+    model_type, head = choose_model_type(arch, part, tokenizer, origin)
     extra = read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
-    tensors, omitted = rename_tensors(model_type, arch, part, extra)
+    tensors, omitted = rename_tensors(model_type, arch, part, head, extra)
     config = config_mapping.to_hf_config(
-        model_type, arch, sizes["tokens"], tokenizer.vocabulary.pad, origin
+        model_type,
+        arch,
+        sizes["tokens"],
+        tokenizer.vocabulary.pad,
+        {**(head.settings if head else {}), **origin},
     )
     config["dtype"] = files.main_dtype(tensors)
     classes = config.get("architectures")
     if not (isinstance(classes, list) and classes and isinstance(classes[0], str)):
-        config["architectures"] = [class_name(model_type, part)]
+        config["architectures"] = [class_name(model_type, part, head)]
     return ExportedModel(
         model_type=model_type,
         config=config,
         tensors=add_prefix(model_type, tensors),
-        tokenizer=tokenizer,
+        tokenizer=unwrap_tokenizer(tokenizer),
         omitted=omitted,
-        note=padding_note(arch),
+        note="; ".join(filter(None, (padding_note(arch), head_note(part.task, head)))),
     )
 
 
 def rename_tensors(
-    model_type: ModelType, arch: EncoderConfig, part: ModelComponent, extra: Mapping[str, Tensor]
+    model_type: ModelType,
+    arch: EncoderConfig,
+    part: ModelComponent,
+    head: ExportedHead | None,
+    extra: Mapping[str, Tensor],
 ) -> tuple[dict[str, Tensor], list[str]]:
     """Tensors under the names of Transformers, and the names of those that it lacks."""
     mappings = model_type.mappings(
         arch.layers, projected=projects_embeddings(arch), head=part.has_mlm_head
     )
+    mappings += head.mappings if head else []
     renamed: dict[str, Tensor] = {}
     for mapping in mappings:
         renamed |= mapping.split(part.tensors[mapping.toolkit_name])
     mapped, omitted = {mapping.toolkit_name for mapping in mappings}, []
+    mapped |= {NULL_THRESHOLD} if head else set()
     for name, tensor in {**part.tensors, **extra}.items():
         if name in mapped and name not in extra:
             continue
@@ -154,21 +174,34 @@ def read_origin(folder: Path) -> JsonObject:
 
 
 def choose_model_type(
+    arch: EncoderConfig, component: ModelComponent, tokenizer: Tokenizer, origin: JsonObject
+) -> tuple[ModelType, ExportedHead | None]:
+    """The first model type that has the task's head, else the first; with that head."""
+    model_types = list_model_types(arch, component, origin)
+    for model_type in model_types:
+        if head := export_head(model_type, component.task, component.tensors, tokenizer):
+            return model_type, head
+    return model_types[0], None
+
+
+def list_model_types(
     arch: EncoderConfig, component: ModelComponent, origin: JsonObject
-) -> ModelType:
-    """The original model type, else the simplest one that fits."""
+) -> list[ModelType]:
+    """The original model type, else those with the same encoder, the simplest first."""
     if origin.get("model_type") in MODEL_TYPES:
-        return MODEL_TYPES[str(origin["model_type"])]
+        return [MODEL_TYPES[str(origin["model_type"])]]
     if isinstance(arch, ConvBertConfig):
-        return CONVBERT
-    return ELECTRA if projects_embeddings(arch) or component.is_discriminator else BERT
+        return [CONVBERT]
+    if projects_embeddings(arch) or component.is_discriminator:
+        return [ELECTRA]
+    return [BERT, ELECTRA]
 
 
-def class_name(model_type: ModelType, component: ModelComponent) -> str:
-    name = {"bert": "Bert", "electra": "Electra", "convbert": "ConvBert"}[model_type.model_type]
+def class_name(model_type: ModelType, component: ModelComponent, head: ExportedHead | None) -> str:
+    ending = head.class_ending if head else "ForMaskedLM" if component.has_mlm_head else "Model"
     if component.is_discriminator and model_type is ELECTRA:
-        return f"{name}ForPreTraining"
-    return f"{name}ForMaskedLM" if component.has_mlm_head else f"{name}Model"
+        ending = "ForPreTraining"
+    return model_type.class_prefix + ending
 
 
 def padding_note(arch: EncoderConfig) -> str:
@@ -179,6 +212,15 @@ def padding_note(arch: EncoderConfig) -> str:
         "Transformers lets convolutions see padding, this model does not: vectors near the end of "
         "padded sentences differ slightly"
     )
+
+
+def head_note(task: ComponentConfig, head: ExportedHead | None) -> str:
+    """A note on a head that is not exported although Transformers has classes for its task."""
+    if head or task.name not in CLASS_ENDINGS:
+        return ""
+    mixing = task.config.layer_mixing
+    option = "--task.layer-mixing true" if mixing else f"--task.head {task.config.head}"
+    return f"no class of Transformers computes {option}: the head was not exported"
 
 
 def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

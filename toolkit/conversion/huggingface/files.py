@@ -20,7 +20,7 @@ from toolkit.common.atomic import atomic_dir
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.conversion import torch_file
-from toolkit.conversion.huggingface.model_types import MODEL_TYPES, ModelType
+from toolkit.conversion.huggingface.model_types import DIFFERENCES, MODEL_TYPES, ModelType
 
 CONFIG, TENSORS, INDEX, PICKLED = (
     "config.json",
@@ -90,7 +90,7 @@ def find_model_type(config: JsonObject, folder: Path) -> ModelType:
     if not isinstance(name, str) or name not in MODEL_TYPES:
         raise ToolkitError(
             f"the model_type in {folder / CONFIG} must be one of {', '.join(MODEL_TYPES)}, but is "
-            f"{name!r}. Other models are not supported."
+            f"{name!r}. {DIFFERENCES.get(str(name), 'Other models are not supported.')}"
         )
     return MODEL_TYPES[name]
 

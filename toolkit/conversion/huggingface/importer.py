@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from toolkit.conversion import mismatches
 from toolkit.conversion.huggingface import config_mapping, files
 from toolkit.conversion.huggingface.files import HfModelFiles
+from toolkit.conversion.huggingface.head_import import read_head
 from toolkit.conversion.huggingface.model_types import ModelType
 from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
 from toolkit.conversion.mismatches import Mismatch
@@ -27,37 +28,48 @@ DROPPED_SETTINGS = ("auto_map", "custom_pipelines", "_name_or_path", "quantizati
 """Settings that refer to code or other locations; they are not kept."""
 
 
-def import_folder(folder: Path) -> ConvertedModel:
-    """The model of a folder, after all settings and tensors have been checked."""
+def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
+    """The model of a folder, after all settings and tensors have been checked.
+
+    `pairs` tells that a classifier reads pairs of texts.
+    """
     source = files.read_model(folder)
     model_type, config = source.model_type, source.config
     mismatches.check_none(
         folder,
         config_mapping.config_mismatches(model_type, config) + layer_count_mismatches(source),
     )
-    head = any(name.startswith(model_type.head) for name in source.tensors)
+    predicts_tokens = any(name.startswith(model_type.head) for name in source.tensors)
+    head = read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
     run = compose_run(
-        model_type.arch,
-        "mlm" if head else "encode",
-        config_mapping.arch_options(model_type, config),
+        model_type.arch, head.task, config_mapping.arch_options(model_type, config), head.options
     )
-    sizes = Sizes(tokens=config.get("vocab_size", model_type.defaults["vocab_size"]))
+    rows = config.get("vocab_size", model_type.defaults["vocab_size"])
     arch = run.arch.config
-    mappings = model_type.mappings(arch.layers, projected=projects_embeddings(arch), head=head)
-    model, extra, copies = split_tensors(model_type, source.tensors)
-    required = expected_shapes(mappings, build_on_meta(run, sizes).state_dict())
+    mappings = [
+        *model_type.mappings(
+            arch.layers, projected=projects_embeddings(arch), head=head.task == "mlm"
+        ),
+        *head.mappings,
+    ]
+    shapes = build_on_meta(run, Sizes(tokens=rows, **head.sizes)).state_dict()
+    required = expected_shapes(mappings, shapes)
+    model, extra, copies = split_tensors(model_type, source.tensors, required)
     mismatches.check_none(
         folder,
         mismatches.compare_tensors(model, required, source.file)
         + tying_mismatches(model_type, model, copies, source.file),
     )
+    tokenizer = head.add_labels(load_tokenizer(folder, rows))
+    tensors = {mapping.toolkit_name: mapping.join(model) for mapping in mappings}
     return ConvertedModel(
         run=run,
-        sizes=sizes,
-        tensors={mapping.toolkit_name: mapping.join(model) for mapping in mappings},
-        tokenizer=load_tokenizer(folder, sizes["tokens"]),
+        sizes=Sizes(tokenizer.sizes),
+        tensors={**tensors, **head.buffers},
+        tokenizer=tokenizer,
         extra=extra,
         origin={key: value for key, value in config.items() if key not in DROPPED_SETTINGS},
+        note=head.note,
     )
 
 
@@ -71,7 +83,7 @@ def layer_count_mismatches(source: HfModelFiles) -> list[Mismatch]:
 
 
 def split_tensors(
-    model_type: ModelType, tensors: Mapping[str, Tensor]
+    model_type: ModelType, tensors: Mapping[str, Tensor], required: Collection[str]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
     """Tensors of the learner (external names), extra ones (toolkit names) and tied copies."""
     model: dict[str, Tensor] = {}
@@ -81,7 +93,7 @@ def split_tensors(
         toolkit_name = model_type.toolkit_name(name)
         if name in model_type.tied:
             copies[name] = tensor
-        elif toolkit_name is not None:
+        elif toolkit_name is not None and name not in required:
             extra[toolkit_name] = tensor
         else:
             model[name] = tensor

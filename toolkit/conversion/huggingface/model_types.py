@@ -55,6 +55,8 @@ class ModelType:
 
     model_type: str
     """`model_type` of config.json; also the prefix of the encoder's tensors if there is a head."""
+    class_prefix: str
+    """Beginning of the names of its classes."""
     arch: str
     """Name of the toolkit's architecture."""
     settings: Mapping[str, str]
@@ -159,10 +161,14 @@ def after_attention_mappings(number: int) -> list[TensorMapping]:
 
 
 WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
-CLASSIFIER_TENSORS = {name: f"hugging_face.{name}" for name in ("classifier.", "qa_outputs.")}
+CLASSIFIER_TENSORS = {
+    name: f"hugging_face.{name}" for name in ("classifier.", "qa_outputs.", "sequence_summary.")
+}
+"""Heads that no task uses."""
 
 BERT = ModelType(
     model_type="bert",
+    class_prefix="Bert",
     arch="bert",
     settings=SETTINGS,
     defaults=DEFAULTS,
@@ -183,6 +189,7 @@ BERT = ModelType(
 
 ELECTRA = ModelType(
     model_type="electra",
+    class_prefix="Electra",
     arch="bert",
     settings={**SETTINGS, "embedding_size": "embedding_width"},
     defaults={
@@ -204,6 +211,7 @@ ELECTRA = ModelType(
 
 CONVBERT = ModelType(
     model_type="convbert",
+    class_prefix="ConvBert",
     arch="convbert",
     settings={
         **{**SETTINGS, "embedding_size": "embedding_width"},
@@ -220,5 +228,19 @@ CONVBERT = ModelType(
     extra=CLASSIFIER_TENSORS,
     layer=convbert_layer,
 )
+
+DISENTANGLED = (
+    "Its layers project vectors of offsets per head, for both queries and keys: composite_bert has "
+    "one vector per offset for all heads, and taco a separate position stream."
+)
+DIFFERENCES = {
+    "deberta": DISENTANGLED,
+    "deberta-v2": f"{DISENTANGLED} It also puts offsets into buckets.",
+    "modernbert": (
+        "It has rotary positions, gated feed-forward networks, norms before each sublayer and "
+        "local attention, which no architecture of the toolkit has."
+    ),
+}
+"""Model type without a counterpart -> how it differs from the toolkit's architectures."""
 
 MODEL_TYPES = {it.model_type: it for it in (BERT, ELECTRA, CONVBERT)}

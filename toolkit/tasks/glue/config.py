@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from toolkit.config.declared import AtLeast, Rate
+from toolkit.models.heads import HeadKind
 from toolkit.tasks.feature_options import FeatureOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class GlueConfig(FeatureOptions, section="task"):
-    head: Literal["pooled", "plain"] = "pooled"
+    head: HeadKind = "pooled"
     """What the label is predicted from. pooled: tanh of a linear map of the first token's last
-    state, as in BERT and Chang et al. 2021; plain: that state itself, as in ConvBERT. TACO's state
-    concatenates its token and position streams."""
+    state, as in BERT and Chang et al. 2021; plain: that state itself, as in ConvBERT; gelu: like
+    pooled with gelu in place of tanh, as in the ELECTRA and ConvBERT classifiers of Transformers.
+    TACO's state concatenates its token and position streams."""
     head_dropout: Rate = 0.1
     """Dropout rate of the head's inputs."""
     tokens_per_sample: Annotated[int, AtLeast(5, or_zero=True)] = 0

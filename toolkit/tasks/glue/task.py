@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torch import nn
-
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.features import build_features
-from toolkit.models.heads import Pooler, SentenceHead
+from toolkit.models.heads import SentenceHead, build_pooler
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.glue.config import GlueConfig
@@ -44,7 +42,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
             )
         self.is_regression = labels == 1
         self.features = build_features(encoder, layer_mixing=c.layer_mixing)
-        self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
+        self.pooler = build_pooler(c.head, encoder.width)
         self.head = SentenceHead(encoder.width, labels, c.head_dropout)
 
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:

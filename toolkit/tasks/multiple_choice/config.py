@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from toolkit.config.declared import AtLeast, Rate
+from toolkit.models.heads import HeadKind
 from toolkit.tasks.feature_options import FeatureOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultipleChoiceConfig(FeatureOptions, section="task"):
-    head: Literal["pooled", "plain"] = "pooled"
+    head: HeadKind = "pooled"
     """What an option's score is computed from. pooled: tanh of a linear map of the first token's
-    last state, as in BERT; plain: that state itself. TACO's state concatenates its streams."""
+    last state, as in BERT; plain: that state itself; gelu: like pooled with
+    gelu in place of tanh, as in ELECTRA of Transformers. TACO's state concatenates its streams."""
     head_dropout: Rate = 0.1
     """Dropout rate of the head's inputs."""
     tokens_per_sample: Annotated[int, AtLeast(8, or_zero=True)] = 0

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torch import nn
-
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.features import build_features
-from toolkit.models.heads import OptionHead, Pooler
+from toolkit.models.heads import OptionHead, build_pooler
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
@@ -46,7 +44,7 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
         super().__init__()
         self.config = c
         self.features = build_features(encoder, layer_mixing=c.layer_mixing)
-        self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
+        self.pooler = build_pooler(c.head, encoder.width)
         self.head = OptionHead(encoder.width, c.head_dropout)
 
     def predict(self, encoder: EncoderModel, batch: MultipleChoiceBatch) -> dict[str, Prediction]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.split import ClassificationSplit
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
 from toolkit.data.preprocess import preprocess
 
 from .conftest import PAIRS, RTE, STS
@@ -39,6 +41,15 @@ def test_index_of_a_tsv_table_may_be_text(folder, write_tables):
     options = {"text_columns": "sentence1,sentence2", "trainpref": str(train)}
     data = folder(own, format="tsv", testpref=str(test), **options)
     assert ClassificationSplit(data, "test").index.tolist() == [0, 1]
+
+
+def test_given_tokenizer_with_the_same_classes_decides_their_order(folder, tmp_path):
+    tokenizer = folder().tokenizer
+    reverse = dataclasses.replace(tokenizer.labels, classes=["not_entailment", "entailment"])
+    ClassificationTokenizer(tokenizer.inner, reverse).save(tmp_path)
+    data = folder(name="again", tokenizer_from=str(tmp_path))
+    split = ClassificationSplit(data, "valid")
+    assert split.labels.classes == reverse.classes and split.answers.tolist() == [1, 0]
 
 
 def test_numbers_are_stored_exactly(folder):

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli.preprocess import main
 from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.tagging.label_tables import ANY_COLUMN
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
@@ -109,6 +111,14 @@ def test_given_tables_cannot_be_combined_with_options_of_learning(folder, tmp_pa
         ToolkitError, match="--vocabulary-from and --type-fraction cannot be combined with"
     ):
         folder(**given, **option)
+
+
+def test_tags_of_a_converted_tagger_fit_every_column(folder, tmp_path):
+    tokenizer = folder().tokenizer
+    tokenizer.tables = dataclasses.replace(tokenizer.tables, column=ANY_COLUMN)
+    tokenizer.save(tmp_path)
+    again = folder(tokenizer_from=str(tmp_path), destdir=str(tmp_path / "again"))
+    assert again.tokenizer.tables == tokenizer.tables
 
 
 def test_advice_for_given_tables_names_only_unseen_tags(folder, sentences, tmp_path):

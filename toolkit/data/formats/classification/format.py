@@ -79,12 +79,18 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
         return ClassificationTokenizer(super().choose_tokenizer(splits, folder, pool), labels)
 
     def choose_labels(self, training: Sequence[LabeledTable]) -> Labels:
-        """The schema's classes; without any, those of the training data or a given tokenizer."""
+        """The schema's classes; without any, those of the training data or a given tokenizer.
+
+        A given tokenizer with the same classes decides their order, so that its model fits.
+        """
         schema, classes = self.schema, list(self.schema.classes)
-        if not classes and not schema.is_regression:
-            classes = sorted({str(row.label) for table in training for row in table.rows})
+        if not schema.is_regression:
+            if not classes:
+                classes = sorted({str(row.label) for table in training for row in table.rows})
             given = load_given_tokenizer(self.config)
-            if not classes and isinstance(given, ClassificationTokenizer):
+            if isinstance(given, ClassificationTokenizer) and (
+                not classes or set(classes) == set(given.labels.classes)
+            ):
                 classes = given.labels.classes
             if len(classes) < 2:
                 raise ToolkitError(

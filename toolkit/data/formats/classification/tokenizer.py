@@ -42,14 +42,18 @@ class Labels:
 
     @classmethod
     def load(cls, folder: Path) -> Labels:
-        found = read_json(folder / LABELS_FILE)
+        return cls.parse(read_json(folder / LABELS_FILE))
+
+    @classmethod
+    def parse(cls, found: JsonObject) -> Labels:
+        """Labels from their fields; raises ValueError or TypeError for others."""
         if set(found) != set(cls.__dataclass_fields__):
             keys = ", ".join(cls.__dataclass_fields__)
-            raise ValueError(f"{LABELS_FILE} must have the keys {keys}")
+            raise ValueError(f"labels must have the keys {keys}")
         texts = [found["task"], *found["classes"], *found["metrics"]]
         numbers = [float(bound) for bound in found["bounds"]]
         if not all(isinstance(it, str) for it in texts) or len(found["classes"]) == 1:
-            raise ValueError(f"{LABELS_FILE} must have texts, and no class or several")
+            raise ValueError("labels must have texts, and no class or several")
         return cls(**{**found, "pairs": bool(found["pairs"]), "bounds": numbers})
 
 

@@ -28,7 +28,7 @@ from toolkit.data.formats.tagging.config import (
 )
 from toolkit.data.formats.tagging.conll_columns import read_conll_columns
 from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
-from toolkit.data.formats.tagging.label_tables import LabelTables
+from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
 from toolkit.data.formats.tagging.penn_treebank import read_penn_treebank
 from toolkit.data.formats.tagging.sections import Sections
 from toolkit.data.formats.tagging.sentence import TaggedFile, TaggedSentence
@@ -104,7 +104,7 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
 
     def check_given(self, given: TaggingTokenizer) -> None:
         """Raise unless given label tables are of this kind of tags and nothing is to be learned."""
-        if given.tables.column != self.tag_column:
+        if given.tables.column not in (self.tag_column, ANY_COLUMN):
             raise ToolkitError(
                 f"--tokenizer-from {self.config.tokenizer_from} has tags of {given.tables.column}, "
                 f"but the text has {self.tag_column}. Choose another --tag or --format."

@@ -19,7 +19,9 @@ from toolkit.data.formats.tagging.tag_fields import MISSING_TAG, TAG_COLUMNS
 TABLES_FILE = "tagging.json"
 MAX_BYTES = 256 << 20
 PAD, OOV = "<PAD>", "<OOV>"
-COMPLETE = (*TAG_COLUMNS, "columns")
+ANY_COLUMN = ""
+"""The column of a converted tagger, which fits every kind of tags."""
+COMPLETE = (*TAG_COLUMNS, "columns", ANY_COLUMN)
 """Columns in which every word has a tag, so `_` is an unknown tag. For features, it is a label."""
 FIRST_CHARACTER = 2  # after the ids of padding and of unknown characters
 

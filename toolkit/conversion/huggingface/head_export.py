@@ -1,0 +1,71 @@
+"""Export of a head: the class of Transformers that computes what a task does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from torch import Tensor
+
+from toolkit.common.json_files import JsonObject
+from toolkit.config.run import ComponentConfig
+from toolkit.conversion.huggingface.label_settings import label_settings, saved_labels
+from toolkit.conversion.huggingface.model_types import BERT, ModelType
+from toolkit.conversion.huggingface.native_heads import (
+    CLASS_ENDINGS,
+    NULL_THRESHOLD,
+    SENTENCE_HEADS,
+    SETTINGS_KEY,
+    head_mappings,
+    summary_settings,
+)
+from toolkit.conversion.tensor_mapping import TensorMapping
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedHead:
+    """The head of a class of Transformers."""
+
+    class_ending: str
+    mappings: list[TensorMapping]
+    settings: JsonObject
+    """Entries of config.json."""
+
+
+def export_head(
+    model_type: ModelType,
+    task: ComponentConfig,
+    tensors: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+) -> ExportedHead | None:
+    """The head of a task with these tensors and labels; None if Transformers lacks it."""
+    kind = task.config.head if task.name in SENTENCE_HEADS else ""
+    mappings = head_mappings(model_type, task.name, kind)
+    if mappings is None or task.config.layer_mixing:
+        return None
+    saved: JsonObject = {
+        "task": task.name,
+        "options": asdict(task.config),
+        "labels": saved_labels(tokenizer),
+    }
+    if NULL_THRESHOLD in tensors:
+        saved["null_threshold"] = tensors[NULL_THRESHOLD].item()
+    return ExportedHead(
+        class_ending=CLASS_ENDINGS[task.name],
+        mappings=mappings,
+        settings={
+            **label_settings(tokenizer),
+            **dropout_settings(model_type, task, kind),
+            SETTINGS_KEY: saved,
+        },
+    )
+
+
+def dropout_settings(model_type: ModelType, task: ComponentConfig, kind: str) -> JsonObject:
+    """Dropout before the output, and the summary of ELECTRA and ConvBERT."""
+    if not kind:
+        return {"classifier_dropout": 0.0}
+    if task.name == "multiple_choice" and model_type is not BERT:
+        return summary_settings(kind, task.config.head_dropout)
+    return {"classifier_dropout": task.config.head_dropout}
