@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from toolkit.data.preprocessing.train_tokenizer import (
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.tokenizers.sentencepiece import OPTIONS, SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
+from toolkit.data.tokenizers.training_text import replace_line_breaks
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer, train_word_pieces
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
@@ -82,14 +82,6 @@ def train_on_texts(
         return choose_tokenizer(config, TrainingText(parts, "lines", max_line_bytes), pool)
     finally:
         path.unlink()
-
-
-def replace_line_breaks(text: str) -> str:
-    """Replace each white-space character by a space, which keeps the offsets of all characters.
-
-    Surrogates and NUL, which JSON can encode but no text contains, become replacement characters.
-    """
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", re.sub(r"\s", " ", text))
 
 
 def load_given_tokenizer(config: PreprocessConfig) -> Tokenizer | None:

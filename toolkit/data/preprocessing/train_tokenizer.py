@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import sentencepiece
-
-from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocessing.segmentation import read_items
 from toolkit.data.preprocessing.split_files import estimate_bytes
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.normalize import lower_without_accents
-
-MAX_WORD_CHARACTERS = 256
-"""Longer words are split for training, including text without spaces."""
-THREADS = 16  # fixed, because sums in the training depend on it
+from toolkit.data.tokenizers.sentencepiece import train_pieces
+from toolkit.data.tokenizers.training_text import split_long_words
 
 
 class TrainingText(NamedTuple):
@@ -62,23 +56,8 @@ def sample_items(
     kept = []
     for number, item in enumerate(text.items(part)):
         if int((number + 1) * fraction) > int(number * fraction):
-            kept.append(_split_long_words(lower_without_accents(item) if lower else item))
+            kept.append(split_long_words(lower_without_accents(item) if lower else item))
     return kept
-
-
-def _split_long_words(item: str) -> str:
-    """Split words after MAX_WORD_CHARACTERS, and keep each distinct part of a word once.
-
-    Training does not end in reasonable time on a word of a million characters.
-    """
-    if len(item) <= MAX_WORD_CHARACTERS:
-        return item
-    return " ".join(part for word in item.split(" ") for part in _split_word(word))
-
-
-def _split_word(word: str) -> Iterable[str]:
-    starts = range(0, len(word), MAX_WORD_CHARACTERS)
-    return dict.fromkeys(word[start : start + MAX_WORD_CHARACTERS] for start in starts)
 
 
 def count_words(text: TrainingText, pool: WorkerPool, *, lowercase: bool) -> Counter[str]:
@@ -97,24 +76,11 @@ def count_part(part: Sequence[FileChunk], text: TrainingText, lowercase: bool) -
 
 
 def train_sentencepiece(items: Iterable[str], config: PreprocessConfig) -> bytes:
-    """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model of at most vocab_size pieces."""
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(items),
-            model_writer=model,
-            vocab_size=config.vocab_size,
-            hard_vocab_limit=False,
-            model_type=config.sentencepiece_type,
-            character_coverage=config.character_coverage,
-            max_sentence_length=config.max_line_bytes,
-            num_threads=THREADS,
-            minloglevel=2,
-        )
-    except Exception as error:  # the binding raises RuntimeError or its own class by version
-        raise ToolkitError(
-            f"not enough text to train {config.vocab_size} SentencePiece pieces: "
-            f"{' '.join(str(error).split())}. Give more text, a smaller --vocab-size, or a "
-            f"--sentencepiece-model."
-        ) from error
-    return model.getvalue()
+    """A model of at most vocab_size pieces."""
+    return train_pieces(
+        items,
+        vocabulary_size=config.vocab_size,
+        algorithm=config.sentencepiece_type,
+        character_coverage=config.character_coverage,
+        max_bytes=config.max_line_bytes,
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.data.ragged import pack_rows
+from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
     TokenSpan,
@@ -21,11 +23,14 @@ from toolkit.data.tokenizers.token_offsets import (
     trim_span,
 )
 from toolkit.data.tokenizers.tokenizer import SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
+from toolkit.data.tokenizers.training_text import split_long_words
 from toolkit.data.tokenizers.vocabulary import WORD_START, append_special
 from toolkit.data.tokenizers.word_cache import WordCache
 
 MODEL_FILE = "sentencepiece.model"
 BATCH_TEXTS = 32  # fewer texts are encoded one by one: a batch starts a thread, which costs more
+THREADS = 16  # fixed, because sums in the training depend on it
+MIN_LONGEST_TEXT = 500_000
 OPTIONS = ("lowercase", "split_digit_commas")
 
 
@@ -53,6 +58,17 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(append_special(pieces, self._processor.unk_id()), lowercase=lowercase)
         self._split_pieces = self._split_digit_commas(pieces) if split_digit_commas else {}
         self._words = WordCache(self._segment)
+
+    @classmethod
+    def _train(
+        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
+    ) -> SentencePieceTokenizer:
+        items = [split_long_words(lower_without_accents(t) if lowercase else t) for t in lines]
+        longest = max(len(item.encode()) for item in items)
+        model = train_pieces(
+            items, vocabulary_size=vocabulary_size, max_bytes=max(longest, MIN_LONGEST_TEXT)
+        )
+        return cls(model, lowercase=lowercase)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         if self._word_by_word:
@@ -144,3 +160,34 @@ class SentencePieceTokenizer(Tokenizer):
                 f"of them was replaced: run toolkit-preprocess again."
             )
         return tokenizer
+
+
+def train_pieces(
+    items: Iterable[str],
+    *,
+    vocabulary_size: int,
+    algorithm: str = "unigram",
+    character_coverage: float = 0.9995,
+    max_bytes: int,
+) -> bytes:
+    """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model of at most this many pieces."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(items),
+            model_writer=model,
+            vocab_size=vocabulary_size,
+            hard_vocab_limit=False,
+            model_type=algorithm,
+            character_coverage=character_coverage,
+            max_sentence_length=max_bytes,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+    except Exception as error:  # the binding raises RuntimeError or its own class by version
+        raise ToolkitError(
+            f"not enough text to train {vocabulary_size} SentencePiece pieces: "
+            f"{' '.join(str(error).split())}. Give more text, a smaller --vocab-size, or a "
+            f"--sentencepiece-model."
+        ) from error
+    return model.getvalue()

@@ -17,6 +17,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets
+from toolkit.data.tokenizers.training_text import clean_texts
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
@@ -30,7 +31,8 @@ KINDS = {
     "parallel": ("toolkit.data.tokenizers.parallel", "ParallelTokenizer"),
     "tagging": ("toolkit.data.formats.tagging.tokenizer", "TaggingTokenizer"),
 }
-
+TRAINED_KINDS = ("sentencepiece", "wordpiece", "words")
+MIN_VOCABULARY_SIZE = 4
 
 PLUGIN_KINDS: dict[str, type[Tokenizer]] = {}
 """Tokenizers of plugins, which their definition adds."""
@@ -70,6 +72,34 @@ class Tokenizer(ABC):
     @classmethod
     @abstractmethod
     def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer: ...
+
+    @classmethod
+    def _train(cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool) -> Tokenizer:
+        """Train on lines without surrounding white space."""
+        raise NotImplementedError
+
+    @staticmethod
+    def train(
+        texts: Iterable[str],
+        *,
+        kind: str = "sentencepiece",
+        vocabulary_size: int = 30000,
+        lowercase: bool = False,
+    ) -> Tokenizer:
+        """Train a tokenizer on all of the texts, as toolkit-preprocess does on lines.
+
+        `kind` is sentencepiece (a unigram model), wordpiece (BERT's subwords) or words.
+        `vocabulary_size` is the maximum number of subwords or words, not counting special tokens.
+        """
+        if kind not in TRAINED_KINDS:
+            raise ToolkitError(f"kind must be one of {', '.join(TRAINED_KINDS)}, but is {kind!r}.")
+        if vocabulary_size < MIN_VOCABULARY_SIZE:
+            raise ToolkitError(
+                f"vocabulary_size must be at least {MIN_VOCABULARY_SIZE}, but is {vocabulary_size}."
+            )
+        return import_tokenizer_class(kind)._train(
+            clean_texts(texts), vocabulary_size=vocabulary_size, lowercase=lowercase
+        )
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         """The ids of `encode_lines`, each with the characters of its line that it covers."""
@@ -146,6 +176,7 @@ class Tokenizer(ABC):
     def save(self, folder: Path | str) -> None:
         """Write dict.txt and tokenizer_config.json; subclasses add their own files."""
         folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / SYMBOLS_FILE).write_text(
             write_symbols(self.vocabulary.symbols), encoding="utf-8", newline="\n"
         )
@@ -183,6 +214,10 @@ def find_tokenizer_class(kind: object, folder: Path) -> type[Tokenizer]:
             f"with --user-dir. If a newer toolkit wrote it, upgrade, or run toolkit-preprocess "
             f"again."
         )
+    return import_tokenizer_class(kind)
+
+
+def import_tokenizer_class(kind: str) -> type[Tokenizer]:
     module, name = KINDS[kind]
     tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)
     return tokenizer_class

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.token_offsets import TokenSpan, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
@@ -86,6 +88,15 @@ class WordLevelTokenizer(Tokenizer):
         mask = len(symbols) - 1 - symbols[::-1].index(MASK)
         vocabulary = _make_vocabulary(symbols, cls=0, pad=1, sep=2, unk=3, mask=mask)
         return cls(vocabulary, lowercase=lowercase)
+
+    @classmethod
+    def _train(
+        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
+    ) -> WordLevelTokenizer:
+        counts = Counter[str]()
+        for line in lines:
+            counts.update((lower_without_accents(line) if lowercase else line).split())
+        return cls.from_counts(counts, size=vocabulary_size, lowercase=lowercase)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         split = [self.normalize(line).split() for line in lines]

@@ -14,6 +14,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.token_offsets import TokenSpan, trim_span
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.training_text import split_long_words
 from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary
 from toolkit.data.tokenizers.word_cache import WordCache
 
@@ -83,6 +84,18 @@ class WordPieceTokenizer(Tokenizer):
         roles = {role: symbols.index(name) for role, name in SPECIAL.items()}
         vocabulary = Vocabulary(symbols, mark=WORD_REST, **roles)
         return cls(vocabulary, lowercase=lowercase)
+
+    @classmethod
+    def _train(
+        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
+    ) -> WordPieceTokenizer:
+        symbols = train_word_pieces(
+            [split_long_words(line) for line in lines],
+            vocab_size=vocabulary_size,
+            character_coverage=0.9995,
+            lowercase=lowercase,
+        )
+        return cls.from_symbols(symbols, lowercase=lowercase)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         return self._words.encode_lines(lines)

@@ -1,0 +1,51 @@
+"""Texts that a tokenizer is trained on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from toolkit.common.errors import ToolkitError
+
+MAX_WORD_CHARACTERS = 256
+"""Longer words are split for training, including text without spaces."""
+
+
+def clean_texts(texts: Iterable[object]) -> list[str]:
+    """The texts as lines without surrounding white space; blank ones are left out."""
+    if isinstance(texts, str):
+        raise ToolkitError("texts must be a list, but is a single text. Put it in brackets.")
+    lines = []
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ToolkitError(
+                f"texts must be strings, but text {index} is of type {type(text).__name__}."
+            )
+        if line := replace_line_breaks(text).strip():
+            lines.append(line)
+    if not lines:
+        raise ToolkitError("texts must have some text to train a tokenizer on, but have none.")
+    return lines
+
+
+def replace_line_breaks(text: str) -> str:
+    """Replace each white-space character by a space, which keeps the offsets of all characters.
+
+    Surrogates and NUL, which JSON can encode but no text contains, become replacement characters.
+    """
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", re.sub(r"\s", " ", text))
+
+
+def split_long_words(item: str) -> str:
+    """Split words after MAX_WORD_CHARACTERS, and keep each distinct part of a word once.
+
+    Training does not end in reasonable time on a word of a million characters.
+    """
+    if len(item) <= MAX_WORD_CHARACTERS:
+        return item
+    return " ".join(part for word in item.split(" ") for part in _split_word(word))
+
+
+def _split_word(word: str) -> Iterable[str]:
+    starts = range(0, len(word), MAX_WORD_CHARACTERS)
+    return dict.fromkeys(word[start : start + MAX_WORD_CHARACTERS] for start in starts)
