@@ -1,0 +1,75 @@
+"""toolkit: all commands as subcommands, `toolkit train` for `toolkit-train`."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import toolkit
+from toolkit.config.columns import format_columns, wrap_paragraph
+
+EXIT_USER_ERROR = 2
+COMMANDS = {
+    "preprocess": "turn text files into a data folder: tokenizer and binarized splits",
+    "train": "train a model on data folders; with --seeds or --grid, compare several",
+    "validate": "evaluate checkpoints: loss, perplexity and the metrics of their task",
+    "predict": "labels, numbers, answers, options and tags for raw text",
+    "generate": "translations, continuations, filled masks and word orders",
+    "average": "average the weights of checkpoints",
+    "inspect": "contents and integrity of data folders and checkpoints; FLOP counts",
+    "plot": "learning curves, kernels, attention maps, confusion matrices",
+    "convert": "models from and to Hugging Face Transformers, and from fairseq",
+}
+"""Module of `toolkit.cli` -> its summary. A module is imported when its command runs."""
+HELP = ("-h", "--help", "help")
+EXAMPLE = """\
+  toolkit preprocess --trainpref book.txt --valid-fraction 0.03 --destdir data
+  toolkit train data --arch taco_tiny --task mpm --max-update 1200 --save-dir run
+  toolkit validate data --path run"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of the command, or 2 if there is no such command."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"] and words[1:2]:
+        words = [words[1], "--help"]
+    if words and words[0] in COMMANDS:
+        return int(import_module(f"toolkit.cli.{words[0]}").main(words[1:]))
+    if not words or words[0] in HELP:
+        print(help_text())
+        return 0
+    if words[0] == "--version":
+        print(f"toolkit {toolkit.__version__}")
+        return 0
+    print(f"toolkit: {unknown_command(words[0])}", file=sys.stderr)
+    return EXIT_USER_ERROR
+
+
+def help_text() -> str:
+    return "\n\n".join(
+        [
+            "usage: toolkit COMMAND [options]",
+            wrap_paragraph(toolkit.__doc__.partition("\n")[0]),
+            f"COMMAND:\n{format_columns(COMMANDS.items())}",
+            f"From text to a trained model:\n{EXAMPLE}",
+            wrap_paragraph(
+                "toolkit COMMAND --help shows the options of each, toolkit train --list archs the "
+                "architectures. toolkit-train, toolkit-validate and so on are the same commands."
+            ),
+        ]
+    )
+
+
+def unknown_command(word: str) -> str:
+    known = ", ".join(COMMANDS)
+    if word.startswith("-"):
+        return f"the first word must be a command, but is {word!r}: one of {known}."
+    near = difflib.get_close_matches(word.removeprefix("toolkit-"), COMMANDS, n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    return f"no command is called {word!r}. {hint}Commands: {known}. See toolkit --help."
+
+
+if __name__ == "__main__":
+    sys.exit(main())
