@@ -25,12 +25,14 @@ from toolkit.config.load import LoadedConfig, bootstrap_options, get_value, inde
 from toolkit.config.values import OptionValues
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
+MISPLACED = {"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."}
 MODES = (
     Command(
         name="toolkit-generate translate",
         summary="Translate sentences, or the source side of data folders.",
         example="toolkit-generate translate data --path run --gen-subset test --beam 5",
         config=TranslateConfig,
+        misplaced_paths=MISPLACED,
         common=SEARCH,
     ),
     Command(
@@ -38,6 +40,7 @@ MODES = (
         summary="Continue texts with a language model.",
         example="toolkit-generate continue --path run --input prompts.txt --sampling",
         config=ContinueConfig,
+        misplaced_paths=MISPLACED,
         common=SEARCH,
     ),
     Command(
@@ -45,6 +48,7 @@ MODES = (
         summary="Predict the masked tokens.",
         example="toolkit-generate fill-mask --path run --input masked.txt --top 3",
         config=FillMaskConfig,
+        misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
     ),
     Command(
@@ -53,6 +57,7 @@ MODES = (
         "Needs a model trained with --task mpm.",
         example="toolkit-generate order --path run --input shuffled.txt",
         config=OrderConfig,
+        misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
     ),
     Command(

@@ -15,6 +15,7 @@ COMMAND = Command(
     "for each input line, in order. toolkit-generate translates, continues texts and fills masks.",
     example="toolkit-predict --path run --input reviews.tsv --output labels.tsv",
     config=PredictConfig,
+    misplaced_paths={"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."},
     common=("path", "input", "output", "input_format", "output_format", "text_columns"),
 )
 

@@ -16,6 +16,11 @@ COMMAND = Command(
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
     "--results-path metrics.json",
     config=ValidateConfig,
+    misplaced_paths={
+        "raw": "Run toolkit-preprocess --validpref {path}{options} --tokenizer-from RUN --destdir "
+        "data, then toolkit-validate data.",
+        "checkpoint": "Write --path {path}.",
+    },
     common=("path", "valid_subset", "results_path", "max_tokens"),
 )
 

@@ -54,6 +54,8 @@ class Command:
     """Option of a component -> the component, which the option selects if none is named."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
+    misplaced_paths: Mapping[str, str] = field(default_factory=dict)
+    """Kind of a path that is given without an option -> what to do with {path} (input_paths)."""
 
     @property
     def positional(self) -> str:

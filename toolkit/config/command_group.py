@@ -9,6 +9,7 @@ import toolkit
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
+from toolkit.config.input_paths import check_leading_words
 
 HELP_FLAGS = ("-h", "--help", "--help-all")
 
@@ -37,6 +38,8 @@ class CommandGroup:
             return f"{self.name} {toolkit.__version__}"
         if not argv or set(argv) & set(HELP_FLAGS):
             return self.help_text()
+        if self.infer:
+            check_leading_words(argv, next(iter(self.commands.values())))
         known, path = ", ".join(self.commands), " or --path" if self.infer else ""
         raise ToolkitError(
             f"{self.name} needs a {self.metavar}{path}; the first word is {argv[0]!r}, but must be "

@@ -13,13 +13,21 @@ SHORT_FLAGS = {"-h": "--help"}
 BOOL_WORDS = ("true", "false")
 
 
+def missing_dashes_error(word: str) -> ToolkitError:
+    return ToolkitError(f"unexpected argument {word!r}: options start with --. See --help.")
+
+
 def parse_flags(
-    argv: Sequence[str], find: Callable[[str], Option], positional: Option | None
+    argv: Sequence[str],
+    find: Callable[[str], Option],
+    positional: Option | None,
+    unexpected_word: Callable[[str], ToolkitError] = missing_dashes_error,
 ) -> OptionValues:
     """`--a.b-c 1` and `--a.b-c=1` set a.b_c; words without a flag fill the positional option.
 
     A bool flag needs no value. The last of repeated flags counts; but values of a list that is not
-    split at commas, such as --config, are appended.
+    split at commas, such as --config, are appended. `unexpected_word` makes the error for a word
+    without a flag if there is no positional option.
     """
     values: OptionValues = {}
     rest: list[str] = []
@@ -37,7 +45,7 @@ def parse_flags(
             f"{positional.flag} cannot be combined with words without a flag, which set the same "
             f"option."
         )
-    return values | positional_value(rest, positional) if rest else values
+    return values | positional_value(rest, positional, unexpected_word) if rest else values
 
 
 def scan_flags(argv: Sequence[str], options: Mapping[str, Option]) -> OptionValues:
@@ -81,14 +89,12 @@ def store(values: OptionValues, option: Option, texts: list[str], flag: str) -> 
     values[option.path] = OptionValue([*before, *items], flag)
 
 
-def positional_value(words: list[str], positional: Option | None) -> OptionValues:
+def positional_value(
+    words: list[str], positional: Option | None, unexpected_word: Callable[[str], ToolkitError]
+) -> OptionValues:
     if positional is None:
-        raise missing_dashes_error(words[0])
+        raise unexpected_word(words[0])
     if not positional.type.is_list and len(words) > 1:
         raise missing_dashes_error(words[1])
     value = words if positional.type.is_list else words[0]
     return {positional.path: OptionValue(value, "argument")}
-
-
-def missing_dashes_error(word: str) -> ToolkitError:
-    return ToolkitError(f"unexpected argument {word!r}: options start with --. See --help.")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
-from toolkit.config import finetune_defaults, names
+from toolkit.config import finetune_defaults, input_paths, names
 from toolkit.config.command import RUN, Command
 from toolkit.config.declared import OptionType
 from toolkit.config.flags import parse_flags, scan_flags
@@ -102,6 +102,7 @@ def options_in(section: str, options: Iterable[Option]) -> list[Option]:
 
 def resolve(argv: Sequence[str], command: Command) -> Resolved:
     """Parse the words twice: for files, plugins and components, and then for their options."""
+    input_paths.check_leading_words(argv, command)
     first = scan_flags(argv, bootstrap_options(command))
     values: OptionValues = {}
     for file in get_value(first, "config", []):
@@ -120,6 +121,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
         argv,
         lambda name: names.find_option(name, options, command.components),
         options.get(command.positional),
+        lambda word: input_paths.unexpected_word_error(word, command),
     )
     for option in command.command_line_options():
         flags.pop(option.path, None)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import PositiveInt
+from toolkit.config.input_paths import COMPRESSION
 from toolkit.config.option_groups import (
     BatchOptions,
     OutputOptions,
@@ -19,7 +20,6 @@ from toolkit.config.options import ADVANCED
 
 FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
 """Ending of a file -> its format; all other files are plain text."""
-COMPRESSION = (".gz", ".xz", ".zst")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,11 @@ TRAIN = Command(
     config=RunConfig,
     components=COMPONENTS,
     sections={"sweep": SweepConfig},
+    misplaced_paths={
+        "raw": "Run toolkit-preprocess --trainpref {path}{options} --destdir data, then "
+        "toolkit-train data.",
+        "checkpoint": "Write --finetune-from {path}, or --restore-file {path} to resume.",
+    },
     common=(
         "data.max_tokens",
         "data.batch_size",

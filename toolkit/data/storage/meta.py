@@ -10,6 +10,7 @@ from toolkit.common.atomic import atomic_file
 from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, open_untrusted, read_json
+from toolkit.config.input_paths import identify_path
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import NO_FINGERPRINT
@@ -62,6 +63,8 @@ def write_meta(path: Path, meta: JsonObject) -> None:
 def read_meta(folder: Path) -> JsonObject:
     """meta.json, with format, version and digest checked."""
     path = folder / META_FILE
+    if not path.exists() and (found := identify_path(str(folder))):
+        raise ToolkitError(f"{folder} is {found.description}, not a data folder. {found.remedy()}")
     if not folder.is_dir():
         raise ToolkitError(
             f"No such data folder: {folder}. Run toolkit-preprocess first, or correct the path."
