@@ -38,7 +38,7 @@ CPU = World(device=torch.device("cpu"))
 
 @cache
 def run_config(data: str, row: str) -> RunConfig:
-    recipes = [f"--config={EXAMPLE / name}" for name in ("recipe.yaml", f"rows/{row}.yaml")]
+    recipes = ["--config=recipe:dufter2020", f"--config={EXAMPLE / 'rows' / row}.yaml"]
     return load([data, *recipes, "--arch", "conv_san_ud"], TRAIN).config
 
 

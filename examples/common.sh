@@ -28,7 +28,7 @@ prepare_treebank() { # DATA TREEBANK [OPTION...]: a folder with *-train, *-dev a
 }
 
 # For fine-tuning on GLUE. GLUE: the benchmark's folder. DATA: folder of the binarized tasks. TOKENIZER: checkpoint or data
-# folder whose tokenizer they use. runs: folder of the save directories.
+# folder whose tokenizer they use. runs: folder of the save directories. recipe: of the package (--list recipes).
 
 find_glue_tasks() { # TASK...: sets the array tasks to those that GLUE contains
   tasks=()
@@ -51,7 +51,7 @@ sweep_glue_tasks() { # SEEDS OPTION...: fine-tune the checkpoint TOKENIZER on al
   local seeds="$1" && shift
   for task in "${tasks[@]}"; do
     prepare_glue_task "$task"
-    toolkit-train "$DATA/$task" --config "$here/glue.yaml" --finetune-from "$TOKENIZER" "$@" --seeds "$seeds" \
+    toolkit-train "$DATA/$task" --config "recipe:$recipe" --finetune-from "$TOKENIZER" "$@" --seeds "$seeds" \
       --sweep.rank-by median --sweep.jobs "${JOBS:-1}" --checkpoint.no-save --valid-subset "$(valid_subsets "$task")" \
       --save-dir "$runs/$task" ${USER_DIR:+--user-dir "$USER_DIR"} ${EXTRA:-}
   done

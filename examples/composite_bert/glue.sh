@@ -22,7 +22,7 @@ for task in "${tasks[@]}"; do
   case "$task" in
     RTE | STS-B | MRPC) [ ! -d "$runs/MNLI" ] || from="$runs/MNLI/seed=${seeds%%,*}/checkpoint_last" ;;
   esac
-  toolkit-train "$DATA/$task" --config "$here/glue.yaml" --finetune-from "$from" "${options[@]}" \
+  toolkit-train "$DATA/$task" --config recipe:chang2021-glue --finetune-from "$from" "${options[@]}" \
     --valid-subset "$(valid_subsets "$task")" --seeds "$seeds" --sweep.jobs "${JOBS:-1}" --save-dir "$runs/$task" \
     ${USER_DIR:+--user-dir "$USER_DIR"} ${EXTRA:-}
 done

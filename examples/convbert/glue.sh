@@ -7,7 +7,7 @@
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 [ $# -eq 2 ] || usage "expected 2 arguments, got $#."
-TOKENIZER="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}"
+TOKENIZER="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}" recipe=jiang2020-glue
 find_glue_tasks RTE MRPC STS-B CoLA SST-2 QNLI MNLI QQP
 sweep_glue_tasks "${SEEDS:-0,1,2,3,4,5,6,7,8}" --grid "lr=${LR:-5e-5,1e-4,2e-4,3e-4}" \
   --grid "weight_decay=${DECAY:-0.01,0.1}" --grid "max_epoch=${EPOCHS:-3,10}"

@@ -29,8 +29,8 @@ epochs() { # TASK: as in the paper, but fewer for STS-B (ten in the paper) and S
 
 tune() { # TASK NAME SEEDS [OPTION...]
   local task="$1" name="$2" seeds="$3" && shift 3
-  toolkit-train "$DATA/$task" --user-dir "$plugin" --config "$here/recipe.yaml" --seeds "$seeds" \
-    --sweep.jobs "${JOBS:-2}" --max-epoch "$(epochs "$task")" --save-dir "$runs/$name/$task" "$@" ${EXTRA:-}
+  toolkit-train "$DATA/$task" --user-dir "$plugin" --config recipe:chang2021-glue --num-workers 0 --seeds "$seeds" \
+    --checkpoint.no-save --sweep.jobs "${JOBS:-2}" --max-epoch "$(epochs "$task")" --save-dir "$runs/$name/$task" "$@" ${EXTRA:-}
 }
 
 pretrained() { echo "$runs/pretrained/arch=table1_$1,seed=0/checkpoint_last"; }

@@ -7,7 +7,7 @@
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 [ $# -eq 2 ] || usage "expected 2 arguments, got $#."
-TOKENIZER="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}"
+TOKENIZER="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}" recipe=taco-glue
 find_glue_tasks RTE MRPC STS-B CoLA SST-2 QNLI MNLI QQP
 sweep_glue_tasks "${SEEDS:-0,1,2,3,4}" --grid "lr=${LR:-1e-5,2e-5,3e-5,5e-5}" \
   --grid "batch_size=${BATCH:-16,32}" --grid "max_epoch=${EPOCHS:-3,4,5,6}"

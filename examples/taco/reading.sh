@@ -16,6 +16,6 @@ case "$name" in
 esac
 [ -f "$data/meta.json" ] || toolkit-preprocess --format "$name" --trainpref "$3" ${4:+--validpref "$4"} \
   --tokenizer-from "$checkpoint" --destdir "$data"
-toolkit-train "$data" --config "$here/$name.yaml" --finetune-from "$checkpoint" "${settings[@]}" \
+toolkit-train "$data" --config "recipe:taco-$name" --finetune-from "$checkpoint" "${settings[@]}" \
   --seeds "${SEEDS:-0,1,2,3,4}" --sweep.rank-by median --sweep.jobs "${JOBS:-1}" --checkpoint.no-save \
   --save-dir "${RUNS:-reading-runs}/$name" ${USER_DIR:+--user-dir "$USER_DIR"} ${EXTRA:-}

@@ -28,25 +28,25 @@ SCRIPTS = [
 ]
 
 
-def recipe(path):
-    return load(["data", "--config", str(EXAMPLES / path), "--arch", "bert_tiny"], TRAIN).config
+def recipe(name, *options):
+    return load(["data", "--config", f"recipe:{name}", *options], TRAIN).config
 
 
 @pytest.mark.parametrize(
     ("paper", "head", "rate", "decay", "layers"),
     [
-        ("composite_bert", "pooled", 3e-4, 0.0, 1.0),
+        ("chang2021", "pooled", 3e-4, 0.0, 1.0),
         ("taco", "plain", 2e-5, 0.01, 1.0),
-        ("convbert", "plain", 3e-4, 0.01, 0.8),
+        ("jiang2020", "plain", 3e-4, 0.01, 0.8),
     ],
 )
 def test_fine_tuning_recipes_equal_the_papers_tables(paper, head, rate, decay, layers):
-    c = recipe(f"{paper}/glue.yaml")
+    c = recipe(f"{paper}-glue", "--arch", "bert_tiny")
     assert (c.task.config.head, c.data.batch_size, c.training.max_epoch) == (head, 32, 3)
     adam = c.optimizer.config
     assert (adam.lr, adam.weight_decay, adam.layerwise_lr_decay) == (rate, decay, layers)
     assert (adam.beta1, adam.beta2, adam.eps) == (0.9, 0.999, 1e-6)
-    assert adam.bias_correction == (paper != "convbert")
+    assert adam.bias_correction == (paper != "jiang2020")
     assert (c.lr_scheduler.name, c.lr_scheduler.config.warmup_fraction) == ("linear", 0.1)
     assert c.training.best_metric == "score" and c.arch.config.dropout == 0.1
 
@@ -60,17 +60,39 @@ def test_fine_tuning_recipes_equal_the_papers_tables(paper, head, rate, decay, l
     ],
 )
 def test_recipes_of_reading_equal_tacos_table(name, task, batch, rate, epochs, decay):
-    c = recipe(f"taco/{name}.yaml")
+    c = recipe(f"taco-{name}", "--arch", "bert_tiny")
     assert (c.task.name, c.data.batch_size, c.training.max_epoch) == (task, batch, epochs)
     assert (c.optimizer.config.lr, c.optimizer.config.weight_decay) == (rate, decay)
 
 
-def test_pre_training_recipes_equal_the_papers_tables():
-    small, base = recipe("composite_bert/small.yaml"), recipe("taco/base.yaml")
-    assert (small.optimizer.config.lr, small.data.batch_size) == (3e-4, 128)
-    assert (small.training.max_update, small.lr_scheduler.config.warmup_updates) == (125000, 10000)
-    assert base.data.batch_size * base.training.micro_batches_per_update == 1200
-    assert (base.training.max_update, base.optimizer.config.lr) == (500000, 1e-4)
+@pytest.mark.parametrize(
+    ("name", "arch", "rate", "batch", "updates"),
+    [
+        ("chang2021-small", "composite_bert_small", 3e-4, 128, 125_000),
+        ("chang2021-base", "composite_bert", 1e-4, 256, 1_000_000),
+        ("jiang2020-small", "convbert_small", 3e-4, 128, 1_000_000),
+        ("jiang2020-medium-small", "convbert_medium_small", 5e-4, 128, 1_000_000),
+        ("jiang2020-base", "convbert", 2e-4, 256, 1_000_000),
+        ("taco-base", "taco", 1e-4, 1200, 500_000),
+    ],
+)
+def test_pre_training_recipes_equal_the_papers_tables(name, arch, rate, batch, updates):
+    c = recipe(name)
+    adam = c.optimizer.config
+    assert (c.arch.name, c.training.max_update) == (arch, updates)
+    assert c.data.batch_size * (c.training.micro_batches_per_update or 1) == batch
+    assert (adam.lr, adam.weight_decay, adam.eps) == (rate, 0.01, 1e-6)
+    assert (c.training.clip_norm, c.lr_scheduler.name) == (1.0, "linear")
+    assert c.lr_scheduler.config.warmup_updates == 10_000
+    assert adam.bias_correction == (not name.startswith("jiang2020"))
+    assert c.task.config.tokens_per_sample == 128
+
+
+def test_second_phase_overrides_the_first_one():
+    c = recipe("jiang2020-small", "--config", "recipe:jiang2020-small-512")
+    assert (c.arch.name, c.task.config.tokens_per_sample) == ("convbert_small", 512)
+    assert c.data.batch_size * c.training.update_freq == 128
+    assert (c.training.max_update, c.optimizer.config.lr) == (100_000, 3e-4)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: "/".join(path.parts[-2:]))

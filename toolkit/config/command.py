@@ -19,14 +19,16 @@ class CommandLineConfig:
     """Options of every command; they cannot be in a file, since they control how it is read."""
 
     config: TextList = field(default_factory=list, metadata=NO_SPLIT)
-    """YAML file of options. Repeat the flag for more files; later ones win."""
+    """YAML file of options, or recipe:NAME, a recipe of --list recipes. Repeat the flag for more;
+    later ones win."""
     user_dir: TextList = field(default_factory=list, metadata=NO_SPLIT)
     """Folder with your own components: architectures, tasks, data formats, ... Repeat the flag for
     more folders."""
     print_config: bool = False
     """Print every option with its value and its origin as YAML, and exit."""
     list: str = ""
-    """Print the known components of a kind, such as archs or tasks, and exit."""
+    """Print the known names of a kind and exit: archs, tasks, criteria, optimizers, lr_schedulers,
+    recipes or formats."""
     help: bool = False
     """Print this help and exit, with the options of the components that are named."""
     help_all: bool = False

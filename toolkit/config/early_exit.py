@@ -13,6 +13,8 @@ from toolkit.config.command import Command
 from toolkit.config.flags import scan_flags
 from toolkit.config.help import help_text
 from toolkit.config.load import bootstrap_options, get_value, resolve
+from toolkit.config.recipes import list_recipes
+from toolkit.config.run import RunConfig
 from toolkit.config.values import FALSE_WORDS, OptionValues
 
 LISTS = {
@@ -23,6 +25,7 @@ LISTS = {
     "lr_schedulers": "lr_scheduler",
     "formats": "format",
 }
+RECIPES = "recipes"
 
 
 def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
@@ -55,10 +58,14 @@ def load_plugin_folders(values: OptionValues) -> list[Plugin]:
 
 
 def list_components(command: Command, kind: str) -> str:
-    """Name and summary of every component of one kind."""
+    """Name and summary of every component of one kind, or of the recipes."""
+    has_recipes = command.config is RunConfig
+    if has_recipes and kind == RECIPES:
+        return format_columns(list_recipes().items(), indent=0)
     section = LISTS.get(kind.replace("-", "_"), "")
     if section not in command.components:
-        known = ", ".join(k for k, section in LISTS.items() if section in command.components)
-        raise ToolkitError(f"--list must be one of {known}, but is {kind!r}.")
+        known = [name for name, section in LISTS.items() if section in command.components]
+        known += [RECIPES] * has_recipes
+        raise ToolkitError(f"--list must be one of {', '.join(known)}, but is {kind!r}.")
     registry = command.components[section]
     return format_columns([(name, registry.summary(name)) for name in registry.names()], indent=0)

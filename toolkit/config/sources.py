@@ -13,6 +13,7 @@ import yaml
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
+from toolkit.config.recipes import PREFIX, read_recipe
 from toolkit.config.values import OptionValue, OptionValues, check_plain
 
 
@@ -64,9 +65,10 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
 
 
 def read_yaml(path: str) -> dict[str, Any]:
-    """The sections of a configuration file; an unreadable one is an error of one line."""
+    """The sections of a configuration file, or of `recipe:NAME`; an unreadable one is an error."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        recipe = path.removeprefix(PREFIX) if path.startswith(PREFIX) else None
+        text = Path(path).read_text(encoding="utf-8") if recipe is None else read_recipe(recipe)
         tree = yaml.load(text, PlainLoader)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
