@@ -126,6 +126,7 @@ def count_on_device(
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     with device:
         learner = build_learner(run.arch, run.task, sizes).train()
+    learner.freeze(run.training.freeze)
     operations = FlopCounter()
     with operations, attribute_flops(operations, list_parts(learner)):
         totals = criterion(learner(to_device(batch, device)))

@@ -87,11 +87,16 @@ def build_parameter_groups(
     c: OptimizerConfig,
     matrix: Callable[[str, Parameter], bool] = lambda name, p: False,
 ) -> list[ParameterGroup]:
-    """Parameter groups by weight decay, learning rate and, if given, the predicate `matrix`."""
-    named = [(name, p) for name, p in parameters if p.requires_grad]
+    """Parameter groups by weight decay, learning rate and, if given, the predicate `matrix`.
+
+    Frozen parameters are in none.
+    """
+    named = list(parameters)
     factors = layerwise_lr_factors([name for name, _ in named], c.layerwise_lr_decay)
     groups: dict[tuple[bool, bool, float], ParameterGroup] = {}
     for (name, p), factor in zip(named, factors, strict=True):
+        if not p.requires_grad:
+            continue
         is_matrix, no_decay = matrix(name, p), is_exempt_from_decay(name)
         group = {
             "params": [],

@@ -21,6 +21,7 @@ from toolkit.criteria import LazyPrediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs, Sizes
+from toolkit.models.module_names import find_modules
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
 from toolkit.tasks.predictor import TRUNCATED, parse_items, predict_batches
@@ -54,6 +55,7 @@ class Learner(nn.Module):
         super().__init__()
         self.encoder, self.task = encoder, task
         self._tokenizer: Tokenizer | None = None
+        self._frozen: tuple[nn.Module, ...] = ()
         self.origin: Origin | None = None
         """What it was built from; None if it was not built by build_model or load_checkpoint."""
         self.metadata: dict[str, Any] = {}
@@ -83,6 +85,30 @@ class Learner(nn.Module):
                 f"embedding, but has {tokens:,}. Build the model with this tokenizer."
             )
         self._tokenizer = tokenizer
+
+    def freeze(self, patterns: Sequence[str]) -> None:
+        """Exclude modules of the encoder from training: embeddings, layers.0-5, or encoder for all.
+
+        Their parameters get no gradients, and they stay in evaluation mode, without dropout. Make
+        the optimizer afterwards, from the parameters that require gradients.
+        """
+        modules = find_modules(self.encoder, patterns)
+        for module in modules:
+            module.requires_grad_(False)
+        if not any(p.requires_grad for p in self.parameters()):
+            raise ToolkitError(
+                f"freezing {', '.join(patterns)} leaves no parameter to train. Freeze less, or "
+                f"choose a task with a head."
+            )
+        self._frozen += tuple(modules)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Learner:
+        """Set training or evaluation mode; frozen modules stay in evaluation mode."""
+        super().train(mode)
+        for module in self._frozen:
+            module.eval()
+        return self
 
     def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
         return self.task.predict(self.encoder, batch)

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, is_tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import conv_flop_count, flop_registry, sdpa_flop_count
+from torch.utils.weak import WeakTensorKeyDictionary
 
 
 def cpu_attention_flops(q: Tensor, k: Tensor, v: Tensor, *rest: object, **named: object) -> int:
@@ -45,12 +47,19 @@ FORMULAS = ChainMap(OWN_FORMULAS, flop_registry)
 
 
 class FlopCounter(TorchDispatchMode):
-    """Counts the FLOPs of the operations in its block, by `owner`."""
+    """Counts the FLOPs of the operations in its block, by `owner`.
+
+    `backward` estimates their backward pass: the FLOPs of an operation, once for each of at most
+    two factors that depend on a trained parameter. It is known without gradients, too.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.owner = ""
         self.by_owner: Counter[str] = Counter()
+        self.backward = 0
+        self.trained = WeakTensorKeyDictionary()
+        """Results that depend on a trained parameter."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,9 +75,17 @@ class FlopCounter(TorchDispatchMode):
     ) -> object:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        trained = [each for each in tree_leaves((args, kwargs)) if self.is_trained(each)]
+        if trained:
+            self.trained.update({each: True for each in tree_leaves(result) if is_tensor(each)})
         if formula := FORMULAS.get(func.overloadpacket):
-            self.by_owner[self.owner] += formula(*args, **kwargs, out_val=result)
+            flops = formula(*args, **kwargs, out_val=result)
+            self.by_owner[self.owner] += flops
+            self.backward += flops * min(2, sum(factor.dim() > 1 for factor in trained))
         return result
+
+    def is_trained(self, value: object) -> bool:
+        return isinstance(value, Tensor) and (value.requires_grad or value in self.trained)
 
 
 @contextmanager

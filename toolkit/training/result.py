@@ -33,6 +33,8 @@ class RunResult:
     """metric, value and update of the best validation, and its metrics by split as `valid`."""
     parameters: int
     """Number of trained parameters."""
+    frozen_parameters: int = 0
+    """Number of parameters that are not trained."""
     flops_per_token: float | None = None
     """FLOPs of an update per token of a batch; None if nothing was left to train."""
     signal: int | None = None

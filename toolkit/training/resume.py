@@ -44,8 +44,14 @@ from toolkit.training.step import State, Stateful, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 FIXED_OPTIONS = (
-    *("arch", "task", "criterion", "training.seed", "optimizer.name"),
-    *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
+    *("arch", "task", "criterion", "training.seed", "training.freeze"),
+    *(
+        "optimizer.name",
+        "optimizer.momentum",
+        "optimizer.beta1",
+        "optimizer.centered",
+        "optimizer.bias_correction",
+    ),
 )
 """Sections and options that a run keeps from its first update to its last."""
 START_OPTIONS = ("checkpoint.save_dir", "checkpoint.restore_file")

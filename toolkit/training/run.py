@@ -47,7 +47,7 @@ from toolkit.training.setup import (
 )
 from toolkit.training.signals import listen_for_signals
 from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
-from toolkit.training.summary import print_end, start_rows
+from toolkit.training.summary import count_parameters, print_end, start_rows
 
 
 def run(config: RunConfig, *, command: str = "") -> RunResult:
@@ -276,7 +276,8 @@ class TrainingRun:
             train=self.metrics_logger.latest,
             valid=self.validation.latest,
             best=self.validation.best,
-            parameters=sum(p.numel() for p in self.trainer.parameters),
+            parameters=count_parameters(self.trainer.learner, trained=True),
+            frozen_parameters=count_parameters(self.trainer.learner, trained=False),
             flops_per_token=self.metrics_logger.flops_per_token,
             signal=signal,
         )

@@ -60,6 +60,7 @@ def make_learner(
         resume.load_finetune_weights(
             c.checkpoint.finetune_from, learner, folder.tokenizer, print_message
         )
+    learner.freeze(c.training.freeze)
     return learner
 
 

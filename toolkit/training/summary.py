@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
+from torch import nn
 
 from toolkit.config.run import RunConfig
 from toolkit.distributed.environment import device_name
@@ -30,9 +31,8 @@ def start_rows(
     limit = " and ".join(f"{n} {what}" for what, n in limits.items() if n) or "32 examples"
     ranks = f" x {world.size} ranks" if world.size > 1 else ""
     factors = f" x {trainer.update_freq}{ranks}" if ranks or trainer.update_freq > 1 else ""
-    count = sum(p.numel() for p in trainer.parameters)
     return {
-        "architecture": f"{config.arch.name}, {count:,} parameters",
+        "architecture": f"{config.arch.name}, {describe_parameters(trainer.learner)}",
         "task": f"{config.task.name}, {config.criterion.name}",
         "data": ", ".join(c.dirs),
         "examples": "; ".join(examples),
@@ -43,6 +43,17 @@ def start_rows(
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
     }
+
+
+def describe_parameters(learner: nn.Module) -> str:
+    trained, frozen = (count_parameters(learner, trained=it) for it in (True, False))
+    total = f"{trained + frozen:,} parameters"
+    return f"{total}, {trained:,} of them trained" if frozen else total
+
+
+def count_parameters(learner: nn.Module, *, trained: bool) -> int:
+    """The number of parameters that are trained, or of those that are frozen."""
+    return sum(p.numel() for p in learner.parameters() if p.requires_grad == trained)
 
 
 def describe_ema(decay: float) -> str:

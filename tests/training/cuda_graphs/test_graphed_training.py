@@ -22,6 +22,7 @@ CASES = {
     "layer-wise learning rates": {"layerwise_lr_decay": 0.5},
     "an optimizer that is not captured": {"optimizer": "lamb"},
     "a moving average": {"ema_decay": 0.9},
+    "frozen modules": {"freeze": ["embeddings"], "arch.layers": 2},
 }
 
 

@@ -43,6 +43,9 @@ class UpdateOptions(Options, title="updates"):
     """Maximum gradient norm; larger gradients are scaled down to it (0: no clipping)."""
     seed: int = 1
     """Random seed of initialization, data order, masking and dropout."""
+    freeze: list[str] = field(default_factory=list)
+    """Modules of the encoder that are not trained and have no dropout, such as
+    embeddings,layers.0-5. encoder freezes all of it (linear probe)."""
     ema_decay: Rate = 0.0
     """Decay of an exponential moving average of the weights, such as 0.999, which is then validated
     and used in place of the weights (0: none)."""

@@ -50,11 +50,13 @@ def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
     """FLOPs of an update with this batch: three times those of its forward pass.
 
     The backward pass multiplies by the weights and by the inputs, twice the forward's work
-    (Kaplan et al. 2020, section 2.1). Only matrix products and convolutions are counted.
+    (Kaplan et al. 2020, section 2.1). With frozen parameters it is what they leave of it. Only
+    matrix products and convolutions are counted.
     """
+    has_frozen = not all(p.requires_grad for p in learner.parameters())
     with torch.no_grad(), FlopCounter() as counter:
         learner(to_device(batch, device, packs=learner.uses_packing))
-    return 3.0 * counter.total
+    return float(counter.total + (counter.backward if has_frozen else 2 * counter.total))
 
 
 def peak_memory_gib(device: torch.device) -> float:
