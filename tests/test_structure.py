@@ -27,7 +27,7 @@ LEVELS = [
     {"checkpoints"},
     {"tasks"},
     {"training"},
-    {"analysis"},
+    {"analysis", "huggingface"},
     {"commands", "sweep", "conversion"},
     {"cli"},
 ]

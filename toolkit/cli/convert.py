@@ -16,7 +16,7 @@ COMMAND = Command(
     "of the model is executed, and nothing is written unless every tensor is accounted for.",
     example="toolkit-convert bert-base-uncased bert --to toolkit",
     config=ConvertConfig,
-    common=("to", "weights"),
+    common=("to", "classes", "weights"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from torch import Tensor
@@ -14,7 +15,13 @@ from toolkit.config.columns import format_columns
 from toolkit.config.commands.convert import ConvertConfig
 from toolkit.conversion import write_checkpoint
 from toolkit.conversion.fairseq import roberta
-from toolkit.conversion.huggingface import exporter, importer
+from toolkit.conversion.huggingface import (
+    exporter,
+    files,
+    importer,
+    toolkit_export,
+    toolkit_import,
+)
 from toolkit.conversion.huggingface.exporter import ExportedModel
 from toolkit.conversion.write_checkpoint import ConvertedModel
 from toolkit.reporting.json_output import Output
@@ -43,26 +50,38 @@ def convert(c: ConvertConfig) -> Path:
 
 def import_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
     """Write another program's model as a checkpoint."""
-    file = roberta.find_file(source)
-    model = roberta.import_file(file) if file else importer.import_folder(source, pairs=c.pairs)
+    model = read_model(source, pairs=c.pairs)
     write_checkpoint.write_checkpoint(target, model, source)
     return describe_imported(model)
 
 
+def read_model(source: Path, *, pairs: bool) -> ConvertedModel:
+    """The model of a folder or file; `pairs` tells that a classifier reads pairs of texts."""
+    file = roberta.find_file(source)
+    if file:
+        return roberta.import_file(file)
+    config = files.read_config(source)
+    if config.get("model_type") == toolkit_import.MODEL_TYPE:
+        return toolkit_import.import_folder(source, config, pairs=pairs)
+    return importer.import_folder(source, pairs=pairs)
+
+
 def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
     """Write a checkpoint as a folder for Transformers."""
+    if c.classes == "toolkit" or (c.classes == "auto" and not exporter.has_native_class(source)):
+        return toolkit_export.export(source, target, weights=c.weights, component=c.component)
     model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
     exporter.write_model(target, model)
     return describe_exported(model)
 
 
 def describe_imported(model: ConvertedModel) -> JsonObject:
-    arch = model.run.arch.config
+    options = asdict(model.run.arch.config)
     return {
         "architecture": model.run.arch.name,
         "task": model.run.task.name,
-        "layers": arch.layers,
-        "width": arch.width,
+        "layers": options.get("layers"),
+        "width": options.get("width"),
         "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
         "extra_tensors": sorted(model.extra),

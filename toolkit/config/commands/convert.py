@@ -21,6 +21,10 @@ class ConvertConfig(
     fairseq (.pt) or a checkpoint of the toolkit. DESTINATION is a folder that does not exist."""
     to: Literal["toolkit", "hf"] | None = None
     """Format to write: toolkit, or hf for Hugging Face Transformers. Required."""
+    classes: Literal["auto", "native", "toolkit"] = "auto"
+    """With --to hf, classes that open the model. native: those of Transformers, such as
+    BertForMaskedLM; toolkit: those of toolkit.huggingface, for every architecture; auto: native if
+    they compute the same."""
     component: Literal["discriminator", "generator"] | None = None
     """With --to hf, part of a model trained with --task rtd. Default: discriminator."""
 
@@ -35,5 +39,7 @@ class ConvertConfig(
             raise ToolkitError("--component requires --to hf.")
         if self.to != "toolkit" and self.pairs:
             raise ToolkitError("--pairs requires --to toolkit.")
+        if self.to != "hf" and self.classes != "auto":
+            raise ToolkitError("--classes requires --to hf: it selects classes of Transformers.")
         if self.to != "hf" and self.weights != "auto":
             raise ToolkitError("--weights requires --to hf: it selects weights of the toolkit.")

@@ -232,33 +232,44 @@ def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
+def has_native_class(path: Path) -> bool:
+    """Whether a class of Transformers computes the same as a checkpoint's architecture."""
+    run, _ = read_config(find_checkpoint(path))
+    return not list_differences(run.arch.name, run.arch.config)
+
+
 def check_architecture(name: str, c: ArchConfig) -> BertConfig | ConvBertConfig:
     """The config; raises a ToolkitError unless Transformers can compute the same."""
-    reasons = []
-    if ARCHITECTURES[name].factory not in (bert, convbert):  # a plugin may subclass their configs
-        reasons = [f"is {name}"]
-    elif isinstance(c, EncoderConfig) and c.hidden_position_embedding:
-        reasons = ["has a row for hidden positions (arch.hidden_position_embedding)"]
-    elif isinstance(c, ConvBertConfig):
-        required = {
-            "conv_type": "span",
-            "share_value": False,
-            "depthwise_bias": False,
-            "renormalize_at_boundaries": False,
-            "kernel_dropout": 0.0,
-        }
-        reasons = [f"has {n} {getattr(c, n)}" for n, v in required.items() if getattr(c, n) != v]
-        if 2 * c.attention_heads * c.head_width != c.width:
-            reasons.append(
-                f"has heads of width {c.head_width} that do not sum to half of the model's width"
-            )
-    if reasons:
+    if differences := list_differences(name, c):
         raise ToolkitError(
-            f"the architecture must be bert or convbert as in Transformers, but this one "
-            f"{' and '.join(reasons)}. Nothing was written."
+            f"The architecture must be bert or convbert as in Transformers, but this one "
+            f"{' and '.join(differences)}. Nothing was written. Pass --classes toolkit."
         )
     assert isinstance(c, BertConfig | ConvBertConfig)
     return c
+
+
+def list_differences(name: str, c: ArchConfig) -> list[str]:
+    """What of an architecture the classes of Transformers cannot compute."""
+    if ARCHITECTURES[name].factory not in (bert, convbert):  # a plugin may subclass their configs
+        return [f"is {name}"]
+    if isinstance(c, EncoderConfig) and c.hidden_position_embedding:
+        return ["has a row for hidden positions (arch.hidden_position_embedding)"]
+    if not isinstance(c, ConvBertConfig):
+        return []
+    required = {
+        "conv_type": "span",
+        "share_value": False,
+        "depthwise_bias": False,
+        "renormalize_at_boundaries": False,
+        "kernel_dropout": 0.0,
+    }
+    found = [f"has {n} {getattr(c, n)}" for n, v in required.items() if getattr(c, n) != v]
+    if 2 * c.attention_heads * c.head_width != c.width:
+        found.append(
+            f"has heads of width {c.head_width} that do not sum to half of the model's width"
+        )
+    return found
 
 
 def write_model(target: Path, model: ExportedModel) -> None:

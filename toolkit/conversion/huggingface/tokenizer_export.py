@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -27,8 +28,17 @@ from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer, impor
 WHITE_SPACE = r"[\s\x1c-\x1f\x85]+"  # as in str.split
 
 
+Template = Literal["pair", "source", "prompt", "none"]
+"""Special tokens around texts: [CLS] a [SEP] b [SEP], a [SEP], [SEP] a, or none."""
+
+
 def write_tokenizer(
-    folder: Path, source: Tokenizer, *, positions: int, token_types: int = 2
+    folder: Path,
+    source: Tokenizer,
+    *,
+    positions: int,
+    token_types: int = 2,
+    template: Template = "pair",
 ) -> None:
     """Write tokenizer.json, tokenizer_config.json, and vocab.txt for BERT's WordPiece."""
     hf_tokenizer = build_hf_tokenizer(source)
@@ -41,17 +51,20 @@ def write_tokenizer(
         [package.AddedToken(name, special=True, normalized=False) for name in missing]
     )
     check_same_ids(hf_tokenizer, source)
-    if roles["cls"] != roles["pad"] and not hf_tokenizer.num_special_tokens_to_add(False):
-        hf_tokenizer.post_processor = pair_template(source, second=int(token_types > 1))
+    adds_some = hf_tokenizer.num_special_tokens_to_add(False) and template == "pair"
+    if roles["cls"] != roles["pad"] and not adds_some:
+        hf_tokenizer.post_processor = build_template(source, template, second=int(token_types > 1))
     hf_tokenizer.save(str(folder / TOKENIZER_FILE))
     types = ["token_type_ids"] if token_types > 1 else []
     settings: JsonObject = {
         **{ROLE_SETTINGS[role]: symbols[number] for role, number in roles.items()},
+        **({} if template in ("pair", "none") else {"eos_token": symbols[roles["sep"]]}),
         "model_max_length": positions,
         "model_input_names": ["input_ids", *types, "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
-    if isinstance(source, WordPieceTokenizer) and set(special) == set(SPECIAL.values()):
+    is_bert = isinstance(source, WordPieceTokenizer) and set(special) == set(SPECIAL.values())
+    if isinstance(source, WordPieceTokenizer) and is_bert and template == "pair":
         lines = "".join(f"{symbol}\n" for symbol in symbols)
         (folder / VOCABULARY_FILE).write_text(lines, encoding="utf-8", newline="\n")
         settings["tokenizer_class"] = "BertTokenizer"
@@ -77,16 +90,23 @@ def build_hf_tokenizer(source: Tokenizer) -> HfTokenizer:
     )
 
 
-def pair_template(source: Tokenizer, *, second: int) -> PostProcessor:
-    """[CLS] a [SEP] b [SEP], with the token type of the second text."""
+def build_template(source: Tokenizer, template: Template, *, second: int) -> PostProcessor:
+    """The special tokens of a template, with the token type of the second text."""
     symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
     begin, end = symbols[roles["cls"]], symbols[roles["sep"]]
-    template: PostProcessor = import_tokenizers().processors.TemplateProcessing(
-        single=f"{begin}:0 $A:0 {end}:0",
-        pair=f"{begin}:0 $A:0 {end}:0 $B:{second} {end}:{second}",
+    before, after = {
+        "pair": (f"{begin}:0 ", f" {end}"),
+        "source": ("", f" {end}"),
+        "prompt": (f"{end}:0 ", ""),
+        "none": ("", ""),
+    }[template]
+    first, last = (after and f"{after}:{number}" for number in (0, second))
+    processor: PostProcessor = import_tokenizers().processors.TemplateProcessing(
+        single=f"{before}$A:0{first}",
+        pair=f"{before}$A:0{first} $B:{second}{last}",
         special_tokens=[(begin, roles["cls"]), (end, roles["sep"])],
     )
-    return template
+    return processor
 
 
 def wordpiece_tokenizer(source: WordPieceTokenizer) -> HfTokenizer:

@@ -1,0 +1,51 @@
+"""Models of the toolkit as classes of Hugging Face Transformers.
+
+Importing the package registers them, so that AutoConfig and AutoModel open exported folders.
+"""
+
+from __future__ import annotations
+
+from toolkit.common.errors import ToolkitError
+
+try:
+    import transformers
+except ModuleNotFoundError as error:
+    raise ToolkitError(
+        "toolkit.huggingface requires Transformers. Install it with: pip install 'toolkit-seq[hf]'"
+    ) from error
+
+from toolkit.huggingface import export_files
+from toolkit.huggingface.config import ToolkitConfig, has_components
+from toolkit.huggingface.generation import ToolkitForCausalLM, ToolkitForConditionalGeneration
+from toolkit.huggingface.masked_lm import ToolkitForMaskedLM, ToolkitForPreTraining
+from toolkit.huggingface.model import ToolkitModel
+from toolkit.huggingface.sequence_classification import (
+    ToolkitForMultipleChoice,
+    ToolkitForSequenceClassification,
+)
+from toolkit.huggingface.to_huggingface import to_huggingface
+from toolkit.huggingface.token_classification import (
+    ToolkitForQuestionAnswering,
+    ToolkitForTokenClassification,
+)
+from toolkit.huggingface.tokenizer import ToolkitTokenizer
+
+__all__ = [
+    "ToolkitConfig",
+    "ToolkitForCausalLM",
+    "ToolkitForConditionalGeneration",
+    "ToolkitForMaskedLM",
+    "ToolkitForMultipleChoice",
+    "ToolkitForPreTraining",
+    "ToolkitForQuestionAnswering",
+    "ToolkitForSequenceClassification",
+    "ToolkitForTokenClassification",
+    "ToolkitModel",
+    "ToolkitTokenizer",
+    "has_components",
+    "to_huggingface",
+]
+
+transformers.AutoConfig.register(ToolkitConfig.model_type, ToolkitConfig, exist_ok=True)
+for auto_class, name in {**export_files.GENERATIVE_CLASSES, **export_files.ENCODER_CLASSES}.items():
+    getattr(transformers, auto_class).register(ToolkitConfig, globals()[name], exist_ok=True)

@@ -1,0 +1,167 @@
+"""Base class of the toolkit's models in Transformers, and the encoder without a head.
+
+B sentences   S tokens of a sentence   C characters of a word   D model width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.utils import can_return_tuple
+
+from toolkit.common.registry import TASKS
+from toolkit.huggingface import export_files
+from toolkit.huggingface.config import ToolkitConfig, is_registered
+from toolkit.huggingface.inputs import to_inputs
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
+from toolkit.tasks.build import build_encoder, build_learner
+from toolkit.tasks.task import Task
+
+
+class ToolkitPreTrainedModel(PreTrainedModel):
+    """An encoder, and in subclasses the task that has its heads.
+
+    Parameters have the names of the learner, but `task.NAME` in place of `task`: the head of
+    another task never shares a name.
+    """
+
+    config_class = ToolkitConfig
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
+    tasks: ClassVar[tuple[str, ...]] = ()
+    """Tasks that have the heads of the class; the first replaces a task that is not derived from
+    any. Without them, the model is the encoder alone."""
+    encoder: EncoderModel
+
+    def __init__(self, config: ToolkitConfig) -> None:
+        super().__init__(config)
+        self.export_files: dict[str, bytes] = {}
+        """Files of the folder it was loaded from that save_pretrained writes again."""
+        if not self.tasks:
+            self.encoder = build_encoder(config.to_run().arch, config.label_sizes())
+        else:
+            if not is_derived_task(str(config.task["name"]), self.tasks):
+                config.task = {"name": self.tasks[0]}
+            run = config.to_run()
+            learner = build_learner(run.arch, run.task, config.label_sizes())
+            self.encoder, self.task = learner.encoder, nn.ModuleDict({run.task.name: learner.task})
+        self.post_init()
+
+    @property
+    def head(self) -> Task[Any, Any, Any]:
+        """The task that has the heads."""
+        task = self.task[self.config.task["name"]]
+        assert isinstance(task, Task), "the constructor builds one"
+        return task
+
+    def to_inputs(
+        self,
+        input_ids: Int[Tensor, "B S"],
+        attention_mask: Shaped[Tensor, "B S"] | None = None,
+        token_type_ids: Int[Tensor, "B S"] | None = None,
+        position_ids: Int[Tensor, "B S"] | None = None,
+        char_ids: Int[Tensor, "B S C"] | None = None,
+    ) -> Inputs:
+        """The encoder's inputs."""
+        if self.encoder.is_word_level and char_ids is None and self.config.padding_char_ids:
+            raise ValueError("char_ids are required: pass all that the tokenizer returns.")
+        return to_inputs(
+            self.encoder,
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            char_ids,
+            self.config.padding_char_ids,
+        )
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.token_embedding
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        raise NotImplementedError(
+            "The toolkit's models keep their vocabulary: their heads share the table. Train a "
+            "tokenizer with the tokens that you need."
+        )
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Nothing: the toolkit's constructors initialize their weights."""
+
+    @classmethod
+    def get_init_context(cls, *args: Any, **kwargs: Any) -> list[Any]:
+        """Those of Transformers but the meta device, where constructors cannot initialize."""
+        contexts = super().get_init_context(*args, **kwargs)
+        return [context for context in contexts if context != torch.device("meta")]
+
+    def _move_missing_keys_from_meta_to_device(self, *args: Any, **kwargs: Any) -> None:
+        """Keep what constructors initialized: new heads, and buffers that no file has."""
+        self.to(self.get_input_embeddings().weight.device)
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: object = "AutoModel") -> None:
+        """Nothing: save_pretrained must not copy this file next to the weights."""
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any
+    ) -> ToolkitPreTrainedModel:
+        """As in Transformers; `trust_remote_code` loads the plugin that an export carries."""
+        source = export_files.find(pretrained_model_name_or_path, kwargs)
+        source.load_plugins(trusted=kwargs.get("trust_remote_code") is True)
+        loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model.export_files = source.read()
+        return loaded
+
+    def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
+        """As in Transformers, with the files that make the folder loadable by the Auto classes."""
+        generative = isinstance(self.encoder, GenerativeModel)
+        self.config.auto_map = export_files.build_auto_map(generative=generative)
+        super().save_pretrained(save_directory, *args, **kwargs)
+        if kwargs.get("is_main_process", True):
+            export_files.write(Path(save_directory), self.config, self.export_files)
+
+
+def is_derived_task(name: str, bases: Sequence[str]) -> bool:
+    """Whether a task is one of `bases`, or a class derived from one."""
+    classes = tuple(TASKS[base].factory for base in bases)
+    return is_registered(TASKS, name) and issubclass(TASKS[name].factory, classes)
+
+
+class ToolkitModel(ToolkitPreTrainedModel):
+    """An encoder: the states of all tokens."""
+
+    _keys_to_ignore_on_load_unexpected = (r"^task\.",)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Int[Tensor, "B S"],
+        attention_mask: Shaped[Tensor, "B S"] | None = None,
+        token_type_ids: Int[Tensor, "B S"] | None = None,
+        position_ids: Int[Tensor, "B S"] | None = None,
+        char_ids: Int[Tensor, "B S C"] | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> BaseModelOutput:
+        """With `output_hidden_states`, also the states of the embeddings and of every layer."""
+        inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids, char_ids)
+        length = input_ids.shape[1]
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
+        if not output_hidden_states:
+            return BaseModelOutput(last_hidden_state=self.encoder(inputs).states[:, :length])
+        if not isinstance(self.encoder, LayeredEncoder):
+            raise ValueError(
+                f"{self.config.arch['name']} does not return the states of its layers. Omit "
+                f"output_hidden_states."
+            )
+        states = tuple(layer[:, :length] for layer in self.encoder.layer_states(inputs))
+        return BaseModelOutput(last_hidden_state=states[-1], hidden_states=states)
