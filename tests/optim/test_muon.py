@@ -23,8 +23,10 @@ def iterate_quintic(x):
 @pytest.mark.parametrize("nesterov", [True, False])
 @pytest.mark.parametrize("matches", [True, False])
 def test_muon_equals_its_definition_on_matrices_and_adamw_on_the_rest(
-    largest_difference, matches, nesterov
+    largest_difference, matches, nesterov, monkeypatch
 ):
+    monkeypatch.setattr("toolkit.optim.muon.bf16_is_fast", lambda device: False)
+
     def matrix(p, gradients):
         m, (rows, columns) = 0.0, p.shape
         scale = 0.2 * max(rows, columns) ** 0.5 if matches else max(1, rows / columns) ** 0.5
@@ -53,6 +55,16 @@ def test_orthogonalize_makes_singular_values_about_equal():
     torch.manual_seed(0)
     for matrix in orthogonalize(torch.randn(2, 8, 32), 5):
         assert all(0.6 < float(s) < 1.3 for s in torch.linalg.svdvals(matrix))
+
+
+def test_orthogonalize_in_bf16_is_close_to_fp32(monkeypatch):
+    torch.manual_seed(0)
+    x, found = torch.randn(3, 64, 48), {}
+    for fast in (True, False):
+        monkeypatch.setattr("toolkit.optim.muon.bf16_is_fast", lambda device, fast=fast: fast)
+        found[fast] = orthogonalize(x, 5)
+    assert found[True].dtype == torch.float32
+    assert 0 < (found[True] - found[False]).norm() / found[False].norm() < 0.03
 
 
 def test_orthogonalize_maps_zeros_to_zeros():

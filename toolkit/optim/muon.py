@@ -23,6 +23,7 @@ from toolkit.optim.parameter_groups import (
     build_parameter_groups,
     is_hidden_matrix,
 )
+from toolkit.optim.precision import bf16_is_fast
 
 
 class ChainedOptimizer(Optimizer):
@@ -93,13 +94,13 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
 def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
     """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|.
 
-    In bf16 on a GPU, which is precise enough (Jordan et al. 2024); in the dtype of x on a CPU,
-    where bf16 is not always fast.
+    In bf16 where that is fast, which is precise enough (Jordan et al. 2024); else in the dtype
+    of x. On a CPU with AMX, bf16 takes a third of the time.
     """
     if x.shape[1] > x.shape[2]:
         return orthogonalize(x.mT, steps).mT
     a, b, c = QUINTIC
-    y = x.bfloat16() if x.is_cuda else x
+    y = x.bfloat16() if x.is_cuda or bf16_is_fast(x.device) else x
     y = y / y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None]
     for _ in range(steps):
         gram = y @ y.mT
