@@ -1,6 +1,6 @@
 import hashlib
 
-from toolkit.common.digest import sha256, sha256_file
+from toolkit.common.digest import SAMPLE_BYTES, SAMPLES, sample_digest, sha256, sha256_file
 
 
 def test_sha256_is_that_of_hashlib_for_texts_bytes_and_files(tmp_path):
@@ -8,3 +8,15 @@ def test_sha256_is_that_of_hashlib_for_texts_bytes_and_files(tmp_path):
     (tmp_path / "a").write_text(data, "utf-8")
     expected = hashlib.sha256(data.encode()).hexdigest()
     assert sha256(data) == sha256(data.encode()) == sha256_file(tmp_path / "a") == expected
+
+
+def test_sample_digest_depends_on_the_size_and_on_bytes_throughout_the_file(tmp_path):
+    path, data = tmp_path / "a", bytearray((2 * SAMPLES - 1) * SAMPLE_BYTES)  # every other chunk
+    digests = set()
+    for position in (None, 0, 64 * SAMPLE_BYTES, len(data) - 1):
+        if position is not None:
+            data[position] = 1
+        path.write_bytes(data)
+        digests.add(sample_digest(path))
+    path.write_bytes(data + b"\0")
+    assert len({*digests, sample_digest(path)}) == 5

@@ -12,7 +12,7 @@ from toolkit.sweep.jobs import SweepJob, run_all
 HOLD = """
 import sys, time
 from pathlib import Path
-from toolkit.checkpoints.folder_lock import FolderLock
+from toolkit.common.folder_lock import FolderLock
 lock = FolderLock(Path(sys.argv[1]))
 lock.acquire()
 print("locked", flush=True)

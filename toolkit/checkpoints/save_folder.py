@@ -16,9 +16,9 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.folder_lock import FolderLock
 from toolkit.common.atomic import atomic_dir, atomic_file, delete, sync_to_disk
 from toolkit.common.errors import ToolkitError
+from toolkit.common.folder_lock import FolderLock
 
 CHECKPOINT_NAME = re.compile(r"checkpoint_e(\d+)_u(\d+)")
 LAST, BEST = "checkpoint_last", "checkpoint_best"

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
-from toolkit.common.registry import FORMATS
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PREPROCESS, PreprocessConfig
 from toolkit.config.load import compose_config
-from toolkit.data.formats.format import Format, Job
+from toolkit.data.formats.format import Job, create_format
 from toolkit.data.formats.report import print_report
+from toolkit.data.preprocess_parts import close_folder, preprocess_share
 from toolkit.data.preprocessing.input_streams import store_streams
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 
 
 def preprocess(config: PreprocessConfig) -> None:
+    """Write a data folder, or a share of its parts; or close it when all shares are written."""
+    if config.close:
+        close_folder(config)
+    elif config.part:
+        preprocess_share(config)
+    else:
+        preprocess_all(config)
+
+
+def preprocess_all(config: PreprocessConfig) -> None:
     """Read every split, choose or train the tokenizer, write the columns, and meta.json last."""
     create_format(config)  # checks the options before a stream is read
     with (
@@ -55,11 +63,6 @@ def preprocess(config: PreprocessConfig) -> None:
             for split, entry in meta["splits"].items()
         }
         print_report(source, tokenizer, reports, seconds, workers, output)
-
-
-def create_format(config: PreprocessConfig) -> Format[Any, Tokenizer]:
-    """The format with its options, which it checks."""
-    return FORMATS[config.format.name].factory(config.format.config, config)
 
 
 def preprocess_files(**options: object) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from toolkit.checkpoints.folder_lock import FolderLock
 from toolkit.common.errors import ToolkitError
+from toolkit.common.folder_lock import FolderLock
 from toolkit.common.system import signal_name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import time
 from functools import partial
@@ -5,6 +6,7 @@ from functools import partial
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.system import is_running
 from toolkit.data.preprocessing import workers as module
 from toolkit.data.preprocessing.workers import WorkerPool, report_progress
 
@@ -31,6 +33,31 @@ def test_a_killed_worker_is_reported_with_what_to_do():
     expected = r"a worker process was killed, most often for lack of memory. Use fewer --workers"
     with pytest.raises(ToolkitError, match=expected), WorkerPool(2) as pool:
         pool.map(os._exit, [9, 9], on_progress=lambda *_: None)
+
+
+def test_workers_end_with_a_killed_main_process():
+    context = multiprocessing.get_context("fork")
+    reader, writer = context.Pipe(duplex=False)
+
+    def main():
+        with WorkerPool(2) as pool:
+            pool.map(partial(send_process_id, writer=writer), [0, 1])
+
+    process = context.Process(target=main)
+    process.start()
+    workers = [reader.recv() for _ in range(2)]
+    assert all(map(is_running, workers))
+    process.kill()
+    process.join()
+    deadline = time.monotonic() + 20
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(is_running, workers))
+
+
+def send_process_id(number, writer):
+    writer.send(os.getpid())
+    time.sleep(30)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

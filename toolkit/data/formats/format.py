@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import FORMATS
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
@@ -179,6 +180,11 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         sizes = count_column(next(iter(entry["columns"].values())))
         row = {name: sizes[name] for name in ("items", "tokens")}
         return SplitReport({**sizes, **select_counts(entry)}, row, sizes["items"])
+
+
+def create_format(config: PreprocessConfig) -> Format[Any, Tokenizer]:
+    """The format with its options, which it checks."""
+    return FORMATS[config.format.name].factory(config.format.config, config)
 
 
 def select_counts(entry: JsonObject) -> dict[str, int]:

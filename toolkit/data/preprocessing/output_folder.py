@@ -16,9 +16,7 @@ from toolkit.data.storage.meta import META_FILE, read_meta
 @contextmanager
 def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder next to `path` that takes its name when the block ends without error."""
-    path = _resolve_link(path)
-    _check_movable(path)
-    _check_vacant(path, overwrite)
+    path = check_destdir(path, overwrite=overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path)
@@ -31,13 +29,26 @@ def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
         ) from error
     try:
         yield partial
-        old = path.with_name(f"{path.name}.old-{os.getpid()}")
-        if path.exists():
-            path.rename(old)
-        partial.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
+        replace_folder(path, partial)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_destdir(path: Path, *, overwrite: bool) -> Path:
+    """The folder that a data folder can be renamed to: `path`, or the target of a link."""
+    path = _resolve_link(path)
+    _check_movable(path)
+    _check_vacant(path, overwrite)
+    return path
+
+
+def replace_folder(path: Path, new: Path) -> None:
+    """Rename a complete data folder to `path`; the old one is deleted after that."""
+    old = path.with_name(f"{path.name}.old-{os.getpid()}")
+    if path.exists():
+        path.rename(old)
+    new.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager

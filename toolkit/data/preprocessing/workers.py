@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -50,7 +52,7 @@ class WorkerPool:
             context = multiprocessing.get_context(method)
             self._counters = context.Array("q", 3)
             self._pool = ProcessPoolExecutor(
-                self.workers, context, initializer=_set_counters, initargs=(self._counters,)
+                self.workers, context, initializer=_start_worker, initargs=(self._counters,)
             )
         return self
 
@@ -167,9 +169,18 @@ def _progress_to(callback: ProgressCallback | None) -> Iterator[None]:
         _callback = None
 
 
-def _set_counters(counters: Counters) -> None:
+def _start_worker(counters: Counters) -> None:
     global _counters
     _counters = counters
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    """End this worker process when the main process has ended, even if it was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "this is a worker process"
+    parent.join()
+    os._exit(1)
 
 
 def share_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import AnyArray, IntArray
+from toolkit.common.digest import sample_digest
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
@@ -22,7 +23,6 @@ from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 COLUMN, TARGET_COLUMN = "tokens", "target"
-SAMPLES, SAMPLE_BYTES = 64, 4096
 INSPECTED_ITEMS = 1024  # if all of these end in </s>, all items do
 
 NAME = re.compile(r"(?P<split>[^.]+)(?:\.(?P<pair>[^.]+)\.(?P<language>[^.]+))?")
@@ -67,7 +67,8 @@ class FairseqFolder(FolderSource):
                 for stem in self._file_stems(name):
                     for suffix in (".idx", ".bin"):
                         digest.update(f"{stem.name}{suffix} ".encode())
-                        digest.update(_sample_digest(stem.with_name(stem.name + suffix)))
+                        sample = sample_digest(stem.with_name(stem.name + suffix))
+                        digest.update(bytes.fromhex(sample))
         return digest.hexdigest()
 
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
@@ -157,18 +158,6 @@ def _find_languages(folder: Path) -> tuple[str, tuple[str, ...]]:
 def _by_number(name: str) -> tuple[str, int]:
     stem = name.rstrip("0123456789")
     return stem, int(name[len(stem) :] or 0)
-
-
-def _sample_digest(path: Path) -> bytes:
-    """Digest of the size and of evenly spread chunks, including the first and the last."""
-    size = path.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        last = max(0, size - SAMPLE_BYTES)
-        for offset in np.linspace(0, last, SAMPLES, dtype=np.int64).tolist():
-            file.seek(offset)
-            digest.update(file.read(SAMPLE_BYTES))
-    return digest.digest()
 
 
 class _Items(NamedTuple):

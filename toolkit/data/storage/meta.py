@@ -159,20 +159,7 @@ class ToolkitFolder(FolderSource):
         return tokenizer
 
     def _open_part(self, split: str, column: str, entry: JsonObject) -> CheckedColumnPart:
-        part = CheckedColumnPart(self.path / Path(entry["stem"]).name, split, column)
-        values = {
-            "items": part.items,
-            "elements": part.elements,
-            "documents": part.documents,
-            "checksums": list(part.checksums),
-        }
-        for name, value in values.items():
-            if value != entry[name]:
-                raise ToolkitError(
-                    f"{part.stem}.bin and .idx must be those that meta.json lists, but their "
-                    f"{name} are {value}, not {entry[name]}: they come from another run. Run "
-                    f"toolkit-preprocess again."
-                )
+        part = open_listed_part(self.path, split, column, entry)
         vocabulary = self.meta["vocabulary"]
         known = (NO_FINGERPRINT, vocabulary["fingerprint"], vocabulary.get("target"))
         if part.header.fingerprint not in known:
@@ -181,6 +168,25 @@ class ToolkitFolder(FolderSource):
                 f"written with another one. Run toolkit-preprocess again."
             )
         return part
+
+
+def open_listed_part(folder: Path, split: str, column: str, entry: JsonObject) -> CheckedColumnPart:
+    """A part whose sizes and checksums are those of its entry in meta.json."""
+    part = CheckedColumnPart(folder / Path(entry["stem"]).name, split, column)
+    values = {
+        "items": part.items,
+        "elements": part.elements,
+        "documents": part.documents,
+        "checksums": list(part.checksums),
+    }
+    for name, value in values.items():
+        if value != entry[name]:
+            raise ToolkitError(
+                f"{part.stem}.bin and .idx must be those that meta.json lists, but their "
+                f"{name} are {value}, not {entry[name]}: they come from another run. Run "
+                f"toolkit-preprocess again."
+            )
+    return part
 
 
 def _list_sizes(column: JsonObject) -> list[tuple[object, ...]]:

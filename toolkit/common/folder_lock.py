@@ -1,4 +1,4 @@
-"""A lock on the save folder of a run; a second run gets an error that names the first one.
+"""A lock on a folder; a second process gets an error that names the first one.
 
 The lock is the kernel's flock: it ends with its process, however that ends, and holds between hosts
 if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of a
@@ -38,25 +38,34 @@ class Holder:
         return f"process {self.pid} on {self.host} (since {self.since})"
 
 
+class FolderInUseError(ToolkitError):
+    """Another process holds the folder."""
+
+    def __init__(self, message: str, holder: Holder | None) -> None:
+        super().__init__(message)
+        self.holder = holder or "an unknown process"
+
+
 class FolderLock:
     """A lock from `acquire` to `release`, or while this object exists; reentrant in a process."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, remedy: str = "choose another --save-dir") -> None:
+        self.folder, self.remedy = folder, remedy
         self._finalizer: weakref.finalize[[BaseFileLock], FolderLock] | None = None
 
-    def acquire(self) -> None:
-        """Raises ToolkitError if another process holds the folder."""
+    def acquire(self, *, timeout_seconds: float = 0.0) -> None:
+        """Raises FolderInUseError if another process holds the folder until the timeout."""
         folder = self.folder.resolve()
         try:
-            lock = lock_file(folder / LOCK)
+            lock = lock_file(folder / LOCK, timeout_seconds)
         except Timeout as error:
             holder = read_holder(folder)
             is_remote = holder and holder.host != socket.gethostname()
             hint = f" If that process has ended, delete {error.lock_file}." if is_remote else ""
-            raise ToolkitError(
+            raise FolderInUseError(
                 f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
-                f"stop it, or choose another --save-dir.{hint}"
+                f"stop it, or {self.remedy}.{hint}",
+                holder,
             ) from None
         if lock.lock_counter == 1:
             if previous := read_holder(folder):
@@ -71,17 +80,17 @@ class FolderLock:
             self._finalizer()
 
 
-def lock_file(path: Path) -> BaseFileLock:
+def lock_file(path: Path, timeout_seconds: float) -> BaseFileLock:
     """Lock a file with flock, or by its existence if the file system has no flock."""
     lock: BaseFileLock = FileLock(path, is_singleton=True, thread_local=False)
     try:
-        lock.acquire(blocking=False)
+        lock.acquire(timeout=timeout_seconds)
     except OSError as error:
         if error.errno not in (ENOLCK, EOPNOTSUPP):
             raise
         path.unlink(missing_ok=True)  # the file in which flock failed
         lock = SoftFileLock(path.with_suffix(".exists"), is_singleton=True, thread_local=False)
-        lock.acquire(blocking=False)
+        lock.acquire(timeout=timeout_seconds)
     return lock
 
 
