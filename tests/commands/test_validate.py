@@ -1,14 +1,20 @@
 import json
+from dataclasses import replace
 from multiprocessing import active_children
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import TASKS
 from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.run import ComponentConfig
+from toolkit.config.values import Overrides
 from toolkit.data.preprocess import preprocess_files
 from toolkit.distributed import World
+from toolkit.tasks.load import load_checkpoint
 from toolkit.training.run import TrainingRun, run
 
 
@@ -26,6 +32,37 @@ def test_validate_evaluates_several_checkpoints_and_splits(config, data, tmp_pat
         assert subsets["valid"] == pytest.approx(result.valid["valid"], rel=1e-5)
         assert subsets["train"]["examples"] == 38
     assert "checkpoint_last train" in capsys.readouterr().out
+
+
+def test_overridden_options_are_evaluated_in_one_table(config, data, tmp_path, capsys):
+    result = run(config(max_update=2))
+    path, values = str(tmp_path / "run"), ["16", "6"]
+    task = Overrides({"tokens_per_sample": values})
+    files = {name: str(tmp_path / name) for name in ("json", "results_path")}
+    found = evaluate_checkpoints(asked(data, path, task=task, **files))
+    names = [f"{path} task.tokens_per_sample={value}" for value in values]
+    assert list(found) == names
+    same, short = (found[name]["valid"] for name in names)
+    assert same == pytest.approx(result.valid["valid"], rel=1e-5)
+    assert abs(short["loss"] - same["loss"]) > 1e-4
+    assert all(f"{name} valid" in capsys.readouterr().out for name in names[:1])
+    assert json.loads(Path(files["results_path"]).read_text()) == found
+    events = [json.loads(line) for line in Path(files["json"]).read_text().splitlines()]
+    assert [event["task.tokens_per_sample"] for event in events] == [16, 6]
+    assert [event["loss"] for event in events] == [same["loss"], short["loss"]]
+
+
+def test_overridden_options_change_the_task_of_the_learner(trained):
+    task = ComponentConfig("mlm", replace(TASKS["mlm"].config, tokens_per_sample=6))
+    learner = load_checkpoint(trained, task=task)
+    assert learner.origin.run.task == task
+
+
+def test_length_beyond_absolute_positions_is_an_error(config, data, tmp_path):
+    run(config(arch="bert_tiny", max_update=1, **{"arch.max_positions": 20}))
+    longer = Overrides({"tokens_per_sample": ["8", "21"]})
+    with pytest.raises(ToolkitError, match=r"at most 20 for .*run, whose model .* 20 .* is 21\."):
+        evaluate_checkpoints(asked(data, tmp_path / "run", task=longer))
 
 
 def test_validate_uses_the_same_masks_for_different_seeds(config, tmp_path):

@@ -12,7 +12,9 @@ from toolkit.config.commands.validate import ValidateConfig
 COMMAND = Command(
     name="toolkit-validate",
     summary="Evaluate checkpoints: loss, perplexity and the metrics of the task over the full "
-    "splits. The results do not depend on batch size and number of processes.",
+    "splits. The results do not depend on batch size and number of processes. Options of the task "
+    "may differ from training if the model does not depend on them, and may have several values: "
+    "--task.tokens-per-sample 128,256,512.",
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
     "--results-path metrics.json",
     config=ValidateConfig,
@@ -21,6 +23,7 @@ COMMAND = Command(
         "data, then toolkit-validate data.",
         "checkpoint": "Write --path {path}.",
     },
+    overridden="task",
     common=("path", "valid_subset", "results_path", "max_tokens"),
 )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.load import find_checkpoint, read_config
+from toolkit.commands.variants import Variant, list_variants
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, TASKS
@@ -19,6 +20,7 @@ from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
+from toolkit.tasks.capabilities import max_input_length
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.predictions import PredictionCollector
@@ -28,29 +30,69 @@ from toolkit.training.step import Metrics
 from toolkit.training.summary import print_metrics
 
 
+class Evaluation(NamedTuple):
+    """A checkpoint, and the task that it is evaluated with."""
+
+    path: str
+    variant: Variant
+
+    @property
+    def name(self) -> str:
+        """The checkpoint with the options that differ from training."""
+        return " ".join(filter(None, [self.path, self.variant.label]))
+
+    @property
+    def source(self) -> dict[str, object]:
+        """Checkpoint and options, for JSON."""
+        return {"checkpoint": self.path, **self.variant.options}
+
+
 def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]]:
-    """Checkpoint -> split -> metrics; every example is evaluated exactly once."""
+    """Checkpoint (with overridden options) -> split -> metrics; every example counts once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
         corpora = Corpora.open(*config.dirs)
-        results: dict[str, dict[str, Metrics]] = {}
+        results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         collector: PredictionCollector[Any] | None = None
-        for path in config.path:
-            results[path], collector = evaluate_checkpoint(path, corpora, config, world, output)
+        evaluations = [it for path in config.path for it in list_evaluations(path, config)]
+        for each in evaluations:
+            metrics, collector = evaluate_checkpoint(each, corpora, config, world, output)
+            results.append((each, metrics))
         if world.is_main:
             report_metrics(results, config, output)
             if config.predictions and collector:  # last: metrics outlive an unwritable file
                 collector.write(Path(config.predictions))
                 output.print_line(f"wrote {config.predictions}")
-        return results
+        return {each.name: metrics for each, metrics in results}
+
+
+def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
+    """One for each combination of the values of overridden options."""
+    run, _ = read_config(find_checkpoint(Path(path)))
+    evaluations = [Evaluation(path, it) for it in list_variants("task", run.task, config.task)]
+    for each in evaluations:
+        if "task.tokens_per_sample" in each.variant.options:
+            check_length(each, max_input_length(run.arch.config))
+    return evaluations
+
+
+def check_length(evaluation: Evaluation, limit: int | None) -> None:
+    """Raise if the overridden length exceeds the model's, which is unlimited if None."""
+    tokens = evaluation.variant.component.config.tokens_per_sample
+    if limit and tokens > limit:
+        raise ToolkitError(
+            f"task.tokens_per_sample must be at most {limit} for {evaluation.path}, whose model "
+            f"reads at most {limit} positions, but is {tokens}."
+        )
 
 
 def evaluate_checkpoint(
-    path: str, corpora: Corpora, config: ValidateConfig, world: World, output: Output
+    evaluation: Evaluation, corpora: Corpora, config: ValidateConfig, world: World, output: Output
 ) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
     """Metrics of a checkpoint on every split, and its predictions on the last one."""
+    path, task = evaluation.path, evaluation.variant.component
     checkpoint = find_checkpoint(Path(path))
     run, _ = read_config(checkpoint)
-    learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
+    learner = load_checkpoint(checkpoint, weights=config.weights, task=task).to(world.device)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
@@ -64,7 +106,7 @@ def evaluate_checkpoint(
         split = open_split(
             name,
             corpora.with_split(name),
-            resolve_task(run.task, run.arch),
+            resolve_task(task, run.arch),
             data,
             world=world,
             seed=run.data.evaluation_seed,
@@ -73,9 +115,11 @@ def evaluate_checkpoint(
         examples, collector = len(split.examples.lengths), learner.task.collector(split.examples)
         check_predictions_supported(collector, config, learner)
         if world.is_main and (remark := split.examples.remark):
-            output.print_line(f"{path} {name}: {remark}")
+            output.print_line(f"{evaluation.name} {name}: {remark}")
         total = -(-examples // world.size)  # approximately what the main rank reports
-        progress = Progress(f"{name} of {path}", total, "examples", quiet=not world.is_main)
+        progress = Progress(
+            f"{name} of {evaluation.name}", total, "examples", quiet=not world.is_main
+        )
         with closing(split.loader), progress:
             metrics[name] = evaluate_model(
                 learner,
@@ -88,22 +132,23 @@ def evaluate_checkpoint(
                 collector=collector,
             )
         if collector and world.is_main:
-            report_details(collector, {"checkpoint": path, "subset": name}, config, output)
+            report_details(collector, evaluation, name, config, output)
     return metrics, collector
 
 
 def report_details(
     collector: PredictionCollector[Any],
-    source: Mapping[str, str],
+    evaluation: Evaluation,
+    subset: str,
     config: ValidateConfig,
     output: Output,
 ) -> None:
-    """Report per-class and per-item results of a task on a checkpoint's split, the source."""
+    """Report per-class and per-item results of a task on a checkpoint's split."""
     for event, values in collector.events():
-        output.write(event, {**source, **values})
+        output.write(event, {**evaluation.source, "subset": subset, **values})
     tables = collector.tables()
-    if tables and len(config.path) * len(split_names(config.valid_subset)) > 1:
-        output.print_line(" ".join(source.values()))
+    if tables and not config.is_single:
+        output.print_line(f"{evaluation.name} {subset}")
     for table in tables:
         table.print(output.console)
 
@@ -119,20 +164,21 @@ def check_predictions_supported(
 
 
 def report_metrics(
-    results: Mapping[str, Mapping[str, Metrics]], config: ValidateConfig, output: Output
+    results: Sequence[tuple[Evaluation, Mapping[str, Metrics]]],
+    config: ValidateConfig,
+    output: Output,
 ) -> None:
     """Print the table of metrics and write the JSON results."""
     rows: dict[str, Metrics] = {}
-    for path, subsets in results.items():
+    for evaluation, subsets in results:
         for subset, metrics in subsets.items():
-            output.write("valid", {"checkpoint": path, "subset": subset, **metrics})
-            rows[f"{path} {subset}"] = metrics
+            output.write("valid", {**evaluation.source, "subset": subset, **metrics})
+            rows[f"{evaluation.name} {subset}"] = metrics
     print_metrics({"checkpoint and split": rows}, output.console)
     if config.results_path:
+        named = {evaluation.name: metrics for evaluation, metrics in results}
         try:
-            Path(config.results_path).write_text(
-                json_files.dumps(results, indent=1) + "\n", "utf-8"
-            )
+            Path(config.results_path).write_text(json_files.dumps(named, indent=1) + "\n", "utf-8")
         except OSError as error:
             raise ToolkitError(
                 f"--results-path must be writable, but {config.results_path} is not: "

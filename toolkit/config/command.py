@@ -54,6 +54,8 @@ class Command:
     """Section -> its default component."""
     implied: Mapping[str, str] = field(default_factory=dict)
     """Option of a component -> the component, which the option selects if none is named."""
+    overridden: str = ""
+    """Section of a checkpoint's run whose options the command accepts too, as Overrides."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
     misplaced_paths: Mapping[str, str] = field(default_factory=dict)

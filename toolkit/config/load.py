@@ -15,7 +15,14 @@ from toolkit.config.declared import OptionType
 from toolkit.config.flags import parse_flags, scan_flags
 from toolkit.config.options import Option, list_options
 from toolkit.config.run import ComponentConfig, RunConfig
-from toolkit.config.values import OptionValue, OptionValues, build_config, check_plain
+from toolkit.config.values import (
+    OptionValue,
+    OptionValues,
+    Overrides,
+    build_config,
+    check_plain,
+    split_values,
+)
 
 
 class Resolved(NamedTuple):
@@ -31,7 +38,14 @@ class Resolved(NamedTuple):
         built: dict[str, Any] = {}
         for section, default in self.defaults.items():
             options = options_in(section, self.options)
-            if section:
+            if default is Overrides:
+                built[section] = Overrides(
+                    {
+                        option.name: split_values(option, *self.values[option.path])
+                        for option in options
+                    }
+                )
+            elif section:
                 config = build_config(default, options, self.values)
                 name = self.values.get(f"{section}.name")
                 built[section] = ComponentConfig(str(name.value), config) if name else config
@@ -119,13 +133,25 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     options = index_by_path([*command.command_line_options(), *resolved.options])
     flags = parse_flags(
         argv,
-        lambda name: names.find_option(name, options, command.components),
+        lambda name: (
+            override_option(name, command) or names.find_option(name, options, command.components)
+        ),
         options.get(command.positional),
         lambda word: input_paths.unexpected_word_error(word, command),
     )
     for option in command.command_line_options():
         flags.pop(option.path, None)
-    return resolved._replace(values=resolved.values | flags)
+    given = filter(None, (override_option(path, command) for path in flags))
+    overrides = [option for option in given if option.path not in options]
+    return resolved._replace(values=resolved.values | flags, options=resolved.options + overrides)
+
+
+def override_option(name: str, command: Command) -> Option | None:
+    """The option of a checkpoint's run that the command overrides; None for another name."""
+    section, _, last = names.RESERVED_NAMES.get(name, name).rpartition(".")
+    if not command.overridden or section != command.overridden or last == "name":
+        return None
+    return Option(f"{section}.{last}", OptionType(str, is_list=True), None, "")
 
 
 def implied_components(values: OptionValues, command: Command) -> OptionValues:
@@ -174,6 +200,9 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     for section, registry in command.components.items():
         defaults[section] = registry[str(values[f"{section}.name"].value)].config
         options += [name_option(section, command), *list_options(section, defaults[section])]
+    if command.overridden:
+        defaults[command.overridden] = Overrides
+        options += filter(None, (override_option(path, command) for path in values))
     known = index_by_path(options)
     for path, (_, origin) in values.items():
         if path not in known:

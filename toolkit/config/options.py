@@ -34,6 +34,8 @@ class Option:
     """Shown by --help-all only."""
     group: str = ""
     """Title of the options that --help shows it with."""
+    of_model: bool = False
+    """Whether a trained model depends on it, so that evaluation cannot override it."""
 
     @property
     def name(self) -> str:
@@ -58,10 +60,12 @@ class Option:
 
 
 # Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT; a
-# MULTI_WORD list takes every word up to the next flag; only --help-all shows ADVANCED options.
+# MULTI_WORD list takes every word up to the next flag; only --help-all shows ADVANCED options. A
+# trained model depends on options OF_MODEL.
 NO_SPLIT: dict[str, object] = {"separator": None}
 MULTI_WORD: dict[str, object] = {"multi_word": True}
 ADVANCED: dict[str, object] = {"advanced": True}
+OF_MODEL: dict[str, object] = {"of_model": True}
 
 
 def to_flag(name: str) -> str:
@@ -122,6 +126,7 @@ def make_option(section: str, described: FieldDescription, config: object) -> Op
         multi_word=metadata.get("multi_word", False),
         advanced=metadata.get("advanced", False),
         group=described.group,
+        of_model=metadata.get("of_model", False),
     )
 
 

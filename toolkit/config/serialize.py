@@ -17,6 +17,7 @@ from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.options import Option
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sources import flatten_sections
+from toolkit.config.values import Overrides
 
 Differences = Mapping[str, tuple[object, object]]
 """Option -> its values before and after."""
@@ -117,6 +118,8 @@ def print_config(resolved: Resolved) -> str:
 def resolved_value(config: object, option: Option) -> object:
     if isinstance(config, ComponentConfig):
         return config.name if option.name == "name" else getattr(config.config, option.name)
+    if isinstance(config, Overrides):
+        return config.values[option.name]
     return getattr(config, option.name)
 
 

@@ -29,6 +29,13 @@ OptionValues = dict[str, OptionValue]
 """Full path of an option -> the value that wins so far."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Overrides:
+    """Options of a section of a checkpoint's run, each with its values as text."""
+
+    values: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
+
+
 def build_config(
     defaults: Any, options: Sequence[Option], values: OptionValues, **components: object
 ) -> Any:
@@ -62,6 +69,14 @@ def parse_value(option: Option, value: object, origin: str = "") -> object:
         raise ToolkitError(
             f"{option.path} must be {option.rule}, but is {reprlib.repr(value)} ({origin})."
         ) from None
+
+
+def split_values(option: Option, value: object, origin: str) -> list[str]:
+    """The values of an overridden option, given as a list or separated by commas."""
+    values = parse_value(option, value, origin)
+    if not isinstance(values, list) or not values:
+        raise ToolkitError(f"{option.path} must have a value, but is empty ({origin}).")
+    return values
 
 
 def convert(value: object, scalar: type) -> object:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit.config.declared import Options
+from toolkit.config.options import OF_MODEL
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureOptions(Options):
-    layer_mixing: bool = False
+    layer_mixing: bool = field(default=False, metadata=OF_MODEL)
     """Feed the head a learned weighted average of the states of all layers and of the embeddings,
     times a learned scale, instead of the last layer's states (Peters et al. 2018)."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import find_checkpoint, load_weights, read_config, weights_file
+from toolkit.config.run import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner
 
 
-def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
+def load_checkpoint(
+    path: str | Path, *, weights: str = "auto", task: ComponentConfig | None = None
+) -> Learner:
     """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
 
     It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
-    the moving average if the run has one, as in its validation.
+    the moving average if the run has one, as in its validation. `task` is the run's task with
+    other options that no weights depend on.
     """
     folder = find_checkpoint(Path(path))
     run, sizes = read_config(folder)
+    run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
     assert learner.origin is not None, "build_learner sets it"
     learner.origin = learner.origin._replace(run=run)

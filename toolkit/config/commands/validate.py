@@ -15,6 +15,7 @@ from toolkit.config.option_groups import (
     check_distinct_files,
 )
 from toolkit.config.options import MULTI_WORD, NO_SPLIT
+from toolkit.config.values import Overrides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class ValidateConfig(
     translation: a line per pair."""
     num_workers: NonNegativeInt = 1
     """Processes that prepare batches in advance (0: the main process does)."""
+    task: Overrides = field(default_factory=Overrides)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,6 +60,18 @@ class ValidateConfig(
                 f"--predictions requires one checkpoint and one split, but there are "
                 f"{len(self.path)} and {splits}. Run toolkit-validate for each."
             )
+        for name, values in self.task.values.items():
+            if self.predictions is not None and len(values) > 1:
+                raise ToolkitError(
+                    f"--predictions requires one value of task.{name}, but there are "
+                    f"{', '.join(values)}. Run toolkit-validate for each."
+                )
         metrics = None if self.json == "-" else self.json
         files = {"--results-path": self.results_path, "--predictions": self.predictions}
         check_distinct_files([("--json", metrics), *files.items()])
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one checkpoint is evaluated on one split with one value of every option."""
+        several = [self.path, *self.task.values.values()]
+        return max(map(len, several)) == 1 and "," not in self.valid_subset.strip(", ")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Fraction, PositiveInt
-from toolkit.config.options import ADVANCED
+from toolkit.config.options import ADVANCED, OF_MODEL
 from toolkit.tasks.pretraining.masking_config import (
     MaskingConfig,
     MaskingStrategy,
@@ -24,7 +24,7 @@ class MaskedPositionConfig(MaskingConfig):
     """Which tokens are selected. span: runs of words as in SpanBERT and TACO; bernoulli: each
     independently; exact: an exact fraction; whole_word: all subwords of a word; electra: drawn with
     replacement, as for ELECTRA's generator."""
-    objectives: str = "mlm,mpm"
+    objectives: str = field(default="mlm,mpm", metadata=OF_MODEL)
     """Objectives, separated by commas. mlm: masked tokens; mpm: masked positions."""
     position_rate: OpenFraction = 0.15
     """Fraction of positions to predict."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
 from toolkit.config.declared import AtLeast
+from toolkit.config.options import OF_MODEL
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.feature_options import FeatureOptions
@@ -16,7 +17,7 @@ DEFAULT_TOKENS = 512
 
 @dataclass(frozen=True, kw_only=True)
 class PosTaggingConfig(FeatureOptions, section="task"):
-    pooling: Literal["first", "mean"] = "first"
+    pooling: Literal["first", "mean"] = field(default="first", metadata=OF_MODEL)
     """State from which a word's tag is predicted. first: that of its first subword; mean: the mean
     over its subwords."""
     tokens_per_sample: Annotated[int, AtLeast(3, or_zero=True)] = 0
