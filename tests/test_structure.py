@@ -28,7 +28,7 @@ LEVELS = [
     {"tasks"},
     {"training"},
     {"analysis", "huggingface"},
-    {"commands", "sweep", "conversion"},
+    {"api", "commands", "sweep", "conversion"},
     {"cli"},
 ]
 LEVEL = {package: level for level, packages in enumerate(LEVELS) for package in packages}

@@ -57,7 +57,7 @@ def test_save_rejects_metadata_that_json_cannot_hold(learner, tmp_path, value):
 def test_save_requires_a_tokenizer_and_a_named_architecture(learner, tmp_path):
     with pytest.raises(ToolkitError, match=r"learner has no tokenizer.*give build_model a tok"):
         build_model("bert_tiny", vocabulary_size=9, task="mlm").save(tmp_path / "model")
-    with pytest.raises(ToolkitError, match=r"requires a learner made by build_model"):
+    with pytest.raises(ToolkitError, match=r"This requires a learner made by build_model"):
         Learner(learner.encoder, learner.task).save(tmp_path / "model")
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import overload
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import ComponentConfig
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_encoder_only
 from toolkit.tasks.encoder_factory import EncoderFactory, override_config
-from toolkit.tasks.learner import Learner, Origin
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.origin import Origin
 from toolkit.tasks.task import Task
 
 
@@ -24,6 +27,8 @@ def build_model(
     vocabulary_size: int | None = None,
     sizes: Mapping[str, int] | None = None,
     task: None = None,
+    task_options: None = None,
+    labels: None = None,
     **overrides: object,
 ) -> EncoderModel: ...
 @overload
@@ -34,6 +39,8 @@ def build_model(
     vocabulary_size: int | None = None,
     sizes: Mapping[str, int] | None = None,
     task: str,
+    task_options: Mapping[str, object] | None = None,
+    labels: Sequence[str] | Labels | None = None,
     **overrides: object,
 ) -> Learner: ...
 def build_model(
@@ -43,6 +50,8 @@ def build_model(
     vocabulary_size: int | None = None,
     sizes: Mapping[str, int] | None = None,
     task: str | None = None,
+    task_options: Mapping[str, object] | None = None,
+    labels: Sequence[str] | Labels | None = None,
     **overrides: object,
 ) -> EncoderModel | Learner:
     """The encoder of a registered architecture, or with `task` the learner with that task's heads.
@@ -50,12 +59,16 @@ def build_model(
     The sizes that the data decides are those of the `tokenizer`, which a learner keeps. `sizes` are
     added to them, as `tokenizer.sizes` gives them: `tokens`, and what else its format has, such as
     `characters`, `tags`, `targets` or `labels`. `vocabulary_size` is short for `tokens`. Keyword
-    overrides are fields of the architecture's config. Initial weights are drawn from torch's
-    default generator: call torch.manual_seed first to reproduce them.
+    overrides are fields of the architecture's config, `task_options` those of the task's. Task glue
+    reads the classes of single texts from `labels`; `Labels` describes pairs and numbers too.
+    Initial weights are drawn from torch's default generator: call torch.manual_seed first to
+    reproduce them.
     """
     arch = ComponentConfig(
         name, override_config(ARCHITECTURES[name].config, overrides, f"arch {name!r}")
     )
+    if labels is not None:
+        tokenizer = add_labels(tokenizer, labels)
     counts = Sizes({**(tokenizer.sizes if tokenizer else {}), **(sizes or {})})
     if vocabulary_size is not None:
         counts["tokens"] = vocabulary_size
@@ -64,11 +77,25 @@ def build_model(
             "build_model requires a tokenizer, vocabulary_size, or sizes with tokens."
         )
     if task is None:
+        if task_options or labels is not None:
+            raise ToolkitError("task_options and labels require a task, such as task='glue'.")
         return build_encoder(arch, counts)
-    learner = build_learner(arch, ComponentConfig(task, TASKS[task].config), counts)
+    config = override_config(TASKS[task].config, task_options or {}, f"task {task!r}")
+    learner = build_learner(arch, ComponentConfig(task, config), counts)
     if tokenizer is not None:
         learner.tokenizer = tokenizer
     return learner
+
+
+def add_labels(
+    tokenizer: Tokenizer | None, labels: Sequence[str] | Labels
+) -> ClassificationTokenizer:
+    """The tokenizer with these labels in place of others."""
+    if tokenizer is None:
+        raise ToolkitError("labels require a tokenizer. Give build_model one.")
+    if not isinstance(labels, Labels):
+        labels = Labels.of_classes(labels)
+    return ClassificationTokenizer(unwrap_tokenizer(tokenizer), labels)
 
 
 def build_encoder(arch: ComponentConfig, sizes: Sizes) -> EncoderModel:

@@ -5,44 +5,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.write_model import check_metadata, write_model
 from toolkit.common.errors import ToolkitError
-from toolkit.config.load import compose
-from toolkit.config.run import ComponentConfig, RunConfig
-from toolkit.criteria import LazyPrediction
+from toolkit.criteria import Criterion, LazyPrediction
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import EncoderModel, Inputs, Sizes
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.models.module_names import find_modules
 from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.dataset import TaskDataset
 from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
+from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
+from toolkit.tasks.origin import Origin
 from toolkit.tasks.predictor import TRUNCATED, parse_items, predict_batches
 from toolkit.tasks.task import Task
 
 log = logging.getLogger(__name__)
-
-
-class Origin(NamedTuple):
-    """What a learner was built from."""
-
-    arch: ComponentConfig
-    task: ComponentConfig
-    sizes: Sizes
-    run: RunConfig | None = None
-    """The training run, if the learner is that of a checkpoint."""
-
-    def to_run(self) -> RunConfig:
-        """The run, or one with default training options."""
-        run = self.run or compose({"arch": self.arch.name, "task": self.task.name})
-        return replace(run, arch=self.arch, task=self.task)
 
 
 class Learner(nn.Module):
@@ -112,6 +102,64 @@ class Learner(nn.Module):
 
     def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
         return self.task.predict(self.encoder, batch)
+
+    @cached_property
+    def criterion(self) -> Criterion:
+        """The criterion of the checkpoint's run, or the task's default."""
+        return self.require_origin().make_criterion()
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        """The loss to minimize: the mean of each objective times its coefficient, summed.
+
+        The batch, of `dataset` or `open_dataset`, is moved to the learner's device.
+        """
+        self.encoder.check_ids(batch.inputs)
+        device = self.encoder.token_embedding.weight.device
+        totals = self.require_origin().make_criterion()(
+            self(to_device(batch, device, packs=self.uses_packing))
+        )
+        means = [
+            self.task.coefficients[name] * total / max(batch.weights[name], 1.0)
+            for name, total in totals.items()
+        ]
+        return torch.stack(means).sum()
+
+    def dataset(
+        self,
+        items: Sequence[object],
+        labels: Sequence[object] | None = None,
+        *,
+        training: bool = True,
+        seed: int = 1,
+    ) -> TaskDataset:
+        """Texts in memory as examples: of mlm, mpm, rtd, language_modeling, or with labels of glue.
+
+        Pretraining reads them like the lines of one document: with task option sample_mode pairs,
+        the default, texts 1-2, 3-4, ... are an example each. An item of glue is a text or a pair.
+        """
+        folder = self.task.encode_items(self.encoder, self.tokenizer, items, labels)
+        return self._make_dataset(SplitSource(folder, SPLIT, seed, training, SHAPE_MULTIPLE))
+
+    def open_dataset(
+        self, folder: str | Path, split: str = "train", *, training: bool = True, seed: int = 1
+    ) -> TaskDataset:
+        """A split of a data folder of toolkit-preprocess as examples, for every task."""
+        opened = DataFolder.open(folder)
+        check_data_matches_checkpoint(opened.tokenizer, str(folder), self.tokenizer, "the learner")
+        return self._make_dataset(SplitSource(opened, split, seed, training, SHAPE_MULTIPLE))
+
+    def _make_dataset(self, source: SplitSource) -> TaskDataset:
+        config = self.task.resolve_for(self.require_origin().task.config, self.encoder)
+        return TaskDataset(self.task.examples(config, source), training=source.training)
+
+    def require_origin(self) -> Origin:
+        """What the learner was built from; raises if it was not built by name."""
+        if self.origin is None:
+            raise ToolkitError(
+                "This requires a learner made by build_model or load_checkpoint, which know the "
+                "names and options of its architecture and task."
+            )
+        return self.origin
 
     def encode(self, texts: Sequence[str]) -> Inputs:
         """The texts as one batch for the encoder, on its device: `learner.encoder(inputs)`.
@@ -249,17 +297,13 @@ class Learner(nn.Module):
 
         `metadata` is a mapping of your own that JSON can hold: the loaded learner has it again.
         """
-        if self.origin is None:
-            raise ToolkitError(
-                "learner.save requires a learner made by build_model or load_checkpoint: a "
-                "checkpoint stores the architecture and the task by name."
-            )
+        origin = self.require_origin()
         check_new_folder(Path(path), "path")
         write_model(
             Path(path),
             self.state_dict(),
-            run=self.origin.to_run(),
-            sizes=self.origin.sizes,
+            run=origin.to_run(),
+            sizes=origin.sizes,
             tokenizer=self.tokenizer,
             facts={"reasons": ["save"], "metadata": check_metadata(metadata or {})},
         )

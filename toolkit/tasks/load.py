@@ -26,8 +26,7 @@ def load_checkpoint(
     run, sizes = read_config(folder)
     run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
-    assert learner.origin is not None, "build_learner sets it"
-    learner.origin = learner.origin._replace(run=run)
+    learner.origin = learner.require_origin()._replace(run=run)
     learner.metadata = dict(manifest.read(folder).get("metadata", {}))
     load_weights(folder, learner, file=weights_file(folder, weights))
     learner.tokenizer = Tokenizer.load(folder)

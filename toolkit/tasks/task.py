@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.criteria import LazyPrediction, Prediction
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
@@ -108,6 +109,19 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         if vocabulary.cls == vocabulary.pad:
             return (), ()
         return (vocabulary.cls,), (vocabulary.sep,)
+
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        """Raw items to train on, encoded, as a data folder in memory."""
+        raise ToolkitError(
+            f"Task {TASKS.find_name(type(self))} reads no examples from memory. Run "
+            f"toolkit-preprocess, and open the data folder with learner.open_dataset."
+        )
 
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int

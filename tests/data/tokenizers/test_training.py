@@ -48,7 +48,7 @@ def test_trained_tokenizer_is_saved_and_loaded(kind, tmp_path):
 WRONG = {
     "texts must be a list, but is a single text. Put it in brackets.": ("one two", {}),
     "texts must be strings, but text 1 is of type int.": (["one", 2], {}),
-    "texts must have some text to train a tokenizer on, but have none.": (["", " \n"], {}),
+    "texts must have at least one that is not blank, but have none.": (["", " \n"], {}),
     "kind must be one of sentencepiece, wordpiece, words, but is 'bpe'.": (TEXTS, {"kind": "bpe"}),
     "vocabulary_size must be at least 4, but is 3.": (TEXTS, {"vocabulary_size": 3}),
 }

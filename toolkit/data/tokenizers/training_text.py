@@ -1,4 +1,4 @@
-"""Texts that a tokenizer is trained on."""
+"""Texts in memory that a tokenizer or a model is trained on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clean_texts(texts: Iterable[object]) -> list[str]:
         if line := replace_line_breaks(text).strip():
             lines.append(line)
     if not lines:
-        raise ToolkitError("texts must have some text to train a tokenizer on, but have none.")
+        raise ToolkitError("texts must have at least one that is not blank, but have none.")
     return lines
 
 

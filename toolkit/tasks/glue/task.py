@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
+from toolkit.data.formats.classification.raw_texts import encode_raw_texts
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.features import build_features
 from toolkit.models.heads import SentenceHead, build_pooler
@@ -17,6 +19,7 @@ from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
 from toolkit.tasks.glue.predictions import GlueCollector
 from toolkit.tasks.glue.predictor import GluePredictor
+from toolkit.tasks.predictor import parse_items
 from toolkit.tasks.task import Task
 
 
@@ -52,9 +55,23 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}
         return {OBJECTIVE: Classes(scores, batch.targets)}
 
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        predictor = self.predictor(encoder, tokenizer)
+        return encode_raw_texts(predictor.tokenizer, parse_items(predictor, items), labels)
+
     def collector(self, examples: GlueExamples) -> GlueCollector:
         return GlueCollector(examples.split)
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> GluePredictor:
-        assert isinstance(tokenizer, ClassificationTokenizer), "it was trained on labeled texts"
+        if not isinstance(tokenizer, ClassificationTokenizer):
+            raise ToolkitError(
+                "Task glue requires a tokenizer with labels. Give build_model labels, or load a "
+                "checkpoint."
+            )
         return GluePredictor(self.resolve_for(self.config, encoder), tokenizer)

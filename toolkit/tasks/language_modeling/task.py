@@ -8,6 +8,9 @@ import torch
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
+from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
@@ -38,6 +41,15 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """The end symbol starts a text."""
         return (vocabulary.sep,), ()
+
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"

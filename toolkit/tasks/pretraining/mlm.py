@@ -8,6 +8,8 @@ from functools import partial
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
+from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
@@ -39,6 +41,15 @@ class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, Masked
     ) -> None:
         super().__init__()
         self.head = TokenHead(encoder)
+
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)

@@ -17,6 +17,8 @@ from toolkit.criteria import (
     ProjectedClasses,
     project,
 )
+from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.metrics.auc import score_histogram
@@ -68,6 +70,15 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
         self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
+
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(
         self, encoder: EncoderModel, batch: ReplacedTokensBatch

@@ -1,19 +1,23 @@
-"""Texts or pairs without labels as a data folder in memory."""
+"""Texts or pairs as a data folder in memory, with or without labels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.split import ANSWERS, FIRST, INDEX, KIND, NO_CLASS, SECOND
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
 from toolkit.data.storage.memory_folder import MemoryFolder
 
 
 def encode_raw_texts(
-    tokenizer: ClassificationTokenizer, items: Sequence[tuple[str, ...]]
+    tokenizer: ClassificationTokenizer,
+    items: Sequence[tuple[str, ...]],
+    labels: Sequence[object] | None = None,
 ) -> MemoryFolder:
     """A folder with one text per item, or two."""
     one = np.ones(len(items), np.int64)
@@ -22,7 +26,32 @@ def encode_raw_texts(
         name: tokenizer.encode_lines([item[side] for item in items])
         for side, name in enumerate(sides)
     }
-    no_number = np.full(len(items), np.nan).view(np.int64)
-    columns[ANSWERS] = (NO_CLASS * one if tokenizer.labels.classes else no_number, one)
+    if labels is None:
+        labels = [None] * len(items)
+    if len(labels) != len(items):
+        raise ToolkitError(
+            f"there must be a label for each of the {len(items):,} texts, but there are "
+            f"{len(labels):,}."
+        )
+    columns[ANSWERS] = encode_labels(tokenizer.labels, labels), one
     columns[INDEX] = np.arange(len(items)), one
     return MemoryFolder(KIND, tokenizer, columns)
+
+
+def encode_labels(known: Labels, labels: Sequence[object]) -> IntArray:
+    """The column of answers: ids of classes, or the bits of numbers; None is no label."""
+    numbers = {name: number for number, name in enumerate(known.classes)}
+    answers: list[float] = []
+    for index, label in enumerate(labels):
+        if label is None:
+            answers.append(NO_CLASS if numbers else np.nan)
+        elif numbers and isinstance(label, str) and label in numbers:
+            answers.append(numbers[label])
+        elif not numbers and isinstance(label, int | float) and math.isfinite(label):
+            answers.append(label)
+        else:
+            expected = f"one of {', '.join(numbers)}" if numbers else "a finite number"
+            raise ToolkitError(f"labels must be {expected}, but label {index} is {label!r}.")
+    if numbers:
+        return np.array(answers, np.int64)
+    return np.array(answers, np.float64).view(np.int64)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from toolkit.common.digest import sha256
+from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
@@ -29,6 +30,16 @@ class Labels:
     """Whether a row has two texts."""
     bounds: list[float]
     """Minimum and maximum of the numbers; empty if unbounded."""
+
+    @classmethod
+    def of_classes(cls, classes: Sequence[str], *, pairs: bool = False) -> Labels:
+        """Classes of your own, scored by accuracy."""
+        names = [] if isinstance(classes, str) else list(classes)
+        if len(set(names)) < max(2, len(names)) or not all(isinstance(it, str) for it in names):
+            raise ToolkitError(
+                f"labels must be two or more different names of classes, but are {classes!r}."
+            )
+        return cls(task="tsv", classes=names, metrics=["accuracy"], pairs=pairs, bounds=[])
 
     @property
     def outputs(self) -> int:

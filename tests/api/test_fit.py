@@ -1,0 +1,77 @@
+import pytest
+import torch
+
+from toolkit import ToolkitError, build_model, load_checkpoint
+from toolkit.api.commands import preprocess, train
+from toolkit.api.fit import evaluate, fit
+from toolkit.common.random_hash import derive_seed
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+TEXTS = ["a lovely film", "a dull film", "lovely music", "dull music"] * 4
+LABELS = ["good", "bad", "good", "bad"] * 4
+RECIPE = {"max_update": 3, "lr": 1e-3, "batch_size": 4, "precision": "fp32"}
+
+
+@pytest.fixture
+def learner():
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train(TEXTS, kind="words")
+    return build_model(
+        "bert_tiny", tokenizer=tokenizer, task="glue", labels=["bad", "good"], layers=1, width=32
+    )
+
+
+def test_fit_equals_a_run_of_toolkit_train(tmp_path):
+    (tmp_path / "text.txt").write_text("\n".join(TEXTS))
+    preprocess(
+        trainpref=str(tmp_path / "text.txt"),
+        destdir=str(tmp_path / "data"),
+        tokenizer="words",
+        workers=1,
+    )
+    options = {
+        "arch": "bert_tiny",
+        "arch.layers": 1,
+        "task": "mlm",
+        "save_dir": str(tmp_path / "run"),
+    }
+    quiet = {"valid_subset": "", "num_workers": 0}
+    train(tmp_path / "data", **{**RECIPE, **options, **quiet})
+    stored = load_checkpoint(tmp_path / "run" / "checkpoint_last")
+    torch.manual_seed(derive_seed(1))
+    learner = build_model("bert_tiny", tokenizer=stored.tokenizer, task="mlm", layers=1)
+    losses = fit(learner, learner.open_dataset(tmp_path / "data"), **RECIPE)
+    expected = stored.state_dict()
+    assert len(losses) == 3 and not learner.training
+    assert all(torch.equal(tensor, expected[n]) for n, tensor in learner.state_dict().items())
+
+
+def test_fitted_classifier_is_evaluated_and_predicts(learner):
+    losses = fit(learner, learner.dataset(TEXTS, LABELS), max_epoch=8, lr=4e-3, batch_size=8)
+    assert len(losses) == 16 and losses[-1] < losses[0]
+    learner.train()
+    metrics = evaluate(learner, learner.dataset(TEXTS, LABELS, training=False), batch_size=5)
+    assert metrics["accuracy"] == 1.0 and metrics["examples"] == 16 and learner.training
+    assert [each.label for each in learner.predict(TEXTS[:2])] == ["good", "bad"]
+
+
+def test_frozen_parameters_stay_as_they_are(learner):
+    learner.encoder.requires_grad_(False)
+    before = {name: tensor.clone() for name, tensor in learner.state_dict().items()}
+    fit(learner, learner.dataset(TEXTS, LABELS), **RECIPE)
+    changed = {
+        n for n, tensor in learner.state_dict().items() if not torch.equal(tensor, before[n])
+    }
+    assert changed and all(name.startswith("task.") for name in changed)
+
+
+def test_fit_rejects_options_that_it_does_not_read(learner):
+    dataset = learner.dataset(TEXTS, LABELS)
+    with pytest.raises(ToolkitError, match=r"fit does not read checkpoint.save_dir. Options of"):
+        fit(learner, dataset, **RECIPE, save_dir="run")
+    with pytest.raises(ToolkitError, match=r"fit does not read arch.layers"):
+        fit(learner, dataset, **RECIPE, **{"arch.layers": 3})
+    with pytest.raises(ToolkitError, match=r"Set --max-update or --max-epoch"):
+        fit(learner, dataset, lr=1e-3)
+    with pytest.raises(ToolkitError, match=r"batch_size must be at least 1, but is 0"):
+        evaluate(learner, dataset, batch_size=0)

@@ -1,0 +1,1 @@
+"""Functions of the Python surface that train and evaluate; `toolkit` exports them."""

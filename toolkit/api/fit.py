@@ -1,0 +1,121 @@
+"""Train and evaluate a learner in memory."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
+from toolkit.config.load import compose
+from toolkit.config.run import RunConfig
+from toolkit.config.serialize import diff_configs, to_dict
+from toolkit.data.loading.loader import BatchLoader
+from toolkit.distributed import World
+from toolkit.optim.precision import Precision, requested_precision, resolve_precision
+from toolkit.tasks.batch import Batch
+from toolkit.tasks.dataset import TaskDataset
+from toolkit.tasks.learner import Learner
+from toolkit.training.callbacks.stopping import count_total_updates
+from toolkit.training.evaluation import evaluate_model
+from toolkit.training.step import Metrics, Step, TrainingProgress
+from toolkit.training.trainer import Trainer
+
+SECTIONS = ("optimizer.", "lr_scheduler.", "criterion.")
+OPTIONS = (
+    *("data.batch_size", "data.max_tokens"),
+    *("training.max_update", "training.max_epoch", "training.update_freq", "training.clip_norm"),
+    *("training.precision", "training.fp16", "training.bf16", "training.seed"),
+)
+"""Options that `fit` reads, with all of SECTIONS."""
+
+
+def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float]:
+    """Train a learner in memory, in this process, and return the loss of each update.
+
+    The options are those of toolkit-train for optimizer, schedule, criterion, batches and length of
+    the training, such as `max_epoch=3, lr=1e-3, batch_size=16`. Nothing is written, and no metrics
+    are printed: use `toolkit.train` for runs that are logged, validated and resumed.
+    """
+    run = compose_training(learner, options)
+    device = learner.encoder.token_embedding.weight.device
+    world, c = World(device=device), run.training
+    loader = make_loader(dataset, run)
+    total = count_total_updates(c, loader.micro_batches, world, TrainingProgress())
+    precision = resolve_precision(requested_precision(c), device)
+    trainer = Trainer(
+        learner,
+        learner.require_origin()._replace(run=run).make_criterion(),
+        OPTIMIZERS[run.optimizer.name].factory(
+            run.optimizer.config, [(n, p) for n, p in learner.named_parameters() if p.requires_grad]
+        ),
+        LR_SCHEDULERS[run.lr_scheduler.name].factory(run.lr_scheduler.config, total),
+        world=world,
+        precision=Precision(precision, device),
+        clip_norm=c.clip_norm,
+        update_freq=c.micro_batches_per_rank(1),
+        seed=c.seed,
+    )
+    losses: list[Tensor] = []
+
+    def store_loss(step: Step) -> None:
+        losses.append(trainer.accumulator.global_loss(step.losses, step.weights))
+
+    trainer.fit(
+        lambda epoch: loader, max_update=total, max_epoch=c.max_epoch, callbacks=[store_loss]
+    )
+    learner.eval()
+    return torch.stack(losses).tolist() if losses else []
+
+
+def compose_training(learner: Learner, options: dict[str, object]) -> RunConfig:
+    """The run with these options; others than those of training are errors."""
+    names = {
+        "arch": learner.require_origin().arch.name,
+        "task": learner.require_origin().task.name,
+    }
+    run = compose({**names, **options})
+    changed = diff_configs(to_dict(compose(names)), to_dict(run))
+    unread = [path for path in changed if path not in OPTIONS and not path.startswith(SECTIONS)]
+    if unread:
+        raise ToolkitError(
+            f"fit does not read {', '.join(unread)}. Options of the architecture and the task "
+            f"belong to build_model; for those of a run use toolkit.train."
+        )
+    return run
+
+
+def make_loader(dataset: TaskDataset, run: RunConfig) -> BatchLoader[Batch]:
+    c, default = run.data, None if run.data.max_tokens else 32
+    return BatchLoader(
+        dataset.examples,
+        max_tokens=c.max_tokens,
+        batch_size=c.batch_size or default,
+        seed=run.training.seed,
+        name="the dataset",
+    )
+
+
+def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) -> Metrics:
+    """The loss and the metrics of the task over the dataset, every example once.
+
+    Metrics have the names that toolkit-validate prints. The precision is that of the weights.
+    """
+    if batch_size < 1:
+        raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
+    device, was_training = learner.encoder.token_embedding.weight.device, learner.training
+    loader = BatchLoader(
+        dataset.examples, max_tokens=None, batch_size=batch_size, seed=0, shuffle=False
+    )
+    try:
+        return evaluate_model(
+            learner,
+            learner.criterion,
+            loader,
+            examples=len(dataset),
+            world=World(device=device),
+            precision=Precision("fp32", device),
+            collector=learner.task.collector(dataset.examples),
+        )
+    finally:
+        learner.train(was_training)
