@@ -103,7 +103,8 @@ def test_packages_are_all_ordered():
 
 
 def test_modules_have_no_import_circles():
-    graph = {name: imports(file) & MODULES.keys() - {name} for name, file in MODULES.items()}
+    modules = MODULES.keys() - {"toolkit"}  # which imports its names when they are first used
+    graph = {name: imports(MODULES[name]) & modules - {name} for name in modules}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

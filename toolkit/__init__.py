@@ -1,26 +1,72 @@
 """A sequence modeling toolkit for encoders that combine convolution and self-attention.
 
-`import toolkit` does not import torch; functions that need it are imported when first used.
+`import toolkit` does not import torch; what needs it is imported when first used. The names in
+`__all__` are stable: docs/python.md describes them.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolkit.common.errors import ToolkitError as ToolkitError
-from toolkit.common.registry import register_arch as register_arch
-from toolkit.common.registry import register_criterion as register_criterion
-from toolkit.common.registry import register_format as register_format
-from toolkit.common.registry import register_lr_scheduler as register_lr_scheduler
-from toolkit.common.registry import register_optimizer as register_optimizer
-from toolkit.common.registry import register_task as register_task
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import (
+    register_arch,
+    register_criterion,
+    register_format,
+    register_lr_scheduler,
+    register_optimizer,
+    register_task,
+)
+
+if TYPE_CHECKING:
+    from toolkit.api.commands import preprocess, train
+    from toolkit.api.fit import evaluate, fit
+    from toolkit.data.formats.classification.tokenizer import Labels
+    from toolkit.data.tokenizers.tokenizer import Tokenizer
+    from toolkit.models.interface import EncoderModel, Inputs
+    from toolkit.tasks.build import build_model
+    from toolkit.tasks.dataset import TaskDataset
+    from toolkit.tasks.learner import Learner
+    from toolkit.tasks.load import load_checkpoint
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "EncoderModel",
+    "Inputs",
+    "Labels",
+    "Learner",
+    "TaskDataset",
+    "Tokenizer",
+    "ToolkitError",
+    "build_model",
+    "evaluate",
+    "fit",
+    "load_checkpoint",
+    "preprocess",
+    "register_arch",
+    "register_criterion",
+    "register_format",
+    "register_lr_scheduler",
+    "register_optimizer",
+    "register_task",
+    "train",
+]
+
 _LAZY = {
+    "EncoderModel": "toolkit.models.interface",
+    "Inputs": "toolkit.models.interface",
+    "Labels": "toolkit.data.formats.classification.tokenizer",
+    "Learner": "toolkit.tasks.learner",
+    "TaskDataset": "toolkit.tasks.dataset",
+    "Tokenizer": "toolkit.data.tokenizers.tokenizer",
     "build_model": "toolkit.tasks.build",
+    "evaluate": "toolkit.api.fit",
+    "fit": "toolkit.api.fit",
     "load_checkpoint": "toolkit.tasks.load",
+    "preprocess": "toolkit.api.commands",
+    "train": "toolkit.api.commands",
 }
 
 
@@ -28,3 +74,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
