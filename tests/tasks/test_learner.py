@@ -34,10 +34,11 @@ def test_saved_learner_is_loaded_with_equal_weights_tokenizer_and_metadata(learn
 
 
 def test_saved_learner_can_be_saved_again(learner, tmp_path):
-    learner.save(tmp_path / "one")
+    learner.save(tmp_path / "one", metadata={"language": "English"})
     loaded = load_checkpoint(tmp_path / "one")
     loaded.save(tmp_path / "two")
-    assert load_checkpoint(tmp_path / "two").origin == loaded.origin
+    again = load_checkpoint(tmp_path / "two")
+    assert again.origin == loaded.origin and again.metadata == {"language": "English"}
 
 
 def test_save_rejects_an_existing_folder_and_keeps_it(learner, tmp_path):

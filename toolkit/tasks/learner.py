@@ -1,13 +1,11 @@
-"""The learner: an encoder with a task, which trains, predicts and is saved."""
+"""The learner: an encoder with a task, which is trained and saved."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -17,64 +15,32 @@ from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.write_model import check_metadata, write_model
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import Criterion, LazyPrediction
+from toolkit.criteria import Criterion
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.models.interface import EncoderModel
 from toolkit.models.module_names import find_modules
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.dataset import TaskDataset
-from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
 from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.tasks.origin import Origin
-from toolkit.tasks.predictor import TRUNCATED, parse_items, predict_batches
 from toolkit.tasks.task import Task
+from toolkit.tasks.text_model import TextModel
 
-log = logging.getLogger(__name__)
 
-
-class Learner(nn.Module):
+class Learner(TextModel):
     """An encoder and its task: the module to wrap for data parallelism.
 
     Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
     """
 
     def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
-        super().__init__()
-        self.encoder, self.task = encoder, task
-        self._tokenizer: Tokenizer | None = None
+        super().__init__(encoder, task)
         self._frozen: tuple[nn.Module, ...] = ()
         self.origin: Origin | None = None
         """What it was built from; None if it was not built by build_model or load_checkpoint."""
         self.metadata: dict[str, Any] = {}
         """What was given to `save` as metadata, if the learner is that of a checkpoint."""
-
-    @property
-    def uses_packing(self) -> bool:
-        """Whether batches on a GPU need `Inputs.packing`."""
-        return self.encoder.uses_packing
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the training data; load_checkpoint sets it."""
-        if self._tokenizer is None:
-            raise ToolkitError(
-                "The learner has no tokenizer. Load it with load_checkpoint, give build_model a "
-                "tokenizer, or set learner.tokenizer."
-            )
-        return self._tokenizer
-
-    @tokenizer.setter
-    def tokenizer(self, tokenizer: Tokenizer) -> None:
-        rows, tokens = self.encoder.token_embedding.num_embeddings, len(tokenizer.vocabulary)
-        if tokens > rows:
-            raise ToolkitError(
-                f"the tokenizer must have at most {rows:,} tokens, as many as the model's "
-                f"embedding, but has {tokens:,}. Build the model with this tokenizer."
-            )
-        self._tokenizer = tokenizer
 
     def freeze(self, patterns: Sequence[str]) -> None:
         """Exclude modules of the encoder from training: embeddings, layers.0-5, or encoder for all.
@@ -100,9 +66,6 @@ class Learner(nn.Module):
             module.eval()
         return self
 
-    def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
-        return self.task.predict(self.encoder, batch)
-
     @cached_property
     def criterion(self) -> Criterion:
         """The criterion of the checkpoint's run, or the task's default."""
@@ -115,9 +78,7 @@ class Learner(nn.Module):
         """
         self.encoder.check_ids(batch.inputs)
         device = self.encoder.token_embedding.weight.device
-        totals = self.require_origin().make_criterion()(
-            self(to_device(batch, device, packs=self.uses_packing))
-        )
+        totals = self.criterion(self(to_device(batch, device, packs=self.uses_packing)))
         means = [
             self.task.coefficients[name] * total / max(batch.weights[name], 1.0)
             for name, total in totals.items()
@@ -161,142 +122,13 @@ class Learner(nn.Module):
             )
         return self.origin
 
-    def encode(self, texts: Sequence[str]) -> Inputs:
-        """The texts as one batch for the encoder, on its device: `learner.encoder(inputs)`.
-
-        Special tokens are added. Texts are truncated to the length that the encoder reads.
-        """
-        device = self.encoder.token_embedding.weight.device
-        return to_device(
-            collate_texts(self._encode_rows(texts), self.tokenizer.vocabulary.pad), device
-        )
-
-    @overload
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        layers: int | Sequence[int] = -1,
-        pooling: Pooling = "mean",
-        batch_size: int = 32,
-    ) -> Tensor: ...
-    @overload
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        layers: int | Sequence[int] = -1,
-        pooling: None,
-        batch_size: int = 32,
-    ) -> list[Tensor]: ...
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        layers: int | Sequence[int] = -1,
-        pooling: Pooling | None = "mean",
-        batch_size: int = 32,
-    ) -> Tensor | list[Tensor]:
-        """One vector per text, (N, D): the mean of the states of its tokens, [CLS] and [SEP] too.
-
-        `pooling` is mean, max, first (the state of the first token) or None: then the result is a
-        list with the states of the tokens of each text, (S, D). `layers` is the layer to read, 0
-        for the embeddings and -1 for the last; several make vectors of (L, D). Vectors are on the
-        CPU and do not depend on the other texts, up to rounding.
-        """
-        with self._evaluating() as tokenizer:
-            vectors = embed_rows(
-                self._encode_rows(texts),
-                self.encoder,
-                tokenizer.vocabulary.pad,
-                layers=layers,
-                pooling=pooling,
-                batch_size=batch_size,
-            )
-        return vectors if pooling is None else torch.stack(vectors)
-
-    def _encode_rows(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text with the special tokens of the task."""
-        special = self.task.special_tokens(self.tokenizer.vocabulary)
-        return encode_texts(texts, self.tokenizer, self.encoder, special)
-
-    @overload
-    def fill_mask(
-        self, sentences: str, top: int = 5, *, batch_size: int = 32
-    ) -> list[MaskPrediction]: ...
-    @overload
-    def fill_mask(
-        self, sentences: list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[list[MaskPrediction]]: ...
-    def fill_mask(
-        self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
-        """The `top` most probable tokens for each [MASK]; one list per sentence.
-
-        The encoder reads `batch_size` sentences at a time.
-        """
-        if batch_size < 1:
-            raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
-        texts = [sentences] if isinstance(sentences, str) else sentences
-        with self._evaluating() as tokenizer:
-            predictions = [
-                prediction
-                for start in range(0, len(texts), batch_size)
-                for prediction in self.task.fill_mask(
-                    self.encoder, tokenizer, texts[start : start + batch_size], top
-                )
-            ]
-        return predictions[0] if isinstance(sentences, str) else predictions
-
-    def order_words(self, sentence: str, top: int = 5) -> tuple[str, list[MaskPrediction]]:
-        """The sentence with its words in braces, or all of them, in their most probable order.
-
-        Also the `top` most probable positions of each token of these words.
-        """
-        with self._evaluating() as tokenizer:
-            return self.task.order_words(self.encoder, tokenizer, sentence, top)
-
-    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tag of each word of each sentence, which is a list of words."""
-        with self._evaluating() as tokenizer:
-            return self.task.tag(self.encoder, tokenizer, sentences)
-
-    def predict(
-        self,
-        items: Sequence[object],
-        *,
-        batch_size: int | None = None,
-        max_tokens: int | None = None,
-    ) -> list[Any]:
-        """One prediction per item, such as a LabelPrediction: a NamedTuple of the task's.
-
-        An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
-        or a mapping with the names that tables and JSON use. Batches are those of evaluation: 32
-        items without a limit.
-        """
-        if isinstance(items, str | Mapping):
-            raise ToolkitError(
-                "learner.predict takes a list of items. Put a single one in brackets."
-            )
-        with self._evaluating() as tokenizer:
-            predictor = self.task.predictor(self.encoder, tokenizer)
-            batches = predictor.start(parse_items(predictor, items))
-            if batches.truncated:
-                log.warning(f"{batches.truncated:,} of {len(items):,} items {TRUNCATED}.")
-            return predict_batches(
-                batches,
-                self,
-                next(self.parameters()).device,
-                max_tokens=max_tokens,
-                batch_size=batch_size,
-                packs=self.uses_packing,
-            )
-
     def save(self, path: str | Path, *, metadata: Mapping[str, object] | None = None) -> None:
         """Write a checkpoint without optimizer state to a new folder; load_checkpoint reads it.
 
-        `metadata` is a mapping of your own that JSON can hold: the loaded learner has it again.
+        `metadata` is a mapping of your own that JSON can hold: the loaded learner has it again. It
+        defaults to the metadata that this learner was loaded with.
         """
+        metadata = self.metadata if metadata is None else metadata
         origin = self.require_origin()
         check_new_folder(Path(path), "path")
         write_model(
@@ -305,15 +137,5 @@ class Learner(nn.Module):
             run=origin.to_run(),
             sizes=origin.sizes,
             tokenizer=self.tokenizer,
-            facts={"reasons": ["save"], "metadata": check_metadata(metadata or {})},
+            facts={"reasons": ["save"], "metadata": check_metadata(metadata)},
         )
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[Tokenizer]:
-        """In evaluation mode, with the tokenizer."""
-        tokenizer, training = self.tokenizer, self.training
-        self.eval()
-        try:
-            yield tokenizer
-        finally:
-            self.train(training)
