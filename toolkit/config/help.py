@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any
 
@@ -46,13 +46,14 @@ def help_text(
         f"usage: {usage(command, positional)}",
         wrap_paragraph(command.summary),
         f"example:\n  {command.example}",
-        *(component_names(command, section) for section in command.components),
         add_title("arguments", format_columns([argument(positional)])) if positional else "",
         add_title("common options", format_columns(common)),
+        *(component_names(command, section) for section in command.components),
         *(component_options(command, section, name, advanced) for section, name in named),
         *grouped_options(list(options.values()), advanced),
         add_title("options of every command", format_options(command.command_line_options())),
         closing_note(command),
+        hidden_note(options.values(), advanced),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -156,3 +157,9 @@ def closing_note(command: Command) -> str:
         "unambiguous. --option false switches off what is on by default. A --config file holds the "
         "same options by section; --print-config writes one."
     )
+
+
+def hidden_note(options: Iterable[Option], advanced: bool) -> str:
+    """The number of options that only --help-all shows."""
+    hidden = 0 if advanced else sum(option.advanced for option in options)
+    return f"--help-all also shows {hidden} advanced option{'s'[: hidden > 1]}." if hidden else ""

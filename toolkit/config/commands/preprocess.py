@@ -114,10 +114,12 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     """Minimum number of occurrences of a word in the training text; only for word vocabularies."""
     sentencepiece_type: Literal["unigram", "bpe"] = "unigram"
     """Algorithm of a SentencePiece model trained here."""
-    sentencepiece_megabytes: NonNegativeFloat = 20.0
+    sentencepiece_megabytes: NonNegativeFloat = field(default=20.0, metadata=ADVANCED)
     """Megabytes of training text to train SentencePiece or WordPiece on, spread evenly over all of
     it; 0 for all. Words are counted in the whole text."""
-    character_coverage: Annotated[float, AtLeast(0.9), AtMost(1)] = 0.9995
+    character_coverage: Annotated[float, AtLeast(0.9), AtMost(1)] = field(
+        default=0.9995, metadata=ADVANCED
+    )
     """Fraction of the text's characters that SentencePiece covers; 1.0 for small alphabets."""
     split_digit_commas: bool = field(default=False, metadata=ADVANCED)
     """Split the comma off subwords that end in a digit and a comma, as Chang et al. and ALBERT

@@ -33,7 +33,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     other options."""
     trials: PositiveInt | None = None
     """Random search: how many values to draw from each range. More of them extend the search."""
-    tune: list[str] = field(default_factory=list)
+    tune: list[str] = field(default_factory=list, metadata=ADVANCED)
     """Options of --grid, such as lr, of which only the best value of each variant is compared. In
     a random search those with a range are tuned as well."""
     jobs: NonNegativeInt = 0
@@ -45,7 +45,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     """Validation of each run to compare: the last one, or that of the best checkpoint."""
     rank_by: Literal["mean", "median", "best"] = field(default="mean", metadata=ADVANCED)
     """Statistic over the seeds by which the best configuration is found."""
-    slurm: bool = False
+    slurm: bool = field(default=False, metadata=ADVANCED)
     """Print a Slurm array script with a task for each unfinished run, and train nothing."""
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     """Keep only the last N checkpoints saved between epochs (0: all)."""
     keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
     """Also keep the checkpoints between epochs whose update is a multiple of N (0: none)."""
-    keep_best_checkpoints: NonNegativeInt = 0
+    keep_best_checkpoints: NonNegativeInt = field(default=0, metadata=ADVANCED)
     """Also keep the N best checkpoints by --best-metric (0: only checkpoint_best)."""
     max_failed_saves: PositiveInt = field(default=3, metadata=ADVANCED)
     """Number of consecutive failed saves that stops the run. Earlier failures are logged."""

@@ -19,10 +19,10 @@ class CorpusOptions(Options, title="data"):
     """Data folders written by toolkit-preprocess or fairseq-preprocess. Several are read as one
     corpus. Separated by colons, as in a:b:c, they are shards of one corpus: each epoch reads the
     next one."""
-    weights: list[Weight] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list, metadata=ADVANCED)
     """How often an epoch visits each corpus, as in 2,0.5: twice the first one, a random half of the
     second one. Default: once each."""
-    train_subset: str = "train"
+    train_subset: str = field(default="train", metadata=ADVANCED)
     """Split to train on."""
     valid_subset: str = "valid"
     """Splits to validate on, separated by commas. Empty: none."""

@@ -24,7 +24,7 @@ class StoppingOptions(Options, title="when to stop"):
     """Stop after N updates. This or --max-epoch is required."""
     max_epoch: NonNegativeInt | None = None
     """Stop after N epochs. This or --max-update is required."""
-    stop_time_hours: NonNegativeFloat = 0.0
+    stop_time_hours: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
     """Stop with a checkpoint after this many hours, including those before resuming (0: never)."""
     stop_min_lr: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
     """Stop when the learning rate falls to this (0: never)."""
@@ -36,7 +36,7 @@ class StoppingOptions(Options, title="when to stop"):
 class UpdateOptions(Options, title="updates"):
     update_freq: PositiveInt = 1
     """Gradient accumulation: micro-batches per update on each rank."""
-    micro_batches_per_update: PositiveInt | None = None
+    micro_batches_per_update: PositiveInt | None = field(default=None, metadata=ADVANCED)
     """Micro-batches per update over all ranks, instead of --update-freq: the same run on any number
     of ranks that divides it."""
     clip_norm: NonNegativeFloat = 1.0
@@ -56,9 +56,9 @@ class UpdateOptions(Options, title="updates"):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
-    fp16: bool = False
+    fp16: bool = field(default=False, metadata=ADVANCED)
     """Short for --precision fp16."""
-    bf16: bool = False
+    bf16: bool = field(default=False, metadata=ADVANCED)
     """Short for --precision bf16."""
     sharding: Literal["none", "full"] = "none"
     """Distributed training. none: every rank keeps the whole model (DDP); full: parameters,
@@ -70,7 +70,7 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     packing: bool = field(default=True, metadata=ADVANCED)
     """On a GPU, encode sentences without padding and with attention in one Triton kernel, if the
     architecture allows it."""
-    cuda_graph: Literal["auto", "off"] = "off"
+    cuda_graph: Literal["auto", "off"] = field(default="off", metadata=ADVANCED)
     """CUDA graphs, for batches below 65,536 tokens on one GPU. auto: record the kernels of each
     batch shape that repeats, and launch them together. Not tested on hardware yet."""
 
@@ -85,7 +85,7 @@ class ValidationOptions(Options, title="validation"):
 
 @dataclass(frozen=True, kw_only=True)
 class FailureOptions(Options, title="failures"):
-    skip_spikes: bool = False
+    skip_spikes: bool = field(default=False, metadata=ADVANCED)
     """Skip an update if its loss or gradient norm is more than 6 standard deviations above the mean
     of the last 128 updates. A non-finite loss or gradient norm is always skipped."""
     check_ranks_interval: NonNegativeInt = field(default=100, metadata=ADVANCED)
