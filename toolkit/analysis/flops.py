@@ -102,7 +102,7 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
                 f"counting FLOPs of task {task.name} requires its data, but there is no such "
                 f"folder: {', '.join(missing) or 'none given'} ({error})"
             ) from error
-        return load_examples(Corpora.open(*run.data.dirs).for_epoch(1), run.data.train_subset)
+        return load_examples(Corpora.of_run(run.data).for_epoch(1), run.data.train_subset)
 
 
 def sentences_per_batch(c: DataConfig, tokens: int) -> int:

@@ -55,7 +55,7 @@ def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:
             f"--vocabulary-size cannot be combined with data, which has a vocabulary: "
             f"{' '.join(run.data.dirs)}."
         )
-    return count_flops(run, to_sizes(Corpora.open(*run.data.dirs).all))
+    return count_flops(run, to_sizes(Corpora.of_run(run.data).all))
 
 
 def print_flops(flops: Flops, output: Output) -> None:

@@ -29,7 +29,7 @@ def load_requests(
 ) -> Iterator[tuple[Iterator[GenerationRequest], int, int | None]]:
     """The requests, how many to read at a time, and their number if it is known."""
     if c.dirs:
-        corpora = Corpora.open(*c.dirs)
+        corpora = Corpora.open(*c.dirs, languages=generator.tokenizer.language_pair)
         names = [name.strip() for name in c.gen_subset.split(",") if name.strip()]
         splits = [split_requests(corpora.with_split(name), name, generator) for name in names]
         requests = renumber([request for split in splits for request in split])

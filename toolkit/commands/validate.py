@@ -50,12 +50,11 @@ class Evaluation(NamedTuple):
 def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]]:
     """Checkpoint (with overridden options) -> split -> metrics; every example counts once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
-        corpora = Corpora.open(*config.dirs)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         collector: PredictionCollector[Any] | None = None
         evaluations = [it for path in config.path for it in list_evaluations(path, config)]
         for each in evaluations:
-            metrics, collector = evaluate_checkpoint(each, corpora, config, world, output)
+            metrics, collector = evaluate_checkpoint(each, config, world, output)
             results.append((each, metrics))
         if world.is_main:
             report_metrics(results, config, output)
@@ -86,13 +85,14 @@ def check_length(evaluation: Evaluation, limit: int | None) -> None:
 
 
 def evaluate_checkpoint(
-    evaluation: Evaluation, corpora: Corpora, config: ValidateConfig, world: World, output: Output
+    evaluation: Evaluation, config: ValidateConfig, world: World, output: Output
 ) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
     """Metrics of a checkpoint on every split, and its predictions on the last one."""
     path, task = evaluation.path, evaluation.variant.component
     checkpoint = find_checkpoint(Path(path))
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint, weights=config.weights, task=task).to(world.device)
+    corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)

@@ -26,6 +26,7 @@ FRACTION = "A fraction of the run is --warmup-fraction."
 RESUMES = "The same command resumes the latest checkpoint in --save-dir."
 TORCHRUN = "Start the command with torchrun, which sets the number of processes."
 CONVERT = "toolkit-convert --to toolkit makes a checkpoint of a model of Transformers."
+LANGUAGES = "The languages of a checkpoint are those that it was trained on."
 NO_UPLOAD = "Nothing is uploaded. toolkit-convert --to hf writes a folder for Transformers."
 COLUMNS = "toolkit-preprocess names them: --text-field, --text-columns and --label-column."
 RAW_DATA = "toolkit-preprocess reads the files: --trainpref, --validpref and --testpref."
@@ -165,6 +166,8 @@ TRANSFORMERS = {
 }
 
 FAIRSEQ = {
+    "source_lang": use(otherwise=LANGUAGES),
+    "target_lang": use(otherwise=LANGUAGES),
     "max_sentences": use("batch_size"),
     "max_sentences_valid": use("batch_size_valid", "batch_size"),
     "cpu": use("device cpu"),

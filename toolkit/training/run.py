@@ -78,7 +78,7 @@ class TrainingRun:
         self.resume_point = resume.find_resume_point(
             config, self.save_folder, world, self.print_message
         )
-        self.corpora = Corpora.open(*config.data.dirs)
+        self.corpora = Corpora.of_run(config.data)
         self.folder, self.task = self.corpora.all, resolve_task(config.task, config.arch)
         self.train = TrainingData(
             self.corpora,

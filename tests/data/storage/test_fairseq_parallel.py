@@ -8,9 +8,13 @@ import pytest
 from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_folder, write_items, write_pairs
 from tests.helpers.preprocessing import preprocess_config
+from toolkit import load_checkpoint
 from toolkit.cli import generate, inspect, train, validate
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import DataConfig
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.tasks.examples import SplitSource
@@ -85,9 +89,64 @@ def test_fingerprint_covers_both_sides(folder, tmp_path):
     assert DataFolder.open(folder).fingerprint != DataFolder.open(other).fingerprint
 
 
-def test_several_language_pairs_are_rejected(folder):
+@pytest.fixture
+def two_pairs(folder):
+    """The folder with a second pair, French to English."""
+    pairs = {"train": [("le chien", "the dog")], "test": [("chat", "cat")]}
+    return write_pairs(folder, ["le", "chien", "chat"], ENGLISH, pairs, pair="fr-en")
+
+
+def first_pair(data, split="train"):
+    pairs = ParallelSplit(data, split)
+    source = pairs.source.take(np.array([0]), pairs.source.lengths[:1])
+    return pairs.tokenizer.decode(source.ids.tolist()), pairs.references(np.arange(1))[0]
+
+
+def test_languages_choose_one_of_several_pairs(two_pairs):
+    french = Corpora.open(str(two_pairs), languages=("fr", "en")).all
+    assert (french.tokenizer.languages, french.splits) == ("fr-en", ["train", "test"])
+    assert first_pair(french) == ("le chien", "the dog")
+    german = Corpora.open(str(two_pairs), languages=("de", "en")).all
+    assert (german.splits, first_pair(german)[1]) == (["train", "valid"], "the dog sleeps")
+
+
+def test_languages_choose_the_direction(folder):
+    forward, back = (Corpora.open(str(folder), languages=it) for it in (("de", "en"), ("en", "de")))
+    assert back.tokenizer.languages == "en-de" and back.fingerprint != forward.fingerprint
+    assert first_pair(back.all) == ("the dog sleeps", "der Hund schläft")
+    assert first_pair(forward.all) == ("der Hund schläft", "the dog sleeps")
+    assert forward.fingerprint == Corpora.open(str(folder)).fingerprint
+
+
+def test_several_pairs_without_a_choice_are_listed(two_pairs):
+    expected = "holds several language pairs: de-en, fr-en. Choose one with --source-lang and"
+    assert expected in opening_error(two_pairs)
+
+
+@pytest.mark.parametrize(
+    ("languages", "message"),
+    [
+        (("de", "fr"), "--source-lang de and --target-lang fr need data in these languages, but"),
+        (("de", ""), "^--source-lang requires --target-lang.$"),
+        (("", "en"), "^--target-lang requires --source-lang.$"),
+    ],
+)
+def test_languages_that_the_data_lacks_are_rejected(folder, languages, message):
+    with pytest.raises(ToolkitError, match=message):
+        config = DataConfig(dirs=[str(folder)], source_lang=languages[0], target_lang=languages[1])
+        Corpora.of_run(config)
+
+
+def test_languages_of_text_in_one_language_are_rejected(tmp_path):
+    text = write_folder(tmp_path / "text", ENGLISH, {"train": ["the dog"]})
+    config = DataConfig(dirs=[str(text)], source_lang="de", target_lang="en")
+    with pytest.raises(ToolkitError, match=r"text has no language pair. Run toolkit-preprocess"):
+        Corpora.of_run(config)
+
+
+def test_incomplete_pair_is_rejected(folder):
     write_folder(folder, ENGLISH, {"train.de-fr.fr": ["the"]}, language="fr")
-    assert "must hold text in one language, or both sides of one language pair" in opening_error(
+    assert "must hold text in one language, or both sides of language pairs" in opening_error(
         folder
     )
 
@@ -95,7 +154,7 @@ def test_several_language_pairs_are_rejected(folder):
 def test_one_side_alone_is_rejected(folder):
     for name in ("train.de-en.en.idx", "valid.de-en.en.idx"):
         (folder / name).unlink()
-    assert "or both sides of one language pair" in opening_error(folder)
+    assert "or both sides of language pairs" in opening_error(folder)
 
 
 def test_a_missing_dictionary_is_named(folder):
@@ -135,16 +194,37 @@ def test_both_formats_of_a_parallel_text_give_the_same_batches(tmp_path):
     assert batches[0] == batches[1]
 
 
+@pytest.mark.slow
+def test_commands_translate_one_of_several_pairs_in_its_other_direction(tmp_path, capsys):
+    splits = {"train": (pairs := random_pairs(40)), "valid": pairs[:9], "test": pairs[:3]}
+    folder = write_pairs(tmp_path / "bin", GERMAN, ENGLISH, splits)
+    write_pairs(folder, ["le"], ENGLISH, {"train": [("le", "the")]}, pair="fr-en")
+    run = str(tmp_path / "run")
+    direction = ["--source-lang", "en", "--target-lang", "de"]
+    assert train.main(train_words(str(folder), run) + direction) == 0
+    assert validate.main([str(folder), "--path", run, "--num-workers", "0"]) == 0
+    words = ["--path", run, "--dirs", str(folder), "--gen-subset", "test"]
+    out = str(tmp_path / "out")
+    assert generate.main([*words, "--beam", "1", "--max-len-b", "3", "--results-path", out]) == 0
+    lines = (tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()
+    words = [set(line.partition("\t")[2].split()) for line in lines if line[0] in "ST"]
+    assert words[0] <= set(ENGLISH) and words[1] <= set(GERMAN)
+    assert load_checkpoint(run).tokenizer.language_pair == ("en", "de")
+
+
+def train_words(folder, run):
+    sizes = ["--arch.encoder-layers", "1", "--arch.decoder-layers", "1", "--arch.width", "16"]
+    sizes += ["--arch.heads", "2", "--arch.feed-forward-width", "16"]
+    words = [folder, "--arch", "transformer_tiny", *sizes, "--task", "translation"]
+    return [*words, "--save-dir", run, "--num-workers", "0", "--max-update", "2"]
+
+
 def test_commands_train_validate_generate_and_inspect_without_conversion(tmp_path, capsys):
     pairs = random_pairs(80)
     splits = {"train": pairs, "valid": pairs[:9], "test": pairs[:3]}
     folder = str(write_pairs(tmp_path / "bin", GERMAN, ENGLISH, splits))
     run = str(tmp_path / "run")
-    sizes = ["--arch.encoder-layers", "1", "--arch.decoder-layers", "1", "--arch.width", "16"]
-    sizes += ["--arch.heads", "2", "--arch.feed-forward-width", "16"]
-    words = [folder, "--arch", "transformer_tiny", *sizes, "--task", "translation"]
-    words += ["--save-dir", run, "--num-workers", "0", "--max-update", "2"]
-    assert train.main(words) == 0
+    assert train.main(train_words(folder, run)) == 0
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["valid"]["valid"]["examples"] == sum(bool(a and b) for a, b in pairs[:9])
     assert validate.main([folder, "--path", run, "--num-workers", "0"]) == 0

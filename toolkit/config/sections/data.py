@@ -22,6 +22,11 @@ class CorpusOptions(Options, title="data"):
     weights: list[Weight] = field(default_factory=list, metadata=ADVANCED)
     """How often an epoch visits each corpus, as in 2,0.5: twice the first one, a random half of the
     second one. Default: once each."""
+    source_lang: str = field(default="", metadata=ADVANCED)
+    """Source language, for data of fairseq-preprocess: to select one of several language pairs, or
+    to translate a pair in the other direction than its files are named."""
+    target_lang: str = field(default="", metadata=ADVANCED)
+    """Target language, with --source-lang."""
     train_subset: str = field(default="train", metadata=ADVANCED)
     """Split to train on."""
     valid_subset: str = "valid"
@@ -55,3 +60,13 @@ class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
                 f"data.weights must be one for each corpus, but there are {len(self.weights)} for "
                 f"{len(self.dirs)}. Shards of one corpus (a:b) share one weight."
             )
+        if bool(self.source_lang) != bool(self.target_lang):
+            given, other = "source", "target"
+            if self.target_lang:
+                given, other = other, given
+            raise ToolkitError(f"--{given}-lang requires --{other}-lang.")
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Source and target language, if the run names them."""
+        return (self.source_lang, self.target_lang) if self.source_lang else None

@@ -7,9 +7,10 @@ from math import lcm
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import DataConfig
 from toolkit.data.storage.data_folder import DataFolder, open_folder
 from toolkit.data.storage.source import FolderSource
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import LanguagePair, Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 SHARD_SEPARATOR = ":"
@@ -28,12 +29,29 @@ class Corpora:
         self.path = self.all.path
 
     @classmethod
-    def open(cls, *arguments: str) -> Corpora:
-        """Check the headers and sizes of every folder, and that all share one vocabulary."""
+    def open(cls, *arguments: str, languages: LanguagePair | None = None) -> Corpora:
+        """Check the headers and sizes of every folder, and that all share one vocabulary.
+
+        `languages` selects one of several pairs of fairseq folders, and its direction.
+        """
         paths = [[p for p in argument.split(SHARD_SEPARATOR) if p] for argument in arguments]
         if not paths or not all(paths):
             raise ToolkitError("a data folder is required. Name one or more.")
-        return cls([[open_folder(Path(path)) for path in shards] for shards in paths])
+        return cls([[open_folder(Path(path), languages) for path in shards] for shards in paths])
+
+    @classmethod
+    def of_run(cls, config: DataConfig) -> Corpora:
+        """The data of a run, which must have the languages that the run names."""
+        corpora = cls.open(*config.dirs, languages=config.languages)
+        found = corpora.tokenizer.language_pair if config.languages else None
+        if found != config.languages:
+            held = f"translates {'-'.join(found)}" if found else "has no language pair"
+            raise ToolkitError(
+                f"--source-lang {config.source_lang} and --target-lang {config.target_lang} need "
+                f"data in these languages, but {corpora.all.name} {held}. Run toolkit-preprocess "
+                f"with these options."
+            )
+        return corpora
 
     @property
     def cycle(self) -> int:

@@ -17,7 +17,7 @@ from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq_folder
 from toolkit.data.storage.meta import ToolkitFolder
 from toolkit.data.storage.source import FolderSource
 from toolkit.data.storage.word_vectors import VECTORS_FILE, open_table
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import LanguagePair, Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 
@@ -114,6 +114,9 @@ class DataFolder:
         return Split(name, {column: Column(column, found) for column, found in parts.items()})
 
 
-def open_folder(path: Path) -> FolderSource:
-    """A folder of toolkit-preprocess or of fairseq-preprocess, depending on its files."""
-    return FairseqFolder(path) if is_fairseq_folder(path) else ToolkitFolder(path)
+def open_folder(path: Path, languages: LanguagePair | None = None) -> FolderSource:
+    """A folder of toolkit-preprocess or of fairseq-preprocess, depending on its files.
+
+    `languages` selects one of several pairs of a fairseq folder, and its direction.
+    """
+    return FairseqFolder(path, languages) if is_fairseq_folder(path) else ToolkitFolder(path)

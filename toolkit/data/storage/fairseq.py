@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cached_property
-from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,17 +15,15 @@ from toolkit.common.digest import sample_digest
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
+from toolkit.data.storage.fairseq_names import find_languages, list_splits
 from toolkit.data.storage.meta import META_FILE
 from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
-from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
+from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, LanguagePair, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 COLUMN, TARGET_COLUMN = "tokens", "target"
 INSPECTED_ITEMS = 1024  # if all of these end in </s>, all items do
-
-NAME = re.compile(r"(?P<split>[^.]+)(?:\.(?P<pair>[^.]+)\.(?P<language>[^.]+))?")
-"""`train.idx`, or `train.de-en.de.idx` for the German side of German to English."""
 
 
 def is_fairseq_folder(folder: Path) -> bool:
@@ -45,16 +42,16 @@ class FairseqFolder(FolderSource):
 
     checksums = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, languages: LanguagePair | None = None) -> None:
+        """`languages` selects one of several pairs, in the direction that it names."""
         self.path = path
-        self._pair, self.languages = _find_languages(path)
+        self._pair, self.languages = find_languages(path, languages)
         """Source and target, or the only one."""
         self.kind = "parallel" if len(self.languages) == 2 else "text"
         self._dictionaries = [self._read_dictionary(language) for language in self.languages]
         self.vocabulary_fingerprint = self._dictionaries[0].vocabulary.fingerprint
         self._stems: dict[str, list[str]] = {}
-        names = {match["split"] for match in _match_names(path)}
-        for name in sorted(names, key=_by_number):
+        for name in list_splits(path, self._pair):
             split = "train" if re.fullmatch(r"train\d+", name) else name
             self._stems.setdefault(split, []).append(name)
         self.splits = sorted(self._stems, key=lambda name: (name != "train", name != "valid", name))
@@ -122,42 +119,6 @@ class FairseqFolder(FolderSource):
         """The files of a split, one for each language, without their suffixes."""
         suffixes = [f".{self._pair}.{language}" if language else "" for language in self.languages]
         return [self.path / f"{name}{suffix}" for suffix in suffixes]
-
-
-def _match_names(folder: Path) -> list[re.Match[str]]:
-    matches = {path.name: NAME.fullmatch(path.stem) for path in sorted(folder.glob("*.idx"))}
-    for name, match in matches.items():
-        if match is None:
-            raise ToolkitError(
-                f"{folder / name} must be named like train.idx or train.de-en.de.idx, but is not. "
-                f"Take it out of the folder."
-            )
-    return [match for match in matches.values() if match]
-
-
-def _find_languages(folder: Path) -> tuple[str, tuple[str, ...]]:
-    """The language pair as in the file names, and its source and target; or one language.
-
-    A monolingual folder has none in its file names, or one in the pair LANG-None.
-    """
-    matches = _match_names(folder)
-    pairs = sorted({match["pair"] or "" for match in matches})
-    languages = sorted({match["language"] or "" for match in matches})
-    if len(pairs) == 1 and len(languages) == 1 and pairs[0] in ("", f"{languages[0]}-None"):
-        return pairs[0], (languages[0],)
-    for source, target in permutations(languages, 2):
-        if pairs == [f"{source}-{target}"] and len(languages) == 2:
-            return pairs[0], (source, target)
-    raise ToolkitError(
-        f"{folder} must hold text in one language, or both sides of one language pair, such as "
-        f"train.de-en.de.idx and train.de-en.en.idx, but holds "
-        f"{', '.join(match[0] + '.idx' for match in matches[:6])}. Give each pair its own folder."
-    )
-
-
-def _by_number(name: str) -> tuple[str, int]:
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0)
 
 
 class _Items(NamedTuple):

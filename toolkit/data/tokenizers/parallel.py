@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.common.json_files import JsonObject
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import LanguagePair, Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
@@ -35,6 +35,10 @@ class ParallelTokenizer(WrappedTokenizer):
     @property
     def target(self) -> Tokenizer:
         return self._target
+
+    @property
+    def language_pair(self) -> LanguagePair:
+        return self.source_lang, self.target_lang
 
     @property
     def languages(self) -> str:

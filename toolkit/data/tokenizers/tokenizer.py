@@ -34,6 +34,8 @@ KINDS = {
 TRAINED_KINDS = ("sentencepiece", "wordpiece", "words")
 MIN_VOCABULARY_SIZE = 4
 
+LanguagePair = tuple[str, str]
+"""Source and target language."""
 PLUGIN_KINDS: dict[str, type[Tokenizer]] = {}
 """Tokenizers of plugins, which their definition adds."""
 
@@ -56,6 +58,11 @@ class Tokenizer(ABC):
 
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
         self.vocabulary, self.lowercase = vocabulary, lowercase
+
+    @property
+    def language_pair(self) -> LanguagePair | None:
+        """The languages of parallel text; None for text in one language."""
+        return None
 
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
