@@ -126,6 +126,20 @@ class SaveFolder:
         last = self.resolve_link(LAST)
         return [*([last] if last else []), *(p for p in self.checkpoints() if p != last)]
 
+    def contains(self, checkpoint: Path) -> bool:
+        """Whether a checkpoint is one of this folder."""
+        return checkpoint.resolve().parent == self.path.resolve()
+
+    def choose_restore_file(self, path: Path) -> Path | None:
+        """The checkpoint that --restore-file names, or the last one of the save folder it names.
+
+        None if it is to be ignored: if this folder has checkpoints, the run resumes from its own,
+        so that the same command may be given again after an interruption.
+        """
+        if not (path / manifest.NAME).exists():
+            path = SaveFolder(path).resolve_link(LAST) or path
+        return path if self.contains(path) or not self.checkpoints() else None
+
     def delete_checkpoints(self, folders: Iterable[Path]) -> None:
         """Delete checkpoints unless a link points at them; later saves retry failed deletions."""
         linked = {self.resolve_link(LAST), self.resolve_link(BEST)}

@@ -10,6 +10,7 @@ from toolkit.cli.command import call, execute
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
+from toolkit.config.checkpoint_defaults import MANIFEST, read_component, resolve_checkpoint_dir
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.commands.generate import (
@@ -19,7 +20,6 @@ from toolkit.config.commands.generate import (
     ScoreConfig,
     TranslateConfig,
 )
-from toolkit.config.finetune_defaults import MANIFEST, read_component, resolve_checkpoint_dir
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import LoadedConfig, bootstrap_options, get_value, index_by_path
 from toolkit.config.values import OptionValues

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
 from collections.abc import Sequence
 
 from toolkit.cli.command import execute
+from toolkit.config.command import SavedRun
 from toolkit.config.commands.sweep import SweepConfig
-from toolkit.config.commands.train import TRAIN as COMMAND
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import LoadedConfig
+
+
+def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
+    """The run to resume; --help does not need the import."""
+    from toolkit.checkpoints import saved_run
+
+    return saved_run.find_saved_run(save_dir, restore_file)
+
+
+COMMAND = dataclasses.replace(TRAIN, find_saved_run=find_saved_run)
+"""Runs of a sweep are configured by TRAIN: all options come from the sweep's command line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.common.registry import COMPONENTS, Registry
 from toolkit.config.options import NO_SPLIT, Option, list_options
@@ -37,6 +37,20 @@ class CommandLineConfig:
     """Print the version and exit."""
 
 
+class SavedRun(NamedTuple):
+    """The run of the checkpoint that a run resumes from."""
+
+    options: Mapping[str, object]
+    """Section -> option -> value, as `to_dict` gives them."""
+    checkpoint: str
+    in_save_dir: bool
+    """Whether the checkpoint is in the save folder, and not of another run."""
+
+
+FindSavedRun = Callable[[str, str], SavedRun | None]
+"""The run to resume, from --save-dir and --restore-file; None to start from scratch."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """A name, its purpose, and the config classes whose fields are its options."""
@@ -60,6 +74,8 @@ class Command:
     """Paths of the options that the help shows first."""
     misplaced_paths: Mapping[str, str] = field(default_factory=dict)
     """Kind of a path that is given without an option -> what to do with {path} (input_paths)."""
+    find_saved_run: FindSavedRun | None = None
+    """Finds the run whose options are the defaults; None if the command resumes no run."""
 
     @property
     def positional(self) -> str:

@@ -1,4 +1,7 @@
-"""From the command line to frozen configs: defaults < named component < YAML files < flags."""
+"""From the command line to frozen configs.
+
+Defaults < named component < checkpoint to resume < YAML files < flags.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, NamedTuple
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
-from toolkit.config import finetune_defaults, input_paths, names
+from toolkit.config import checkpoint_defaults, input_paths, names
 from toolkit.config.command import RUN, Command
 from toolkit.config.declared import OptionType
 from toolkit.config.flags import parse_flags, scan_flags
@@ -128,7 +131,9 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     weakest = implied_components(values | first, command) | sweep_defaults(argv, values, command)
     names_of_flags = {path: value for path, value in first.items() if path.endswith(".name")}
     named = weakest | values | names_of_flags
-    start = finetune_defaults.default_architecture({**named, **first})
+    find = command.find_saved_run
+    saved = checkpoint_defaults.saved_values({**named, **first}, find) if find else {}
+    start = checkpoint_defaults.default_architecture({**saved, **named, **first}) | saved
     resolved = resolve_components(start | named, command)
     options = index_by_path([*command.command_line_options(), *resolved.options])
     flags = parse_flags(
@@ -141,6 +146,8 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     )
     for option in command.command_line_options():
         flags.pop(option.path, None)
+    for path in saved.keys() & checkpoint_defaults.conflicting_options({**named, **flags}):
+        del resolved.values[path]
     given = filter(None, (override_option(path, command) for path in flags))
     overrides = [option for option in given if option.path not in options]
     return resolved._replace(values=resolved.values | flags, options=resolved.options + overrides)
@@ -186,7 +193,11 @@ def bootstrap_options(command: Command) -> dict[str, Option]:
     """Flag -> option, for the options on which the others depend."""
     components = [name_option(section, command) for section in command.components]
     implied = [Option(path, TEXT, None, "") for path in command.implied]
-    start = [o for o in command.fixed_options() if o.path == finetune_defaults.FINETUNE_OPTION]
+    start = [
+        option
+        for option in command.fixed_options()
+        if option.path in checkpoint_defaults.START_OPTIONS
+    ]
     options = index_by_path([*command.command_line_options(), *components, *implied, *start])
     options |= {option.name: option for option in [*implied, *start]}
     return options | {section: options[f"{section}.name"] for section in command.components}

@@ -21,11 +21,11 @@ from toolkit.checkpoints.load import (
     read_json,
     weights_file,
 )
-from toolkit.checkpoints.save_folder import LAST, SaveFolder
+from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.config.finetune_defaults import FINETUNE_OPTION
+from toolkit.config.checkpoint_defaults import FINETUNE_OPTION
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import (
     Differences,
@@ -104,15 +104,9 @@ def find_resume_point(
 def find_restore_file(
     path: Path, save_folder: SaveFolder, print_message: PrintMessage
 ) -> Path | None:
-    """The checkpoint that --restore-file names, or the last one of the save folder it names.
-
-    If this run already has checkpoints, it resumes from its own: the same command may be given
-    again after an interruption.
-    """
-    if not (path / manifest.NAME).exists():
-        path = SaveFolder(path).resolve_link(LAST) or path
-    if path.resolve().parent == save_folder.path.resolve() or not save_folder.checkpoints():
-        return find_checkpoint(path)
+    """The verified checkpoint that --restore-file names, unless this run has its own."""
+    if checkpoint := save_folder.choose_restore_file(path):
+        return find_checkpoint(checkpoint)
     print_message(f"ignoring --restore-file {path}: {save_folder.path} has newer checkpoints")
     return find_newest_intact(save_folder, print_message)
 
@@ -249,10 +243,10 @@ def describe_origin(point: ResumePoint | None) -> JsonObject:
 
 def describe_resume(point: ResumePoint) -> str:
     """Where a run resumes from, and with which other options."""
-    progress = point.progress
+    done, consumed = point.progress.update, point.progress.consumed
     text = (
-        f"resuming from {point.folder}: {progress.update} updates, epoch {progress.epoch}, "
-        f"{progress.consumed} micro-batches into it"
+        f"resuming from {point.folder}: {done} update{'s' * (done != 1)}, epoch "
+        f"{point.progress.epoch}, {consumed} micro-batch{'es' * (consumed != 1)} into it"
     )
     if not point.differences:
         return text

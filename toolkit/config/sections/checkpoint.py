@@ -11,7 +11,8 @@ from toolkit.config.options import ADVANCED
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     save_dir: str = "checkpoints"
-    """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it."""
+    """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it, and
+    keeps its options unless they are given."""
     restore_file: str | None = None
     """Checkpoint to resume from, or a save folder, whose latest checkpoint is used. One outside
     --save-dir is used only while --save-dir has no checkpoints, so that the same command resumes

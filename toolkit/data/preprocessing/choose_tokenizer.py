@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.checkpoint_defaults import resolve_checkpoint_dir
 from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
-from toolkit.config.finetune_defaults import resolve_checkpoint_dir
 from toolkit.config.options import to_flag
 from toolkit.data.preprocessing.report import log_trained, log_training, log_word_counts
 from toolkit.data.preprocessing.split_files import plan_parts

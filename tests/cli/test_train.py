@@ -1,0 +1,59 @@
+import json
+
+import pytest
+
+from toolkit.cli.train import main
+
+SHAPE = ["--arch.layers=1", "--arch.width=16", "--arch.heads=2", "--arch.embedding-width=8"]
+
+
+@pytest.fixture
+def words(data):
+    """A command line of a small run, apart from its length and folder."""
+    named = [str(data), "--arch", "composite_bert_tiny", *SHAPE, "--task", "mlm"]
+    return [
+        *named,
+        "--batch-size=8",
+        "--num-workers=0",
+        "--precision=fp32",
+        "--lr=1e-2",
+        "--log-interval=7",
+    ]
+
+
+def test_train_resumes_with_the_save_folder_alone(words, tmp_path, end_of):
+    words = [*words, "--lr-scheduler=fixed", "--clip-norm=0.5"]
+    assert main([*words, "--max-update=10", "--save-dir", str(tmp_path / "whole")]) == 0
+    cut = ["--save-dir", str(tmp_path / "cut")]
+    assert main([*words, "--max-update=5", *cut]) == 0
+    assert main([*cut, "--max-update=10"]) == 0
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+def test_resume_reports_the_options_that_differ_and_records_them(words, tmp_path, capfd):
+    folder = ["--save-dir", str(tmp_path / "run")]
+    assert main([*words, "--max-update=2", *folder]) == 0
+    capfd.readouterr()
+    assert main([*folder, "--lr=0.02", "--max-update=4"]) == 0
+    expected = (
+        f"resuming from {tmp_path}/run/checkpoint_e1_u2: 2 updates, epoch 1, 2 micro-batches into "
+        f"it\noptions that differ from the checkpoint:\n"
+        f"  optimizer.lr was 0.01 and is now 0.02\n  training.max_update was 2 and is now 4\nrun\n"
+    )
+    assert expected in capfd.readouterr().err
+    assert main(folder) == 0
+    assert "differ" not in capfd.readouterr().err
+    starts = json.loads((tmp_path / "run" / "environment.json").read_text())
+    assert (
+        starts[1]["command"] == f"toolkit-train --save-dir {tmp_path}/run --lr=0.02 --max-update=4"
+    )
+    assert [len(start["changed_options"]) for start in starts] == [0, 2, 0]
+
+
+def test_resume_rejects_another_architecture_without_its_options(words, tmp_path, capfd):
+    folder = ["--save-dir", str(tmp_path / "run")]
+    assert main([*words, "--max-update=1", *folder]) == 0
+    capfd.readouterr()
+    assert main([*folder, "--arch", "taco_tiny"]) == 2
+    error = capfd.readouterr().err
+    assert "arch.name was 'composite_bert_tiny' and is now 'taco_tiny'. Restore" in error

@@ -1,0 +1,30 @@
+"""The run that toolkit-train resumes, read before its options are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import SaveFolder
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.config.checkpoint_defaults import CONFIG
+from toolkit.config.command import SavedRun
+
+
+def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
+    """The run of the checkpoint to resume from, with verified options; None if there is none.
+
+    Damaged checkpoints are skipped here, and reported by the run.
+    """
+    save_folder = SaveFolder(Path(save_dir))
+    named = save_folder.choose_restore_file(Path(restore_file)) if restore_file else None
+    for folder in [named] if named else save_folder.resume_candidates():
+        try:
+            manifest.verify(folder, only=(CONFIG,))
+            options = json_files.loads(json_files.read_text(folder / CONFIG))["run"]
+        except (ToolkitError, OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+        if isinstance(options, dict):
+            return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
+    return None
