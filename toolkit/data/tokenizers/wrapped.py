@@ -45,7 +45,9 @@ class WrappedTokenizer(Tokenizer):
 
 def unwrap_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer of plain text, without labels, tags or a second language."""
-    return tokenizer.inner if isinstance(tokenizer, WrappedTokenizer) else tokenizer
+    while isinstance(tokenizer, WrappedTokenizer):
+        tokenizer = tokenizer.inner
+    return tokenizer
 
 
 def restore_inner(folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:

@@ -1,5 +1,7 @@
 import numpy as np
 
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -38,6 +40,25 @@ def test_every_word_has_at_least_one_piece_of_the_given_tokenizer(folder, tokeni
     assert ids[: counts[0]].tolist() == tokenizer.encode("the") and counts[1] == 1
     np.testing.assert_array_equal(ids[counts[:2].sum() :], tokenizer.encode("river"))
     assert ids[counts[0]] == tokenizer.vocabulary.unk
+
+
+def test_labels_of_a_given_tokenizer_are_left_out(folder, tokenizer, tmp_path):
+    labels = Labels(task="tsv", classes=["a", "b"], metrics=[], pairs=False, bounds=[])
+    ClassificationTokenizer(tokenizer, labels).save(tmp_path)
+    found = folder(tokenizer_from=str(tmp_path)).tokenizer
+    assert isinstance(found.inner, SentencePieceTokenizer) and "labels" not in found.sizes
+
+
+def test_converted_tagger_reads_data_with_the_same_tags(folder, tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    data = folder(tokenizer_from=str(tmp_path)).tokenizer
+    tables = {"characters": [], "words": [], "ambiguous": [], "column": ANY_COLUMN}
+    tags = data.tables.tags
+    same = TaggingTokenizer(tokenizer, LabelTables(tags=tags, **tables))
+    other = TaggingTokenizer(tokenizer, LabelTables(tags=tags[::-1], **tables))
+    assert data.describe_difference(same) == ""
+    assert data.describe_difference(other) == "their tags differ"
+    assert same.describe_difference(data) == "their vocabularies differ"
 
 
 def test_byte_level_pieces_include_the_space_before_each_word(folder, byte_level, tmp_path):

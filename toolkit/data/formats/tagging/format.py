@@ -40,6 +40,7 @@ from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.storage.word_vectors import VECTORS_FILE, read_word_vectors
 from toolkit.data.text_files import raise_at_line
 from toolkit.data.tokenizers.vocabulary import write_symbols
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 
 
 class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
@@ -96,8 +97,11 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             tokenizer = given
         else:
             tables = build_tables(splits, self.options, self.config, self.tag_column)
-            words = TaggingTokenizer.of_words(tables)
-            tokenizer = words if given is None else TaggingTokenizer(given, tables)
+            tokenizer = (
+                TaggingTokenizer.of_words(tables)
+                if given is None
+                else TaggingTokenizer(unwrap_tokenizer(given), tables)
+            )
         if self.options.unseen_tags == "error":
             self.check_tags(splits, tokenizer.tables)
         return tokenizer
