@@ -311,11 +311,11 @@ def test_unsupported_heads_are_kept_and_reported(saved, converted, capsys, name,
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id2label": {"0": "a", "2": "b"}}, r"id2label in config.json must name the ids from 0"),
-        ({"id2label": {"0": "a", "1": "a"}}, r"id2label in config.json must name the ids from 0"),
-        ({"id2label": ["a", "b"]}, r"id2label in config.json must name the ids from 0"),
-        ({"classifier_dropout": "much"}, r"task.head_dropout must be .*, but is 'much'"),
-        ({"toolkit": {"task": "glue", "options": 3}}, r"toolkit in config.json must be as"),
+        ({"id2label": {"0": "a", "2": "b"}}, r"^id2label in config.json must name the ids from 0"),
+        ({"id2label": {"0": "a", "1": "a"}}, r"^id2label in config.json must name the ids from 0"),
+        ({"id2label": ["a", "b"]}, r"^id2label in config.json must name the ids from 0"),
+        ({"classifier_dropout": "much"}, r"^task.head_dropout must be .*, but is 'much'"),
+        ({"toolkit": {"task": "glue", "options": 3}}, r"^toolkit in config.json must be as"),
         (
             {"toolkit": {"task": "glue", "labels": {"metrics": ["bleu"]}}},
             r"metrics must be some of accuracy.*, but are \['bleu'\]",

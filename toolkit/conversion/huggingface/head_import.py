@@ -77,9 +77,10 @@ def read_head(
         kind = head_kind(model_type, task, config)
         unsupported = describe_unsupported(task, kind, config)
     if pairs and (task != "glue" or unsupported):
+        names = config.get("architectures")
         raise ToolkitError(
-            "--pairs requires a model for sequence classification that the toolkit can use, but "
-            "config.json describes another. Omit it."
+            f"--pairs requires a model for sequence classification with one label per text, but "
+            f"architectures in config.json is {names}. Omit --pairs."
         )
     if kind is None or unsupported:
         note = f"the head of {model_type.class_prefix}{ending} {unsupported}: kept, not used"
@@ -97,6 +98,8 @@ def read_head(
             buffers=read_buffers(task, saved),
             labels=read_label_set(task, config, saved, pairs=pairs),
         )
+    except ToolkitError:
+        raise
     except (ValueError, TypeError) as error:
         raise ToolkitError(
             f"{SETTINGS_KEY} in config.json must be as toolkit-convert wrote it, but is not: "
