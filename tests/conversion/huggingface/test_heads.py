@@ -191,11 +191,14 @@ def test_exported_head_computes_the_scores_of_the_checkpoint(
         ({"layer_mixing": True}, "--task.layer-mixing true"),
     ],
 )
-def test_export_reports_a_head_that_transformers_lacks(
+def test_native_export_omits_and_reports_a_head_that_transformers_lacks(
     inner, tmp_path, converted, capsys, options, flag
 ):
     source = train(tmp_path / "run", add_labels("glue", inner), "bert", "glue", **options)
-    folder = converted(source, "hf")
+    folder = converted(source, "hf", name="complete")
+    classes = json.loads((folder / "config.json").read_text())["architectures"]
+    assert classes == ["ToolkitForSequenceClassification"]
+    folder = converted(source, "hf", classes="native")
     assert json.loads((folder / "config.json").read_text())["architectures"] == ["BertModel"]
     printed = " ".join(capsys.readouterr().out.split())
     assert f"no class of Transformers computes {flag}: the head was not exported" in printed

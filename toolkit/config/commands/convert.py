@@ -27,7 +27,6 @@ class ConvertConfig(
     they compute the same."""
     component: Literal["discriminator", "generator"] | None = None
     """With --to hf, part of a model trained with --task rtd. Default: discriminator."""
-
     pairs: bool = False
     """With --to toolkit, the classifier of Transformers reads pairs of texts, not single ones."""
 

@@ -16,7 +16,7 @@ from toolkit.common.json_files import JsonObject, read_json
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.conversion.huggingface import config_mapping, files
-from toolkit.conversion.huggingface.head_export import ExportedHead, export_head
+from toolkit.conversion.huggingface.head_export import ExportedHead, export_head, native_mappings
 from toolkit.conversion.huggingface.model_types import (
     BERT,
     CONVBERT,
@@ -177,7 +177,7 @@ def choose_model_type(
     arch: EncoderConfig, component: ModelComponent, tokenizer: Tokenizer, origin: JsonObject
 ) -> tuple[ModelType, ExportedHead | None]:
     """The first model type that has the task's head, else the first; with that head."""
-    model_types = list_model_types(arch, component, origin)
+    model_types = list_model_types(arch, component.task, origin)
     for model_type in model_types:
         if head := export_head(model_type, component.task, component.tensors, tokenizer):
             return model_type, head
@@ -185,14 +185,14 @@ def choose_model_type(
 
 
 def list_model_types(
-    arch: EncoderConfig, component: ModelComponent, origin: JsonObject
+    arch: EncoderConfig, task: ComponentConfig, origin: JsonObject
 ) -> list[ModelType]:
     """The original model type, else those with the same encoder, the simplest first."""
     if origin.get("model_type") in MODEL_TYPES:
         return [MODEL_TYPES[str(origin["model_type"])]]
     if isinstance(arch, ConvBertConfig):
         return [CONVBERT]
-    if projects_embeddings(arch) or component.is_discriminator:
+    if projects_embeddings(arch) or task.name == "rtd":
         return [ELECTRA]
     return [BERT, ELECTRA]
 
@@ -233,9 +233,15 @@ def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str
 
 
 def has_native_class(path: Path) -> bool:
-    """Whether a class of Transformers computes the same as a checkpoint's architecture."""
-    run, _ = read_config(find_checkpoint(path))
-    return not list_differences(run.arch.name, run.arch.config)
+    """Whether a class of Transformers computes the same as a checkpoint, its head included."""
+    folder = find_checkpoint(path)
+    run, _ = read_config(folder)
+    if list_differences(run.arch.name, run.arch.config):
+        return False
+    model_types = list_model_types(run.arch.config, run.task, read_origin(folder))
+    return run.task.name in ("mlm", "rtd", "encode") or any(
+        native_mappings(model_type, run.task) is not None for model_type in model_types
+    )
 
 
 def check_architecture(name: str, c: ArchConfig) -> BertConfig | ConvBertConfig:

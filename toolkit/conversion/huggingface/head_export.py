@@ -33,6 +33,18 @@ class ExportedHead:
     """Entries of config.json."""
 
 
+def native_mappings(model_type: ModelType, task: ComponentConfig) -> list[TensorMapping] | None:
+    """The tensors of a task's head; None if no class of the model type computes it."""
+    if task.name not in CLASS_ENDINGS or task.config.layer_mixing:
+        return None
+    return head_mappings(model_type, task.name, head_option(task))
+
+
+def head_option(task: ComponentConfig) -> str:
+    """The task's option --task.head; empty for tasks without it."""
+    return task.config.head if task.name in SENTENCE_HEADS else ""
+
+
 def export_head(
     model_type: ModelType,
     task: ComponentConfig,
@@ -40,9 +52,8 @@ def export_head(
     tokenizer: Tokenizer,
 ) -> ExportedHead | None:
     """The head of a task with these tensors and labels; None if Transformers lacks it."""
-    kind = task.config.head if task.name in SENTENCE_HEADS else ""
-    mappings = head_mappings(model_type, task.name, kind)
-    if mappings is None or task.config.layer_mixing:
+    mappings = native_mappings(model_type, task)
+    if mappings is None:
         return None
     saved: JsonObject = {
         "task": task.name,
@@ -56,14 +67,15 @@ def export_head(
         mappings=mappings,
         settings={
             **label_settings(tokenizer),
-            **dropout_settings(model_type, task, kind),
+            **dropout_settings(model_type, task),
             SETTINGS_KEY: saved,
         },
     )
 
 
-def dropout_settings(model_type: ModelType, task: ComponentConfig, kind: str) -> JsonObject:
+def dropout_settings(model_type: ModelType, task: ComponentConfig) -> JsonObject:
     """Dropout before the output, and the summary of ELECTRA and ConvBERT."""
+    kind = head_option(task)
     if not kind:
         return {"classifier_dropout": 0.0}
     if task.name == "multiple_choice" and model_type is not BERT:

@@ -97,11 +97,8 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             tokenizer = given
         else:
             tables = build_tables(splits, self.options, self.config, self.tag_column)
-            tokenizer = (
-                TaggingTokenizer.of_words(tables)
-                if given is None
-                else TaggingTokenizer(unwrap_tokenizer(given), tables)
-            )
+            words = TaggingTokenizer.of_words(tables)
+            tokenizer = TaggingTokenizer(unwrap_tokenizer(given), tables) if given else words
         if self.options.unseen_tags == "error":
             self.check_tags(splits, tokenizer.tables)
         return tokenizer
