@@ -36,7 +36,7 @@ class SpanTags(NamedTuple):
     def parse(cls, tags: Sequence[str]) -> SpanTags:
         """Raises a ToolkitError for a tag of another kind, such as a part of speech."""
         for tag in tags:
-            if tag != OUTSIDE and tag.partition("-")[0] not in (*FIRST, *LAST, *INSIDE):
+            if not is_span_tag(tag):
                 raise ToolkitError(
                     f"spans require tags such as O, B-NP and I-NP, but there is {tag!r}. Select "
                     f"their column with toolkit-preprocess --tag-column, or use --task pos_tagging."
@@ -50,6 +50,15 @@ class SpanTags(NamedTuple):
             np.array([prefix in FIRST for prefix, _, _ in parts], bool),
             np.array([prefix in LAST for prefix, _, _ in parts], bool),
         )
+
+
+def is_span_tag(tag: str) -> bool:
+    return tag == OUTSIDE or tag.partition("-")[0] in (*FIRST, *LAST, *INSIDE)
+
+
+def has_span_tags(tags: Sequence[str]) -> bool:
+    """Whether these are O and tags of spans."""
+    return OUTSIDE in tags and len(tags) > 1 and all(map(is_span_tag, tags))
 
 
 class Spans(NamedTuple):

@@ -25,6 +25,7 @@ from toolkit.tasks.glue.examples import GlueBatch
 from toolkit.tasks.multiple_choice.examples import MultipleChoiceBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
+from toolkit.tasks.tagging.task import SpanTagging
 from toolkit.training.resume import load_finetune_weights
 
 ROWS, LENGTH, OPTIONS = 6, 11, 3
@@ -236,6 +237,19 @@ def test_tags_and_threshold_survive_the_round_trip(inner, tmp_path, converted):
     back = load_checkpoint(converted(converted(source, "hf"), name="answers"))
     threshold = load_checkpoint(source).task.null_threshold
     assert torch.equal(back.task.null_threshold, threshold) and back.task.config.stride == 5
+
+
+def test_taggers_of_spans_are_recognized_by_their_tags(saved, converted, inner, tmp_path):
+    tags = ["O", "B-PER", "I-PER"]
+    _, folder = saved("BertForTokenClassification", id2label=dict(enumerate(tags)))
+    learner = load_checkpoint(converted(folder))
+    assert isinstance(learner.task, SpanTagging) and learner.tokenizer.tables.tags == tags
+    spans = add_labels("span_tagging", inner, tags=tags)
+    source = train(tmp_path / "run", spans, "bert", "span_tagging")
+    back = converted(converted(source, "hf"), name="back")
+    assert read_config(back)[0].task == read_config(source)[0].task
+    sentence = ["the", "cats", "sat"]
+    assert load_checkpoint(back).predict([sentence]) == load_checkpoint(source).predict([sentence])
 
 
 def test_labels_that_transformers_replaced_count(inner, tmp_path, converted):

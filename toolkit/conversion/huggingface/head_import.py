@@ -24,6 +24,7 @@ from toolkit.conversion.huggingface.native_heads import (
     NULL_THRESHOLD,
     SETTINGS_KEY,
     SUMMARY_DEFAULTS,
+    TAGGING_TASKS,
     class_ending,
     head_kind,
     head_mappings,
@@ -33,6 +34,7 @@ from toolkit.data.formats.classification.tokenizer import ClassificationTokenize
 from toolkit.data.formats.tagging.label_tables import LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.metrics.spans import has_span_tags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,8 @@ def read_head(
     """
     ending = class_ending(model_type, config)
     task, kind, unsupported = CLASS_TASKS.get(ending, ""), None, ""
+    if task == "pos_tagging" and finds_spans(config):
+        task = "span_tagging"
     if task:
         kind = head_kind(model_type, task, config)
         unsupported = describe_unsupported(task, kind, config)
@@ -107,6 +111,13 @@ def read_head(
         ) from error
 
 
+def finds_spans(config: JsonObject) -> bool:
+    """Whether a tagger finds spans: as its export says, or else by its tags, such as B-PER."""
+    if any(read_saved(config, task) for task in TAGGING_TASKS):
+        return bool(read_saved(config, "span_tagging"))
+    return has_span_tags(label_names(config))
+
+
 def describe_unsupported(task: str, kind: str | None, config: JsonObject) -> str:
     """Why the toolkit has no such head; empty if it has."""
     if kind is None:
@@ -133,7 +144,7 @@ def read_label_set(
         raise TypeError("its labels are not an object")
     if task == "glue":
         return read_labels(config, labels, pairs=pairs)
-    return read_tables(config, labels) if task == "pos_tagging" else None
+    return read_tables(config, labels) if task in TAGGING_TASKS else None
 
 
 def read_buffers(task: str, saved: JsonObject) -> dict[str, Tensor]:

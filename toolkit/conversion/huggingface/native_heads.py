@@ -26,7 +26,11 @@ CLASS_TASKS = {
     "ForMultipleChoice": "multiple_choice",
 }
 """End of a class's name -> task."""
-CLASS_ENDINGS = {task: ending for ending, task in CLASS_TASKS.items()}
+TAGGING_TASKS = ("pos_tagging", "span_tagging")
+CLASS_ENDINGS = {
+    **{task: ending for ending, task in CLASS_TASKS.items()},
+    **dict.fromkeys(TAGGING_TASKS, "ForTokenClassification"),
+}
 
 
 class HeadTensors(NamedTuple):
@@ -80,7 +84,7 @@ def head_mappings(model_type: ModelType, task: str, kind: str) -> list[TensorMap
 
     `kind` is the --task.head, for tasks that have it.
     """
-    if task == "pos_tagging":
+    if task in TAGGING_TASKS:
         return affine_mappings(HEAD, "classifier")
     if task == "squad":
         return affine_mappings(HEAD, "qa_outputs")
