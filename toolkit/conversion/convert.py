@@ -58,6 +58,8 @@ def import_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
 def read_model(source: Path, *, pairs: bool) -> ConvertedModel:
     """The model of a folder or file; `pairs` tells that a classifier reads pairs of texts."""
     file = roberta.find_file(source)
+    if file and pairs:
+        raise ToolkitError(f"--pairs requires a model of Transformers, but {file} is fairseq's.")
     if file:
         return roberta.import_file(file)
     config = files.read_config(source)

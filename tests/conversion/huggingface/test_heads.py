@@ -175,14 +175,12 @@ def test_exported_head_computes_the_scores_of_the_checkpoint(
     folder = converted(source, "hf")
     hf_model = getattr(transformers, class_).from_pretrained(folder).eval()
     assert hf_model.config.architectures == [class_]
-    learner = load_checkpoint(source)
-    if arch == "convbert":  # Transformers lets convolutions see padding
-        again = load_checkpoint(converted(folder, name="again"))
-        check_same_scores(again, hf_model)
-        same = again.state_dict()
-        assert all(torch.equal(same[name], it) for name, it in learner.state_dict().items())
-        return
-    check_same_scores(learner, hf_model)
+    learner, again = load_checkpoint(source), load_checkpoint(converted(folder, name="again"))
+    same = again.state_dict()
+    assert all(torch.equal(same[name], it) for name, it in learner.state_dict().items())
+    check_same_scores(again, hf_model)
+    if arch != "convbert":  # Transformers lets convolutions see padding
+        check_same_scores(learner, hf_model)
 
 
 @pytest.mark.parametrize(
@@ -373,5 +371,8 @@ def test_pairs_require_a_classifier(saved, converted):
     _, folder = saved("BertForMaskedLM")
     with pytest.raises(ToolkitError, match=r"^--pairs requires a model for sequence classif"):
         converted(folder, pairs=True)
+    (folder / "model.pt").touch()
+    with pytest.raises(ToolkitError, match=r"^--pairs requires a model of Transformers, but"):
+        converted(folder / "model.pt", pairs=True)
     with pytest.raises(ToolkitError, match=r"^--pairs requires --to toolkit\.$"):
         converted(folder, "hf", pairs=True)
