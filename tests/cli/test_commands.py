@@ -30,7 +30,7 @@ WORDS = {
 def test_command_calls_one_function_with_its_config(command, monkeypatch):
     seen, result = [], SimpleNamespace(exit_code=0)
     answer = result if command == "train" else None
-    monkeypatch.setattr(COMMANDS[command], lambda config: seen.append(config) or answer)
+    monkeypatch.setattr(COMMANDS[command], lambda config, **_: seen.append(config) or answer)
     module = importlib.import_module(f"toolkit.cli.{command}")
     assert module.main(WORDS[command]) == 0
     chosen = module.COMMAND

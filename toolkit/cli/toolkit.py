@@ -9,6 +9,7 @@ from importlib import import_module
 
 import toolkit
 from toolkit.config.columns import format_columns, wrap_paragraph
+from toolkit.config.input_paths import identify_path
 
 EXIT_USER_ERROR = 2
 COMMANDS = {
@@ -66,6 +67,8 @@ def unknown_command(word: str) -> str:
     known = ", ".join(COMMANDS)
     if word.startswith("-"):
         return f"the first word must be a command, but is {word!r}: one of {known}."
+    if found := identify_path(word):
+        return f"{word} is {found.description}, not a command. {found.remedy()}"
     near = difflib.get_close_matches(word.removeprefix("toolkit-"), COMMANDS, n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     return f"no command is called {word!r}. {hint}Commands: {known}. See toolkit --help."

@@ -14,7 +14,6 @@ from toolkit.config.flags import missing_dashes_error
 
 COMPRESSION = (".gz", ".xz", ".zst")
 ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".arrow")
-DATA_FILES = ("meta.json", "tokenizer_config.json")
 CHECKPOINT_FILES = ("manifest.json", "checkpoint_best", "checkpoint_last")
 DATASET_FILES = ("dataset_info.json", "dataset_dict.json", "state.json")
 TEXT_FIELD = " --text-field FIELD"
@@ -65,7 +64,7 @@ def identify_path(text: str) -> InputPath | None:
 
 def identify_folder(path: Path) -> InputPath | None:
     names = {file.name for file in islice(path.iterdir(), MAX_LISTED_FILES)}
-    if names & {*DATA_FILES} or any(name.endswith(".idx") for name in names):
+    if "meta.json" in names or any(name.endswith(".idx") for name in names):
         return None
     text = str(path)
     if names & {*CHECKPOINT_FILES}:
@@ -73,6 +72,8 @@ def identify_folder(path: Path) -> InputPath | None:
         return InputPath("checkpoint", one, (text,))
     if "config.json" in names and any(n.endswith((".safetensors", ".bin")) for n in names):
         return InputPath("transformers", "a model of Transformers", (text,))
+    if "tokenizer_config.json" in names:  # a data folder without its meta.json
+        return None
     if names & {*DATASET_FILES}:
         return InputPath("raw", "a Hugging Face dataset", (text,), TEXT_FIELD)
     if "train.tsv" in names:
