@@ -1,5 +1,6 @@
 from tests.helpers.fairseq_files import write_folder
 from toolkit.cli.inspect import main
+from toolkit.training.run import run
 
 
 def test_inspect_shows_data_as_facts_table_and_items(data, capsys):
@@ -41,3 +42,28 @@ def test_flops_read_the_options_of_a_run_from_a_file(tmp_path, capsys):
 def test_flops_of_a_data_folder_are_a_user_error(data, capsys):
     assert main([str(data), "--flops"]) == 2
     assert "--flops needs a checkpoint, but" in capsys.readouterr().err
+
+
+def test_inspect_shows_how_a_run_was_started_and_what_differs(config, tmp_path, capsys):
+    run(config(save_dir=str(tmp_path / "a"), max_update=1), command="toolkit-train x --lr 3e-4")
+    run(config(save_dir=str(tmp_path / "b"), max_update=1, lr=0.5, lr_scheduler="cosine"))
+    capsys.readouterr()
+    assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    out = capsys.readouterr().out
+    assert "toolkit-train x --lr 3e-4" in out and "none: started from Python" in out
+    rows = [line.split() for line in out.rpartition("differs in")[2].splitlines()]
+    assert rows == [
+        ["a", "b"],
+        ["optimizer.lr", "0.0003", "0.5"],
+        ["lr_scheduler.name", "linear", "cosine"],
+    ]
+
+
+def test_inspect_says_that_runs_do_not_differ(config, tmp_path, capsys):
+    for name in "ab":
+        run(config(save_dir=str(tmp_path / name), max_update=1, log_interval=len(name)))
+    capsys.readouterr()
+    assert main([str(tmp_path / "a"), str(tmp_path / "b"), "--json", "-"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.endswith("\n\nThe options of these runs do not differ.\n")
+    assert "difference" not in captured.out

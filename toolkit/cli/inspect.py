@@ -76,6 +76,23 @@ def inspect(loaded: LoadedConfig) -> None:
             if loaded.config.flops:
                 print(file=output.text_stream)
                 show_flops(path, output)
+        show_differences(loaded.config.paths, output)
+
+
+def show_differences(paths: Sequence[str], output: Output) -> None:
+    """Print what differs between the runs, if two or more of the paths are checkpoints."""
+    from toolkit.commands.compare_runs import compare_runs, differences_table
+    from toolkit.commands.describe_checkpoint import find_checkpoint
+
+    checkpoints = {path: found for path in paths if (found := find_checkpoint(Path(path)))}
+    if len(checkpoints) < 2:
+        return
+    differences = compare_runs([*checkpoints.values()])
+    for name, values in differences.items():
+        output.write("difference", {"name": name, "values": values})
+    table = differences_table(differences, [*checkpoints])
+    text = table.text() if differences else "The options of these runs do not differ.\n"
+    print(f"\n{text}", end="", file=output.text_stream)
 
 
 def show_flops(path: str, output: Output) -> None:

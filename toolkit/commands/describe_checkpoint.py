@@ -11,6 +11,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json, weights_file
 from toolkit.checkpoints.save_folder import BEST, LAST
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
+from toolkit.commands.describe_start import describe_start, find_start
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -33,6 +34,11 @@ class SavedCheckpoint(NamedTuple):
     def run(self) -> JsonObject:
         run: JsonObject = self.config["run"]
         return run
+
+    @property
+    def start(self) -> JsonObject | None:
+        """How the run was started that wrote it; None if that is not recorded."""
+        return find_start(self.folder, self.manifest.get("update"))
 
     @property
     def shapes(self) -> dict[str, tuple[tuple[int, ...], str]] | None:
@@ -73,6 +79,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         **describe_run_data(saved),
         "vocabulary": describe_vocabulary(saved),
         "written by": ", ".join(f"{n} {v}" for n, v in listed.get("versions", {}).items()),
+        **describe_start(saved.start),
         "files": ", ".join([*listed["files"], manifest.NAME]),
         "digests": "all right" if verify else "not compared (--verify does)",
     }
@@ -93,6 +100,7 @@ def checkpoint_record(folder: Path) -> JsonObject:
         "tensors": None if shapes is None else len(shapes),
         "precision": saved.state.get("precision"),
         "symbols": saved.config["sizes"]["tokens"],
+        "start": saved.start,
     }
 
 

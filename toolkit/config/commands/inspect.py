@@ -20,7 +20,8 @@ class InspectConfig(
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """Data folders (shards as a:b:c), checkpoints or save folders, for their last checkpoint."""
+    """Data folders (shards as a:b:c), checkpoints or save folders, for their last checkpoint. The
+    options that differ between several runs are listed."""
     verify: bool = False
     """Read everything and compare it with its checksums."""
     examples: NonNegativeInt = 0
