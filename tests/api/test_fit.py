@@ -3,7 +3,7 @@ import torch
 
 from toolkit import ToolkitError, build_model, load_checkpoint
 from toolkit.api.commands import preprocess, train
-from toolkit.api.fit import evaluate, fit
+from toolkit.api.fit import check_dataset, evaluate, fit
 from toolkit.common.random_hash import derive_seed
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
@@ -73,5 +73,7 @@ def test_fit_rejects_options_that_it_does_not_read(learner):
         fit(learner, dataset, **RECIPE, **{"arch.layers": 3})
     with pytest.raises(ToolkitError, match=r"Set --max-update or --max-epoch"):
         fit(learner, dataset, lr=1e-3)
+    with pytest.raises(ToolkitError, match=r"one of learner.dataset or .*, but is of type list"):
+        check_dataset(TEXTS)
     with pytest.raises(ToolkitError, match=r"batch_size must be at least 1, but is 0"):
         evaluate(learner, dataset, batch_size=0)

@@ -36,6 +36,14 @@ def test_describe_checkpoint_counts_parameters(trained):
     assert describe_checkpoint(find_checkpoint(trained))["parameters"].startswith(f"{count:,} in ")
 
 
+def test_describe_checkpoint_shows_the_metadata_of_a_saved_learner(trained, tmp_path):
+    from toolkit import load_checkpoint
+
+    load_checkpoint(trained).save(tmp_path / "model", metadata={"language": "English"})
+    found = describe_checkpoint(tmp_path / "model")
+    assert found["metadata"] == '{"language": "English"}'
+
+
 def test_describe_checkpoint_verifies_every_file(trained):
     folder = find_checkpoint(trained)
     assert describe_checkpoint(folder, verify=True)["digests"] == "all right"

@@ -5,9 +5,9 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.training_text import check_texts
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.models.interface import Inputs
-from toolkit.tasks.embed import check_texts
+from toolkit.models.interface import Inputs, check_tensors
 
 TEXTS = ["the cat sat on the mat", "the cat", "", "a cat sat", "the"]
 WORDS = ["<s>", "<pad>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
@@ -124,11 +124,16 @@ def test_encoder_rejects_wrong_tensors(message, given):
         learner().encoder(*tensors, **options)
 
 
+def test_lists_of_ids_are_no_tensors():
+    with pytest.raises(ToolkitError, match=r"tokens must be a tensor, but are of type list. For"):
+        check_tensors(Inputs([[0, 4, 2]]))
+
+
 WRONG_TEXTS = {
     "texts must be a list, but is a single text": "the cat",
     "texts must be a list with at least one text, but is empty": [],
     "texts must be strings, but text 1 is of type int": ["the", 3],
-    "texts must be strings, but text 0 is null": [None],
+    "texts must be strings, but text 0 is of type NoneType": [None],
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,7 @@ from toolkit.distributed import World
 from toolkit.optim.precision import Precision, requested_precision, resolve_precision
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.dataset import TaskDataset
+from toolkit.tasks.examples import Examples
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.evaluation import evaluate_model
@@ -37,10 +40,10 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
     the training, such as `max_epoch=3, lr=1e-3, batch_size=16`. Nothing is written, and no metrics
     are printed: use `toolkit.train` for runs that are logged, validated and resumed.
     """
-    run = compose_training(learner, options)
+    examples, run = check_dataset(dataset).examples, compose_training(learner, options)
     device = learner.encoder.token_embedding.weight.device
     world, c = World(device=device), run.training
-    loader = make_loader(dataset, run)
+    loader = make_loader(examples, run)
     total = count_total_updates(c, loader.micro_batches, world, TrainingProgress())
     precision = resolve_precision(requested_precision(c), device)
     trainer = Trainer(
@@ -85,15 +88,25 @@ def compose_training(learner: Learner, options: dict[str, object]) -> RunConfig:
     return run
 
 
-def make_loader(dataset: TaskDataset, run: RunConfig) -> BatchLoader[Batch]:
+def make_loader(examples: Examples[Any], run: RunConfig) -> BatchLoader[Batch]:
     c, default = run.data, None if run.data.max_tokens else 32
     return BatchLoader(
-        dataset.examples,
+        examples,
         max_tokens=c.max_tokens,
         batch_size=c.batch_size or default,
         seed=run.training.seed,
         name="the dataset",
     )
+
+
+def check_dataset(dataset: object) -> TaskDataset:
+    """The dataset; raises for anything else, such as a list of texts."""
+    if not isinstance(dataset, TaskDataset):
+        raise ToolkitError(
+            f"dataset must be one of learner.dataset or learner.open_dataset, but is of type "
+            f"{type(dataset).__name__}."
+        )
+    return dataset
 
 
 def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) -> Metrics:
@@ -103,19 +116,18 @@ def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) ->
     """
     if batch_size < 1:
         raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
+    examples = check_dataset(dataset).examples
     device, was_training = learner.encoder.token_embedding.weight.device, learner.training
-    loader = BatchLoader(
-        dataset.examples, max_tokens=None, batch_size=batch_size, seed=0, shuffle=False
-    )
+    loader = BatchLoader(examples, max_tokens=None, batch_size=batch_size, seed=0, shuffle=False)
     try:
         return evaluate_model(
             learner,
             learner.criterion,
             loader,
-            examples=len(dataset),
+            examples=len(examples),
             world=World(device=device),
             precision=Precision("fp32", device),
-            collector=learner.task.collector(dataset.examples),
+            collector=learner.task.collector(examples),
         )
     finally:
         learner.train(was_training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -74,6 +75,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         **describe_layer_mixing(saved),
         "saved at": describe_save(listed),
         **({"mean of": ", ".join(map(str, listed["averaged"]))} if "averaged" in listed else {}),
+        **({"metadata": json.dumps(listed["metadata"])} if listed.get("metadata") else {}),
         **({"converted from": str(listed["converted"])} if "converted" in listed else {}),
         **describe_progress(saved.state),
         **describe_run_data(saved),

@@ -56,7 +56,12 @@ class Inputs(NamedTuple):
 
 def check_tensors(inputs: Inputs) -> None:
     """Raise unless the tokens and what describes them are tensors of one shape, B x S."""
-    tokens = inputs.tokens
+    tokens: object = inputs.tokens
+    if not isinstance(tokens, Tensor):
+        raise ToolkitError(
+            f"tokens must be a tensor, but are of type {type(tokens).__name__}. For texts use "
+            f"learner.encode."
+        )
     if tokens.dim() != 2 or not tokens.numel():
         raise ToolkitError(
             f"tokens must have the shape (sentences, tokens), none of them 0, but have "

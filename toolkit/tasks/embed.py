@@ -17,10 +17,9 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.data.ragged import pack_rows, split_rows
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.generation.output import to_single_line
+from toolkit.data.tokenizers.training_text import check_texts, to_line
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.tasks.batch import to_device
-from toolkit.tasks.raw_items import describe, replace_invalid
 
 Pooling = Literal["mean", "max", "first"]
 POOLINGS = get_args(Pooling)
@@ -40,7 +39,7 @@ def encode_texts(
             "This encoder reads words with their characters, not text. Use learner.predict or "
             "learner.tag, which take sentences as lists of words."
         )
-    lines = [to_single_line(replace_invalid(text)).strip() for text in check_texts(texts)]
+    lines = [to_line(text) for text in check_texts(texts)]
     before, after = special
     ids, lengths = tokenizer.encode_lines(lines)
     limit, room = encoder.max_positions, None
@@ -50,20 +49,6 @@ def encode_texts(
             log.warning(f"{cut:,} of {len(texts):,} texts were truncated to {limit} tokens.")
     rows = split_rows(ids, lengths)
     return [[*before, *row[:room].tolist(), *after] for row in rows]
-
-
-def check_texts(texts: Sequence[object]) -> list[str]:
-    """The texts, checked: a list of at least one string."""
-    if isinstance(texts, str):
-        raise ToolkitError("texts must be a list, but is a single text. Put it in brackets.")
-    if not len(texts):
-        raise ToolkitError("texts must be a list with at least one text, but is empty.")
-    checked = []
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ToolkitError(f"texts must be strings, but text {index} is {describe(text)}.")
-        checked.append(text)
-    return checked
 
 
 def collate_texts(rows: Sequence[Sequence[int]], pad: int) -> Inputs:

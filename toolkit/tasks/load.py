@@ -27,7 +27,8 @@ def load_checkpoint(
     run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
     learner.origin = learner.require_origin()._replace(run=run)
-    learner.metadata = dict(manifest.read(folder).get("metadata", {}))
+    metadata = manifest.read(folder).get("metadata")
+    learner.metadata = metadata if isinstance(metadata, dict) else {}
     load_weights(folder, learner, file=weights_file(folder, weights))
     learner.tokenizer = Tokenizer.load(folder)
     return learner.eval()

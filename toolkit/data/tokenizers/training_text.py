@@ -11,18 +11,30 @@ MAX_WORD_CHARACTERS = 256
 """Longer words are split for training, including text without spaces."""
 
 
-def clean_texts(texts: Iterable[object]) -> list[str]:
-    """The texts as lines without surrounding white space; blank ones are left out."""
+def check_texts(texts: Iterable[object]) -> list[str]:
+    """The texts as a list of at least one string; raises for anything else."""
     if isinstance(texts, str):
         raise ToolkitError("texts must be a list, but is a single text. Put it in brackets.")
-    lines = []
+    checked = []
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ToolkitError(
                 f"texts must be strings, but text {index} is of type {type(text).__name__}."
             )
-        if line := replace_line_breaks(text).strip():
-            lines.append(line)
+        checked.append(text)
+    if not checked:
+        raise ToolkitError("texts must be a list with at least one text, but is empty.")
+    return checked
+
+
+def to_line(text: str) -> str:
+    """The text on one line, without surrounding white space."""
+    return replace_line_breaks(text).strip()
+
+
+def clean_texts(texts: Iterable[object]) -> list[str]:
+    """The texts as lines; blank ones are left out."""
+    lines = [line for text in check_texts(texts) if (line := to_line(text))]
     if not lines:
         raise ToolkitError("texts must have at least one that is not blank, but have none.")
     return lines
