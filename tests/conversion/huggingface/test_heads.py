@@ -237,6 +237,7 @@ def test_tags_and_threshold_survive_the_round_trip(inner, tmp_path, converted):
     assert torch.equal(back.task.null_threshold, threshold) and back.task.config.stride == 5
 
 
+@pytest.mark.slow
 def test_taggers_of_spans_are_recognized_by_their_tags(saved, converted, inner, tmp_path):
     tags = ["O", "B-PER", "I-PER"]
     _, folder = saved("BertForTokenClassification", id2label=dict(enumerate(tags)))
