@@ -10,6 +10,7 @@ from tests.tasks.conftest import glue as glue
 from tests.tasks.conftest import questions as questions
 from tests.tasks.conftest import tagged as tagged
 from toolkit import build_model
+from toolkit.cli.convert import main
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
 
@@ -85,3 +86,16 @@ def hf_inputs():
         return found
 
     return rename
+
+
+@pytest.fixture
+def export(tmp_path):
+    """Saves and exports a learner; gives the folders of the checkpoint and the export."""
+
+    def make(learner, *words):
+        learner.save(tmp_path / "run")
+        paths = [str(tmp_path / "run"), str(tmp_path / "exported")]
+        assert main([*paths, "--to", "hf", *words]) == 0
+        return tmp_path / "run", tmp_path / "exported"
+
+    return make

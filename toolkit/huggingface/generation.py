@@ -30,6 +30,7 @@ class GenerativeToolkitModel(ToolkitPreTrainedModel, GenerationMixin):
 
     def __init__(self, config: ToolkitConfig) -> None:
         super().__init__(config)
+        self.encoder.main_input_name = "input_ids"  # type: ignore[assignment]  # generate reads it
         eos = config.target_eos_token_id
         self.generation_config = GenerationConfig(
             decoder_start_token_id=eos if config.is_encoder_decoder else None,
@@ -74,7 +75,7 @@ class SourceEncoder(nn.Module):
         self,
         input_ids: Int[Tensor, "B S"],
         attention_mask: Shaped[Tensor, "B S"] | None = None,
-        return_dict: bool = True,
+        **unused: Any,
     ) -> BaseModelOutput:
         [model] = self._model
         inputs = model.to_inputs(input_ids, attention_mask)

@@ -97,13 +97,16 @@ class ToolkitPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def get_init_context(cls, *args: Any, **kwargs: Any) -> list[Any]:
-        """Those of Transformers but the meta device, where constructors cannot initialize."""
+        """Those of Transformers in which constructors can initialize weights."""
         contexts = super().get_init_context(*args, **kwargs)
-        return [context for context in contexts if context != torch.device("meta")]
+        return [context for context in contexts if not prevents_initialization(context)]
 
     def _move_missing_keys_from_meta_to_device(self, *args: Any, **kwargs: Any) -> None:
         """Keep what constructors initialized: new heads, and buffers that no file has."""
         self.to(self.get_input_embeddings().weight.device)
+
+    _move_missing_keys_from_meta_to_cpu = _move_missing_keys_from_meta_to_device
+    """The name in Transformers 4."""
 
     @classmethod
     def register_for_auto_class(cls, auto_class: object = "AutoModel") -> None:
@@ -130,6 +133,13 @@ class ToolkitPreTrainedModel(PreTrainedModel):
             export_files.write(Path(save_directory), self.config, self.export_files)
 
 
+def prevents_initialization(context: Any) -> bool:
+    """Whether it is the meta device, or what Transformers 4 has in its place."""
+    function = getattr(context, "func", None)  # of a context manager that is a generator
+    disabling = ("no_init_weights", "init_empty_weights")
+    return context == torch.device("meta") or getattr(function, "__name__", "") in disabling
+
+
 def is_derived_task(name: str, bases: Sequence[str]) -> bool:
     """Whether a task is one of `bases`, or a class derived from one."""
     classes = tuple(TASKS[base].factory for base in bases)
@@ -139,7 +149,7 @@ def is_derived_task(name: str, bases: Sequence[str]) -> bool:
 class ToolkitModel(ToolkitPreTrainedModel):
     """An encoder: the states of all tokens."""
 
-    _keys_to_ignore_on_load_unexpected = (r"^task\.",)
+    _keys_to_ignore_on_load_unexpected = [r"^task\."]  # noqa: RUF012
 
     @can_return_tuple
     def forward(

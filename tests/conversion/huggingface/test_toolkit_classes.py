@@ -9,20 +9,6 @@ from toolkit import load_checkpoint
 from toolkit.cli.convert import main
 from toolkit.huggingface import to_huggingface
 
-
-@pytest.fixture
-def export(tmp_path):
-    """Saves and exports a learner; gives the folders of the checkpoint and the export."""
-
-    def make(learner, *words):
-        learner.save(tmp_path / "run")
-        paths = [str(tmp_path / "run"), str(tmp_path / "exported")]
-        assert main([*paths, "--to", "hf", *words]) == 0
-        return tmp_path / "run", tmp_path / "exported"
-
-    return make
-
-
 CASES = [
     ("mlm", "composite_bert_tiny"),
     ("mpm", "taco_tiny"),

@@ -61,7 +61,9 @@ def read_run(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor]) ->
             f"{folder / files.CONFIG} must have an arch, a task, sizes and plugins, but does not. "
             f"Name a folder that toolkit-convert or save_pretrained wrote."
         )
-    plugins.check_loaded(needed, str(folder))
+    plugins.check_loaded(
+        [{key: it[key] for key in ("name", "sha256")} for it in needed], str(folder)
+    )
     has_heads = any(name.startswith("task.") for name in tensors)
     generative = "target_eos_token_id" in config
     return from_dict(
