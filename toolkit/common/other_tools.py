@@ -20,13 +20,17 @@ def use(*options: str, note: str = "", otherwise: str = "") -> Counterpart:
     return Counterpart(options, note, otherwise)
 
 
-EACH_EPOCH = "Every epoch ends with one in any case."
+EACH_EPOCH = "Every epoch also ends with a validation and a checkpoint."
 RANK_EXAMPLES = "It is the number of examples on each rank."
 FRACTION = "A fraction of the run is --warmup-fraction."
 RESUMES = "The same command resumes the latest checkpoint in --save-dir."
 TORCHRUN = "Start the command with torchrun, which sets the number of processes."
 CONVERT = "toolkit-convert --to toolkit makes a checkpoint of a model of Transformers."
 LANGUAGES = "The languages of a checkpoint are those that it was trained on."
+SUBWORDS = (
+    "SentencePiece and WordPiece subwords are always joined. For those of subword-nmt, use "
+    "sed 's/@@ //g'."
+)
 NO_UPLOAD = "Nothing is uploaded. toolkit-convert --to hf writes a folder for Transformers."
 COLUMNS = "toolkit-preprocess names them: --text-field, --text-columns and --label-column."
 RAW_DATA = "toolkit-preprocess reads the files: --trainpref, --validpref and --testpref."
@@ -234,8 +238,8 @@ FAIRSEQ = {
     "thresholdsrc": use("min_count"),
     "thresholdtgt": use("min_count"),
     "only_source": use(otherwise="Without --source-lang and --target-lang, text has one language."),
-    "remove_bpe": use(otherwise="Translations are detokenized as their tokenizer requires."),
-    "post_process": use(otherwise="Translations are detokenized as their tokenizer requires."),
+    "remove_bpe": use(otherwise=SUBWORDS),
+    "post_process": use(otherwise=SUBWORDS),
     "sacrebleu": use(otherwise="Scores are always computed with sacreBLEU."),
     "unnormalized": use("lenpen 0"),
     "diversity_rate": use("diverse_beam_strength"),
