@@ -3,9 +3,12 @@ import signal
 
 import pytest
 
+from toolkit.checkpoints.start_record import read_starts
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.commands.train import TRAIN
+from toolkit.config.load import load
 from toolkit.sweep import sweep as module
 from toolkit.sweep.sweep import run_sweep
 
@@ -181,3 +184,8 @@ def test_sweep_resumes_its_runs_and_compares(words, tmp_path):
     assert [run["updates"] for run in found["runs"]] == [4, 4]
     assert found["rows"][0]["deviation"] > 0
     assert (tmp_path / "s" / "sweep.png").stat().st_size > 1000
+    folder = tmp_path / "s" / "seed=1"
+    files = [["--config", str(folder / name)] for name in ("config.yaml", "options.yaml")]
+    assert load(files[0], TRAIN) == load(files[1], TRAIN)
+    changed = [start["changed_options"] for start in read_starts(folder)]
+    assert changed == [{}, {"training.max_update": [2, 4]}]
