@@ -262,6 +262,8 @@ COMPONENTS = {
     "sequence_classification": "glue",
     "text_classification": "glue",
     "token_classification": "pos_tagging",
+    "ner": "span_tagging",
+    "chunking": "span_tagging",
     "question_answering": "squad",
     "causal_lm": "language_modeling",
     "translation_from_pretrained_bart": "translation",
