@@ -13,7 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
 from toolkit.config.commands.convert import ConvertConfig
-from toolkit.conversion import write_checkpoint
+from toolkit.conversion import onnx, write_checkpoint
 from toolkit.conversion.fairseq import roberta
 from toolkit.conversion.huggingface import (
     exporter,
@@ -69,7 +69,9 @@ def read_model(source: Path, *, pairs: bool) -> ConvertedModel:
 
 
 def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
-    """Write a checkpoint as a folder for Transformers."""
+    """Write a checkpoint as a folder for Transformers or ONNX Runtime."""
+    if c.to == "onnx":
+        return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
     if c.classes == "toolkit" or (c.classes == "auto" and not exporter.has_native_class(source)):
         return toolkit_export.export(source, target, weights=c.weights, component=c.component)
     model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
@@ -112,4 +114,6 @@ def count_parameters(tensors: Mapping[str, Tensor]) -> int:
 def format_fact(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value)
+    if isinstance(value, float):
+        return f"{value:.1e}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -55,7 +55,11 @@ def find_padding(attention_mask: Shaped[Tensor, "B S"]) -> Shaped[Tensor, "B S"]
 
 def add_characters(inputs: Inputs, char_ids: Int[Tensor, "B S C"]) -> Inputs:
     """The inputs with the characters of distinct words."""
-    words, index = char_ids.flatten(0, 1).unique(dim=0, return_inverse=True)
+    if torch.compiler.is_exporting():  # as distinct, since their number would depend on the data
+        words = char_ids.flatten(0, 1)
+        index = torch.arange(words.shape[0], device=words.device)
+    else:
+        words, index = char_ids.flatten(0, 1).unique(dim=0, return_inverse=True)
     return inputs._replace(char_ids=words, word_index=index.view(inputs.tokens.shape))
 
 

@@ -36,7 +36,7 @@ class ToolkitForSequenceClassification(ToolkitPreTrainedModel):
         """`labels` are classes, numbers or rows of 0 and 1, as `config.problem_type` says."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
         selected = flat_indices(inputs, 1)
-        rows, none = len(input_ids), torch.zeros_like(selected)
+        rows, none = input_ids.shape[0], torch.zeros_like(selected)
         batch = GlueBatch(inputs, selected, none, none, {}, rows, input_ids.numel())
         scores = self.head.predict(self.encoder, batch)[OBJECTIVE][0]
         logits = scores.view(rows, self.config.num_labels)
@@ -80,10 +80,10 @@ class ToolkitForMultipleChoice(ToolkitPreTrainedModel):
         rest = (None if each is None else each.flatten(0, 1) for each in more)
         inputs = self.to_inputs(input_ids.flatten(0, 1), *rest)  # (N, O, S) -> (NO, S)
         selected, shape = flat_indices(inputs, 1), input_ids.shape[:2]
-        none = torch.zeros_like(selected[: len(input_ids)])
-        rows = torch.arange(len(selected), device=selected.device).view(shape)
+        none = torch.zeros_like(selected[: shape[0]])
+        rows = torch.arange(selected.shape[0], device=selected.device).view(shape)
         batch = MultipleChoiceBatch(
-            inputs, selected, rows, none, none, {}, len(input_ids), input_ids.numel()
+            inputs, selected, rows, none, none, {}, shape[0], input_ids.numel()
         )
         logits = self.head.predict(self.encoder, batch)[multiple_choice.OBJECTIVE][0]
         loss = None if labels is None else F.cross_entropy(logits, labels)

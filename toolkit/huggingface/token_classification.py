@@ -40,10 +40,10 @@ class ToolkitForTokenClassification(ToolkitPreTrainedModel):
         """`labels` are -100 where a token has no tag, as in padding."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids, char_ids)
         selected = flat_indices(inputs, input_ids.shape[1])
-        none, rows = torch.zeros_like(selected), len(input_ids)
+        none, rows = torch.zeros_like(selected), input_ids.shape[0]
         flags = none.bool()
         batch = TaggingBatch(
-            inputs, selected, None, none, none, flags, flags, flags, {}, rows, len(selected)
+            inputs, selected, None, none, none, flags, flags, flags, {}, rows, selected.shape[0]
         )
         logits = self.head.predict(self.encoder, batch)[OBJECTIVE][0]
         loss = None if labels is None else F.cross_entropy(logits, labels.flatten())
@@ -67,7 +67,7 @@ class ToolkitForQuestionAnswering(ToolkitPreTrainedModel):
     ) -> QuestionAnsweringModelOutput:
         """Positions outside the row do not count in the loss, the mean of both cross entropies."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
-        none, rows = torch.zeros_like(input_ids[:, 0]), len(input_ids)
+        none, rows = torch.zeros_like(input_ids[:, 0]), input_ids.shape[0]
         allowed = self.find_allowed(inputs)
         batch = SquadBatch(inputs, none, none, allowed, none, none, {}, rows, input_ids.numel())
         predictions = self.head.predict(self.encoder, batch)

@@ -120,7 +120,7 @@ class StreamEmbeddings(nn.Module):
         if self.types is not None:
             x = x + token_type_vectors(self.types, inputs.segments)
         p = position_vectors(self.positions, inputs.positions, x.shape[1], hidden=True)
-        return self.word_norm(x), self.position_norm(p.expand(len(x), -1, -1))
+        return self.word_norm(x), self.position_norm(p.expand(x.shape[0], -1, -1))
 
 
 class TiedStreamEmbeddings(nn.Module):

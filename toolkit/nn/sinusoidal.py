@@ -20,14 +20,19 @@ def sinusoidal_encodings(
     Sines are in the first half of the columns and cosines in the second, as in most code since
     then; the paper alternates them. Always in fp32.
     """
+    if torch.compiler.is_exporting():  # lengths are symbols
+        return compute_encodings(end, width)[start:].float().to(device)
     return cached_encodings(max(512, 1 << (end - 1).bit_length()), width, device)[start:end]
 
 
 @lru_cache(maxsize=8)
 def cached_encodings(length: int, width: int, device: torch.device) -> Float[Tensor, "S D"]:
     with torch.inference_mode(False):  # a cached inference tensor would fail in training
-        channels = torch.arange(0, width, 2, dtype=torch.float64)
-        positions = torch.arange(length, dtype=torch.float64)[:, None]
-        angles = positions * torch.exp(-math.log(10_000) / width * channels)
-        encodings = torch.cat([angles.sin(), angles[:, : width // 2].cos()], -1)
-        return copy_to_device(encodings.float(), device)
+        return copy_to_device(compute_encodings(length, width).float(), device)
+
+
+def compute_encodings(length: int, width: int) -> Float[Tensor, "S D"]:
+    channels = torch.arange(0, width, 2, dtype=torch.float64)
+    positions = torch.arange(length, dtype=torch.float64)[:, None]
+    angles = positions * torch.exp(-math.log(10_000) / width * channels)
+    return torch.cat([angles.sin(), angles[:, : width // 2].cos()], -1)

@@ -6,27 +6,33 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import PositiveInt
 from toolkit.config.option_groups import OutputOptions, WeightsOptions
 from toolkit.config.options import NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertConfig(
-    WeightsOptions, OutputOptions, required={"to": "--to is required: toolkit or hf."}
+    WeightsOptions, OutputOptions, required={"to": "--to is required: toolkit, hf or onnx."}
 ):
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """SOURCE and DESTINATION. SOURCE is a Hugging Face Transformers folder, a RoBERTa checkpoint of
     fairseq (.pt) or a checkpoint of the toolkit. DESTINATION is a folder that does not exist."""
-    to: Literal["toolkit", "hf"] | None = None
-    """Format to write: toolkit, or hf for Hugging Face Transformers. Required."""
+    to: Literal["toolkit", "hf", "onnx"] | None = None
+    """Format to write: toolkit, hf for Hugging Face Transformers, or onnx. Required."""
     classes: Literal["auto", "native", "toolkit"] = "auto"
     """With --to hf, classes that open the model. native: those of Transformers, such as
     BertForMaskedLM; toolkit: those of toolkit.huggingface, for every architecture; auto: native if
     they compute the same."""
     component: Literal["discriminator", "generator"] | None = None
     """With --to hf, part of a model trained with --task rtd. Default: discriminator."""
+
+    batch: PositiveInt | None = None
+    """With --to onnx, the only number of rows that the graph reads. Default: any."""
+    length: PositiveInt | None = None
+    """With --to onnx, the only number of tokens in a row that the graph reads. Default: any."""
     pairs: bool = False
     """With --to toolkit, the classifier of Transformers reads pairs of texts, not single ones."""
 
@@ -40,5 +46,7 @@ class ConvertConfig(
             raise ToolkitError("--pairs requires --to toolkit.")
         if self.to != "hf" and self.classes != "auto":
             raise ToolkitError("--classes requires --to hf: it selects classes of Transformers.")
-        if self.to != "hf" and self.weights != "auto":
-            raise ToolkitError("--weights requires --to hf: it selects weights of the toolkit.")
+        if self.to == "toolkit" and self.weights != "auto":
+            raise ToolkitError("--weights requires --to hf or onnx: it selects weights to export.")
+        if self.to != "onnx" and not self.batch is self.length is None:
+            raise ToolkitError("--batch and --length require --to onnx: they fix a graph's shape.")

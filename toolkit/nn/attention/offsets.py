@@ -144,6 +144,8 @@ class Offsets:
             positions = torch.arange(self.length, device=self.device)
             offsets = positions - positions[self.query_start :, None]
             return offsets.clamp(-radius, radius)[None] + radius
+        if self.positions is None and torch.compiler.is_exporting():  # lengths are symbols
+            return clip_offsets(torch.arange(self.length, device=self.device)[None], radius)
         if self.positions is None:
             return cached_tap_indices(self.length, radius, self.device)
         if radius not in self._taps:
@@ -168,6 +170,8 @@ def scatter_to_diagonals(
         taps = taps.expand(sentences, -1, -1, -1)
         return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
     index = offsets.tap_indices(radius)
+    if torch.compiler.is_exporting():
+        return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
     scores: Tensor = _ScatterToDiagonals.apply(taps, index, offsets.shared)
     return scores
 

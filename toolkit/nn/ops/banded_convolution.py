@@ -33,7 +33,21 @@ def dynamic_convolution(
         from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
 
         return triton_dynamic_convolution(taps, v)
+    if torch.compiler.is_exporting():
+        return convolve_by_tap(taps, v)
     out: Tensor = _BandedConvolution.apply(taps, v)
+    return out
+
+
+def convolve_by_tap(
+    taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]
+) -> Float[Tensor, "B H S K"]:
+    """The sum, tap by tap, in operations that other runtimes have."""
+    count, length = taps.shape[-1], v.shape[2]
+    padded = F.pad(v, (0, 0, count // 2, count // 2))
+    out = taps[..., :1] * padded[:, :, :length]
+    for tap in range(1, count):
+        out = out + taps[..., tap : tap + 1] * padded[:, :, tap : tap + length]
     return out
 
 

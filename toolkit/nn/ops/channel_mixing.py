@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from toolkit.nn.ops.compilation import compile_disabled
 
@@ -26,6 +27,11 @@ def mix_maps(
 ) -> Float[Tensor, "B H S T"]:
     """PReLU(W * [maps] + b), W a 1x1 convolution over the channels of all maps."""
     dtype = maps[0].dtype
+    if torch.compiler.is_exporting():
+        mixed = F.conv2d(
+            torch.cat(list(maps), 1), weight.to(dtype)[..., None, None], bias.to(dtype)
+        )
+        return F.prelu(mixed, slope.to(dtype))
     out: Tensor = _MixMaps.apply(weight.to(dtype), bias.to(dtype), slope, *maps)
     return out
 

@@ -29,6 +29,8 @@ def unfold_windows(x: Float[Tensor, "G N L C"], taps: int) -> Float[Tensor, "G N
     """The concatenation of x_{i-r} .. x_{i+r}."""
     groups, count, length, channels = x.shape
     padded = F.pad(x, (0, 0, taps // 2, taps // 2)).contiguous()
+    if torch.compiler.is_exporting():
+        return torch.cat([padded[:, :, m : m + length] for m in range(taps)], -1).flatten(1, 2)
     shape = (groups, count, length, taps * channels)
     return padded.as_strided(shape, (*padded.stride()[:2], channels, 1)).flatten(1, 2)
 
