@@ -1,0 +1,73 @@
+"""Graphs of models by torch.export, and ONNX Runtime's outputs."""
+
+import jaxtyping
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion import onnx
+from toolkit.huggingface import to_huggingface
+from toolkit.huggingface.program import Graph, example_inputs, export_program, resolve_shape
+
+CASES = [
+    ("mlm", "bert_tiny"),
+    ("glue", "composite_bert_tiny"),
+    ("squad", "taco_tiny"),
+    ("multiple_choice", "convbert_tiny"),
+    ("pos_tagging", "conv_san_ud"),
+    ("translation", "transformer_tiny"),
+]
+
+
+@pytest.fixture(autouse=True)
+def without_shape_checks():
+    """A graph's sizes are symbols, which annotations of plain numbers reject."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "arch"), CASES)
+def test_onnx_runtime_computes_the_outputs_of_the_model(make_learner, tmp_path, kind, arch):
+    pytest.importorskip("onnxruntime")
+    layers = {} if arch == "transformer_tiny" else {"layers": 1}
+    model = to_huggingface(make_learner(kind, arch, **layers)[0])
+    shape = resolve_shape(model)
+    onnx.write_graph(tmp_path / "model.onnx", model, shape)
+    assert 0 < onnx.compare_outputs(tmp_path / "model.onnx", model, shape) < onnx.TOLERANCE
+
+
+def test_graph_of_a_fixed_shape_computes_the_outputs_of_the_model(make_learner):
+    model = to_huggingface(make_learner("mlm", "taco_tiny", layers=1)[0])
+    shape = resolve_shape(model, batch=2, length=9)
+    inputs = tuple(example_inputs(model, shape, rows=5, seed=3).values())
+    assert inputs[0].shape == (2, 9)
+    [logits] = export_program(model, shape).module()(*inputs)
+    torch.testing.assert_close(logits, Graph(model)(*inputs)[0])
+
+
+def test_length_beyond_the_model_is_a_user_error(make_learner):
+    model = to_huggingface(make_learner("mlm", "bert_tiny")[0])
+    with pytest.raises(ToolkitError, match=r"--length must be at most 64, .* but is 65"):
+        resolve_shape(model, length=65)
+    tagger = to_huggingface(make_learner("pos_tagging", "conv_san_ud")[0])
+    with pytest.raises(ToolkitError, match=r"--length must be 12, .* but is 13"):
+        resolve_shape(tagger, length=13)
+
+
+def test_differing_outputs_are_an_error(make_learner, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    model = to_huggingface(make_learner("mlm", "bert_tiny", layers=1)[0])
+    shape = resolve_shape(model, batch=1, length=4)
+    onnx.write_graph(tmp_path / "model.onnx", model, shape)
+    with torch.no_grad():
+        model.encoder.token_embedding.weight.add_(0.1)
+    with pytest.raises(ToolkitError, match=r"differ from PyTorch's by 0\..* Nothing was written"):
+        onnx.compare_outputs(tmp_path / "model.onnx", model, shape)
+
+
+def test_missing_packages_are_named(monkeypatch):
+    monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else name)
+    with pytest.raises(ToolkitError, match=r"requires onnxscript. Install with: pip install"):
+        onnx.check_packages()
