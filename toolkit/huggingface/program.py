@@ -83,7 +83,7 @@ def resolve_shape(
     return Shape(batch, length or only)
 
 
-def dynamic_axes(model: ToolkitPreTrainedModel, shape: Shape) -> dict[int, Dim]:
+def dynamic_axes(model: ToolkitPreTrainedModel, shape: Shape) -> dict[int, object]:
     """The axes of every input that may have any size."""
     choice = isinstance(model, ToolkitForMultipleChoice)
     free = [shape.batch is None, *[True] * choice, shape.length is None]
