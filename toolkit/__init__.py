@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import (
     register_arch,
+    register_callback,
     register_criterion,
     register_format,
     register_lr_scheduler,
@@ -46,6 +47,7 @@ __all__ = [
     "load_checkpoint",
     "preprocess",
     "register_arch",
+    "register_callback",
     "register_criterion",
     "register_format",
     "register_lr_scheduler",

@@ -15,6 +15,8 @@ from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
 from toolkit.config.serialize import describe_run_plugins
 from toolkit.criteria import IGNORED, Classes
+from toolkit.reporting.event_log import read_records
+from toolkit.training.run import run
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 USE = ["--user-dir", str(FOLDER)]
@@ -27,18 +29,18 @@ def plugin():
 
 def test_plugin_files_have_at_most_40_lines():
     lines = {f.name: len(f.read_text().splitlines()) for f in FOLDER.glob("*.py")}
-    assert len(lines) == 3 and max(lines.values()) <= 40
+    assert len(lines) == 4 and max(lines.values()) <= 40
 
 
 def test_plugin_parts_combine_with_built_in_ones(plugin):
-    run = compose({"arch": "distance_bert", "task": "mlm", "radius": 3})
-    assert run.arch.config.radius == 3 and run.criterion.name == "cross_entropy"
+    c = compose({"arch": "distance_bert", "task": "mlm", "radius": 3})
+    assert c.arch.config.radius == 3 and c.criterion.name == "cross_entropy"
     assert compose({"arch": "bert_tiny", "task": "rarity"}).criterion.name == "focal"
 
 
 def test_checkpoint_names_the_plugin(plugin):
-    run = compose({"arch": "distance_bert", "task": "rarity"})
-    assert describe_run_plugins(run) == [{"name": "plugin", "sha256": plugin.sha256}]
+    c = compose({"arch": "distance_bert", "task": "rarity"})
+    assert describe_run_plugins(c) == [{"name": "plugin", "sha256": plugin.sha256}]
 
 
 def test_attention_of_the_plugin_decays_with_distance(plugin):
@@ -79,11 +81,24 @@ def test_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
     assert made.returncode == 0, made.stderr
     chosen = ["--arch", "distance_bert", "--task", "rarity", "--layers", "1"]
     sizes = ["--width", "16", "--heads", "2", "--max-update", "3", "--tokens-per-sample", "16"]
-    run = command("train", "data", *USE, *chosen, *sizes, "--save-dir", "run", folder=tmp_path)
-    assert run.returncode == 0, run.stderr
+    trained = command("train", "data", *USE, *chosen, *sizes, "--save-dir", "run", folder=tmp_path)
+    assert trained.returncode == 0, trained.stderr
     asked = ["data", "--path", "run/checkpoint_last"]
     without = command("validate", *asked, folder=tmp_path)
     assert without.returncode == 2
     assert "requires the plugin 'plugin', which is not loaded" in without.stderr
     found = command("validate", *asked, *USE, folder=tmp_path)
     assert found.returncode == 0 and "rarity_loss" in found.stdout, found.stderr
+
+
+def test_gradient_norms_of_layers_add_up_to_that_of_the_log(plugin, config, tmp_path):
+    run(config(callbacks="gradient_norms", callback__gradient_norms__interval=1, log_interval=1))
+    records = read_records(tmp_path / "run" / "metrics.jsonl")
+    found, whole = ([r for r in records if r["event"] == e] for e in ("gradient_norms", "train"))
+    assert len(found) == len(whole) == 10
+    modules = [name.removesuffix(".max") for name in found[0] if name.endswith(".max")]
+    assert {"encoder.embeddings", "encoder.layers.0"} < set(modules)
+    for norms, train in zip(found, whole, strict=True):
+        squares = sum(norms[name] ** 2 for name in modules)
+        assert squares**0.5 == pytest.approx(train["gradient_norm"], rel=1e-4)
+        assert all(norms[f"{name}.max"] >= norms[name] for name in modules)

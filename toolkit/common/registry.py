@@ -157,6 +157,8 @@ CRITERIA = Registry("criterion", builtins.CRITERIA)
 OPTIMIZERS = Registry("optimizer", builtins.OPTIMIZERS)
 LR_SCHEDULERS = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
 FORMATS = Registry("data format", builtins.FORMATS)
+CALLBACKS = Registry("callback", {})
+"""Callbacks of plugins. Those of the toolkit are part of every run."""
 
 # Config section of a run -> its registry.
 COMPONENTS: dict[str, Registry] = {
@@ -174,3 +176,4 @@ register_criterion = CRITERIA.register
 register_optimizer = OPTIMIZERS.register
 register_lr_scheduler = LR_SCHEDULERS.register
 register_format = FORMATS.register
+register_callback = CALLBACKS.register

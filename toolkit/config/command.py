@@ -107,4 +107,5 @@ RUN = Command(name="run", summary="", example="", config=RunConfig, components=C
 def run_sections() -> dict[str, type]:
     """The sections of a run that are not components."""
     sections: dict[str, Any] = {f.name: f.default_factory for f in fields(RunConfig)}
-    return {name: config for name, config in sections.items() if name not in COMPONENTS}
+    others = (*COMPONENTS, "callbacks")
+    return {name: config for name, config in sections.items() if name not in others}

@@ -8,6 +8,7 @@ import toolkit
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import Plugin
+from toolkit.common.registry import CALLBACKS
 from toolkit.config.columns import format_columns
 from toolkit.config.command import Command
 from toolkit.config.flags import scan_flags
@@ -15,6 +16,7 @@ from toolkit.config.help import help_text
 from toolkit.config.load import bootstrap_options, get_value, resolve
 from toolkit.config.recipes import list_recipes
 from toolkit.config.run import RunConfig
+from toolkit.config.sections.callbacks import SECTION
 from toolkit.config.values import FALSE_WORDS, OptionValues
 
 LISTS = {
@@ -24,6 +26,7 @@ LISTS = {
     "optimizers": "optimizer",
     "lr_schedulers": "lr_scheduler",
     "formats": "format",
+    "callbacks": "callback",
 }
 RECIPES = "recipes"
 
@@ -59,13 +62,16 @@ def load_plugin_folders(values: OptionValues) -> list[Plugin]:
 
 def list_components(command: Command, kind: str) -> str:
     """Name and summary of every component of one kind, or of the recipes."""
-    has_recipes = command.config is RunConfig
-    if has_recipes and kind == RECIPES:
+    is_run = command.config is RunConfig
+    if is_run and kind == RECIPES:
         return format_columns(list_recipes().items(), indent=0)
     section = LISTS.get(kind.replace("-", "_"), "")
-    if section not in command.components:
-        known = [name for name, section in LISTS.items() if section in command.components]
-        known += [RECIPES] * has_recipes
+    registries = {**command.components, **({SECTION: CALLBACKS} if is_run else {})}
+    if section not in registries:
+        known = [name for name, section in LISTS.items() if section in registries]
+        known += [RECIPES] * is_run
         raise ToolkitError(f"--list must be one of {', '.join(known)}, but is {kind!r}.")
-    registry = command.components[section]
+    registry = registries[section]
+    if not registry.names():
+        return f"no {kind}; --user-dir adds yours"
     return format_columns([(name, registry.summary(name)) for name in registry.names()], indent=0)

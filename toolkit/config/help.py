@@ -12,11 +12,13 @@ from dataclasses import MISSING
 from typing import Any
 
 from toolkit.common.plugins import Plugin
-from toolkit.common.registry import fold_sizes
+from toolkit.common.registry import CALLBACKS, Entry, fold_sizes
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
 from toolkit.config.names import RESERVED_NAMES, find_field_doc
 from toolkit.config.options import Option, list_options, to_flag
+from toolkit.config.run import RunConfig
+from toolkit.config.sections.callbacks import callback_section
 
 SHORT_NAMES = {path: to_flag(name) for name, path in RESERVED_NAMES.items()}
 METAVARS = {bool: "", int: "N", float: "X", str: "TEXT"}
@@ -50,6 +52,7 @@ def help_text(
         add_title("common options", format_columns(common)),
         *(component_names(command, section) for section in command.components),
         *(component_options(command, section, name, advanced) for section, name in named),
+        *(callback_options(entry, advanced) for entry in plugin_callbacks(command, plugins)),
         *grouped_options(list(options.values()), advanced),
         add_title("options of every command", format_options(command.command_line_options())),
         closing_note(command),
@@ -99,6 +102,20 @@ def common_option(command: Command, option: Option | None, path: str) -> tuple[s
 def component_options(command: Command, section: str, name: str, advanced: bool) -> str:
     options = list_options(section, command.components[section][name].config)
     return add_title(f"options of {section} {name}", format_options(options, advanced))
+
+
+def plugin_callbacks(command: Command, plugins: Sequence[Plugin]) -> list[Entry]:
+    """The callbacks of plugins, for commands that describe a run."""
+    if command.config is not RunConfig:
+        return []
+    return [entry for plugin in plugins for entry in CALLBACKS.list_entries(plugin.module)]
+
+
+def callback_options(entry: Entry, advanced: bool) -> str:
+    """Its options; its name alone if it has none."""
+    options = list_options(callback_section(entry.name), entry.config)
+    title = f"--callbacks {entry.name}: {CALLBACKS.summary(entry.name)}"
+    return add_title(title, format_options(options, advanced)) or title
 
 
 def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:

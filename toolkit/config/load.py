@@ -18,6 +18,7 @@ from toolkit.config.declared import OptionType
 from toolkit.config.flags import parse_flags, scan_flags
 from toolkit.config.options import Option, list_options
 from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.config.sections import callbacks
 from toolkit.config.values import (
     OptionValue,
     OptionValues,
@@ -77,7 +78,8 @@ def load(argv: Sequence[str], command: Command) -> LoadedConfig:
 
 
 def to_run_config(configs: Mapping[str, Any]) -> RunConfig:
-    return RunConfig(**{field.name: configs[field.name] for field in fields(RunConfig)})
+    sections = {f.name: configs[f.name] for f in fields(RunConfig) if f.name in configs}
+    return RunConfig(**sections, callbacks=callbacks.by_name(configs))
 
 
 def compose(options: Mapping[str, object]) -> RunConfig:
@@ -96,13 +98,15 @@ def compose_config(options: Mapping[str, object], command: Command) -> Any:
 def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved:
     values = {key: OptionValue(value, "compose") for key, value in options.items()}
     named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
-    implied = {
+    early = {
         path: value
-        for path in command.implied
+        for path in (*command.implied, callbacks.SELECTION.path)
         for key, value in values.items()
         if key in (path, path.rpartition(".")[2])
     }
-    resolved = resolve_components(implied_components(implied, command) | named, command)
+    selected = {path: value for path, value in early.items() if path not in command.implied}
+    chosen = implied_components(early, command) | named | selected
+    resolved = resolve_components(chosen, command)
     known = index_by_path(resolved.options)
     for key, value in values.items():
         if key not in command.components:
@@ -129,10 +133,15 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     for folder in get_value(first, "user_dir", []):
         plugins.load_folder(folder)
     weakest = implied_components(values | first, command) | sweep_defaults(argv, values, command)
-    names_of_flags = {path: value for path, value in first.items() if path.endswith(".name")}
+    names_of_flags = {
+        path: value
+        for path, value in first.items()
+        if path.endswith(".name") or path == callbacks.SELECTION.path
+    }
     named = weakest | values | names_of_flags
     find = command.find_saved_run
     saved = checkpoint_defaults.saved_values({**named, **first}, find) if find else {}
+    saved = callbacks.keep_selected(saved, named)
     start = checkpoint_defaults.default_architecture({**saved, **named, **first}) | saved
     resolved = resolve_components(start | named, command)
     options = index_by_path([*command.command_line_options(), *resolved.options])
@@ -193,11 +202,8 @@ def bootstrap_options(command: Command) -> dict[str, Option]:
     """Flag -> option, for the options on which the others depend."""
     components = [name_option(section, command) for section in command.components]
     implied = [Option(path, TEXT, None, "") for path in command.implied]
-    start = [
-        option
-        for option in command.fixed_options()
-        if option.path in checkpoint_defaults.START_OPTIONS
-    ]
+    paths = (*checkpoint_defaults.START_OPTIONS, callbacks.SELECTION.path)
+    start = [option for option in command.fixed_options() if option.path in paths]
     options = index_by_path([*command.command_line_options(), *components, *implied, *start])
     options |= {option.name: option for option in [*implied, *start]}
     return options | {section: options[f"{section}.name"] for section in command.components}
@@ -214,6 +220,9 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     if command.overridden:
         defaults[command.overridden] = Overrides
         options += filter(None, (override_option(path, command) for path in values))
+    for section, default in callbacks.callback_defaults(values).items():
+        defaults[section] = default
+        options += list_options(section, default)
     known = index_by_path(options)
     for path, (_, origin) in values.items():
         if path not in known:

@@ -11,6 +11,7 @@ from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
+from toolkit.config.sections import callbacks
 
 # Short names, as in fairseq, or of options that messages recommend. They take precedence over other
 # options with the same last part.
@@ -82,6 +83,11 @@ def unknown_option_error(
     path = name if origin else RESERVED_NAMES.get(name, name)
     if (not origin or "." in name) and (owners := find_owners(path, components)):
         return ToolkitError(f"{given} requires {owners}.")
+    if path.startswith(f"{callbacks.SECTION}."):
+        return ToolkitError(
+            f"{given} requires --callbacks {path.split('.')[1]}, if that callback has such an "
+            f"option."
+        )
     if answer := find_counterpart(name.rpartition(".")[2], options, components, origin):
         return ToolkitError(f"no option is called {given}. {answer} See --help.")
     short: list[str] = []

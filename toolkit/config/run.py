@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,3 +28,6 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
+    callbacks: Mapping[str, Any] = field(default_factory=dict)
+    """Name -> config of each callback that training.callbacks selects. A run that was read without
+    their plugins has none."""

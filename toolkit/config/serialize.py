@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
 
 from toolkit.common import json_files, plugins
 from toolkit.common.plugins import Plugin
-from toolkit.common.registry import COMPONENTS
+from toolkit.common.registry import CALLBACKS, COMPONENTS
 from toolkit.config.command import RUN
 from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.options import Option
 from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.config.sections.callbacks import callback_section, drop_unknown_callbacks
 from toolkit.config.sources import flatten_sections
 from toolkit.config.values import Overrides
 
@@ -24,32 +25,47 @@ Differences = Mapping[str, tuple[object, object]]
 
 
 def to_dict(run: RunConfig) -> dict[str, Any]:
-    """{"arch": {"name": ..., field: value, ...}, ..., "data": {...}}, in the fields' order."""
+    """{"arch": {"name": ..., field: value, ...}, ..., "data": {...}}, in the fields' order.
+
+    A callback is a section callback.NAME.
+    """
     sections: dict[str, Any] = {}
     for field in dataclasses.fields(run):
         section = getattr(run, field.name)
         if isinstance(section, ComponentConfig):
             sections[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
+        elif field.name == "callbacks":
+            options = {callback_section(n): dataclasses.asdict(c) for n, c in section.items()}
+            sections |= {name: values for name, values in options.items() if values}
         else:
             sections[field.name] = dataclasses.asdict(section)
     return sections
 
 
 def from_dict(saved: Mapping[str, object]) -> RunConfig:
-    """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors."""
-    values = flatten_sections(saved, RUN, "saved configuration")
+    """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors.
+
+    Callbacks whose plugins are not loaded are left out.
+    """
+    values = drop_unknown_callbacks(flatten_sections(saved, RUN, "saved configuration"))
     return to_run_config(resolve_components(values, RUN).build_configs())
 
 
 def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
     """Names and digests of the plugins that a run's components come from, for its checkpoints."""
-    return [{"name": p.name, "sha256": p.sha256} for p in find_run_plugins(run)]
+    return [{"name": p.name, "sha256": p.sha256} for p in plugins.find_plugins(components(run))]
 
 
 def find_run_plugins(run: RunConfig) -> list[Plugin]:
-    """The plugins that a run's components come from."""
-    names = {section: getattr(run, section).name for section in COMPONENTS}
-    return plugins.find_plugins(COMPONENTS[s][name].factory for s, name in names.items())
+    """The plugins that a run's components and callbacks come from."""
+    return plugins.find_plugins(
+        [*components(run), *(CALLBACKS[name].factory for name in run.callbacks)]
+    )
+
+
+def components(run: RunConfig) -> list[Callable[..., object]]:
+    """The functions and classes that build a run's components."""
+    return [registry[getattr(run, s).name].factory for s, registry in COMPONENTS.items()]
 
 
 def flatten(value: object, path: str = "") -> dict[str, object]:

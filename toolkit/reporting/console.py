@@ -23,6 +23,8 @@ FORMATS = {  # name -> format and column width; other metrics go to the files on
     "tokens_per_second": ("{:,.0f} tokens/s", 18),
     "updates_per_second": ("{:.2f} updates/s", 14),
 }
+PRINTED_EVENTS = ("train", "valid", "save", "save_failed", "skipped_update", "split_update")
+"""Events that are printed; those of callbacks are if they have a text."""
 BAR_METRICS = ("loss", "tokens_per_second", "updates_per_second")
 LINE_SECONDS = 60.0  # between progress lines of a validation without a bar
 
@@ -74,7 +76,7 @@ class TrainingConsole:
             self.text = "  ".join([*metrics, self.time_left(values)])
             self.bar.update(self.task, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
-        elif event not in ("start", "end"):
+        elif event in PRINTED_EVENTS or values.get("text"):
             print_plain(self.console, self.format_line(event, values))
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.event_log import (
+    RUN_EVENTS,
     EventValue,
     EventValues,
     read_records,
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 @runtime_checkable
 class Sink(Protocol):
     def write(self, event: str, values: EventValues) -> None:
-        """Report the values of one event: start, train, valid, save or end."""
+        """Report the values of one event: start, train, valid, save, end, that of a callback."""
         ...
 
     def close(self) -> None: ...
@@ -103,7 +104,7 @@ class TensorBoardSink:
             ) from error
 
     def write(self, event: str, values: EventValues) -> None:
-        if event not in ("train", "valid"):
+        if event in RUN_EVENTS:
             return
         for name, value in to_scalars(event, values).items():
             self.writer.add_scalar(name, value, values.get("update"))
@@ -134,7 +135,7 @@ class WandbSink:
         save_run_id(folder, project, self.run.id)
 
     def write(self, event: str, values: EventValues) -> None:
-        if event not in ("train", "valid") or event_key(event, values) in self.sent:
+        if event in RUN_EVENTS or event_key(event, values) in self.sent:
             return
         self.run.log({"update": values.get("update"), **to_scalars(event, values)})
 

@@ -24,6 +24,7 @@ from toolkit.training.callbacks.checkpointing import Checkpointer
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.callbacks.non_finite import NonFiniteGuard
 from toolkit.training.callbacks.rank_consistency import RankConsistencyCheck
+from toolkit.training.callbacks.registered import RegisteredCallbacks
 from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter
 from toolkit.training.callbacks.stopping import StoppingCriteria, count_total_updates
 from toolkit.training.callbacks.validation import UnknownMetricError
@@ -112,10 +113,10 @@ class TrainingRun:
             config, self.trainer, self.valid, self.sink, self.ema, self.console, self.total_updates
         )
         self.stopping = StoppingCriteria(self.trainer, config.training)
+        self.plugins = RegisteredCallbacks(config, self.trainer, self.validation, self.sink)
         self.skipped_updates = SkippedUpdateReporter(
             self.trainer, self.sink, self.train.example_ids
         )
-        self.stateful = self.list_stateful()
         self.checkpointer = self.make_checkpointer()
         if self.resume_point:
             self.restore(self.resume_point)
@@ -128,6 +129,7 @@ class TrainingRun:
         return console, make_sinks(self.config, console, update)
 
     def make_checkpointer(self) -> Checkpointer:
+        self.stateful = self.list_stateful()
         contents = CheckpointWriter(
             self.save_folder,
             self.trainer,
@@ -156,7 +158,7 @@ class TrainingRun:
         }
         if self.trainer.spike_detector:
             stateful["spikes"] = self.trainer.spike_detector
-        return stateful
+        return stateful | self.plugins.stateful
 
     def print_message(self, text: str) -> None:
         if self.world.is_main:
@@ -227,7 +229,7 @@ class TrainingRun:
             RankConsistencyCheck(self.trainer, self.config.training.check_ranks_interval),
         ]
         callbacks += [self.ema] if self.ema else []
-        callbacks += [self.metrics_logger, self.validation, self.stopping]
+        callbacks += [self.metrics_logger, self.validation, self.stopping, *self.plugins.callbacks]
         callbacks += [] if self.config.checkpoint.no_save else [self.checkpointer]
         return callbacks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -85,6 +85,25 @@ class TrainingLoader(Protocol):
     ) -> Iterator[Sequence[Batch]]: ...
     def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]: ...
     def largest_batches(self, epoch: int) -> list[Batch]: ...
+
+
+@runtime_checkable
+class GradientObserver(Protocol):
+    """A callback that is also called before the optimizer's step of each update."""
+
+    def on_gradients(self, scale: Tensor | float) -> None:
+        """Read `p.grad`: the mean over ranks, not clipped yet, times `scale`.
+
+        The scale is that of fp16, else 1. Gradients are None in an update without predictions.
+        """
+
+
+@runtime_checkable
+class ValidationObserver(Protocol):
+    """A callback that also receives the metrics of each validation."""
+
+    def on_validation(self, update: int, metrics: Mapping[str, Metrics]) -> None:
+        """`metrics` are those of each split."""
 
 
 @runtime_checkable

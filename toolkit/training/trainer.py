@@ -22,7 +22,13 @@ from toolkit.training.device import synchronize
 from toolkit.training.gradient import GradientAccumulator, Losses
 from toolkit.training.oom_retry import OomRetry
 from toolkit.training.spikes import SpikeDetector
-from toolkit.training.step import Callback, Step, TrainingLoader, TrainingProgress
+from toolkit.training.step import (
+    Callback,
+    GradientObserver,
+    Step,
+    TrainingLoader,
+    TrainingProgress,
+)
 
 ParameterUpdate = Callable[[Tensor | None], Update]
 """Makes an update of the gradients that are there; given the mean loss if spikes are skipped."""
@@ -59,6 +65,7 @@ class Trainer:
         self.peak_lrs = [float(group["lr"]) for group in optimizer.param_groups]
         self.progress = TrainingProgress()
         self.last_step: Step | None = None
+        self.gradient_observers: list[GradientObserver] = []
         self.finished = self.stop_requested = False
         self.stopped = False
         """Whether some rank's request ended training early."""
@@ -81,6 +88,8 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
     ) -> None:
         """Train until a limit, a callback's call of `finish`, or a rank's request to stop."""
+        every: Sequence[object] = callbacks
+        self.gradient_observers = [each for each in every if isinstance(each, GradientObserver)]
         while not self.finished and not self.reached_limit(max_update, max_epoch):
             epoch, loader = self.progress.epoch, get_loader(self.progress.epoch)
             epoch_micro_batches, waiting_since = loader.micro_batches(epoch), perf_counter()
@@ -157,6 +166,9 @@ class Trainer:
     def apply_update(self, losses: Losses, weights: Mapping[str, float]) -> Update:
         """Clip, step unless the update must be skipped, and clear the gradients."""
         loss = self.accumulator.global_loss(losses, weights) if self.spike_detector else None
+        scale = self.precision.loss_scale
+        for observer in self.gradient_observers:
+            observer.on_gradients(scale.scale if scale else 1.0)
         outcome = self.update_parameters(loss)
         self.optimizer.zero_grad()
         return outcome

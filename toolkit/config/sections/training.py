@@ -98,12 +98,20 @@ class FailureOptions(Options, title="failures"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallbackOptions(Options, title="callbacks of plugins"):
+    callbacks: list[str] = field(default_factory=list)
+    """Names of callbacks of --user-dir folders, in the order of their calls. Their options are
+    --callback.NAME.OPTION."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingConfig(
     StoppingOptions,
     UpdateOptions,
     TrainingDeviceOptions,
     ValidationOptions,
     FailureOptions,
+    CallbackOptions,
     section="training",
 ):
     def __post_init__(self) -> None:

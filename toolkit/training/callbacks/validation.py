@@ -13,7 +13,7 @@ from toolkit.optim.schedules import MetricSchedule
 from toolkit.reporting.event_log import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
-from toolkit.training.step import Metrics, State, Step
+from toolkit.training.step import Metrics, State, Step, ValidationObserver
 from toolkit.training.trainer import Trainer
 
 LOWER_IS_BETTER = ("loss", "nll", "ppl")
@@ -59,6 +59,7 @@ class Validation:
         """Consecutive validations without improvement."""
         self.validated_at = -1
         self.latest: dict[str, Metrics] = {}
+        self.observers: list[ValidationObserver] = []
 
     def __call__(self, step: Step) -> None:
         due = self.interval and step.update % self.interval == 0
@@ -74,6 +75,8 @@ class Validation:
             self.evaluate_subsets(update, epoch)
         self.update_best(self.latest[next(iter(self.subsets))], update)
         self.validated_at = update
+        for observer in self.observers:
+            observer.on_validation(update, self.latest)
 
     def evaluate_subsets(self, update: int, epoch: int) -> None:
         started = perf_counter()

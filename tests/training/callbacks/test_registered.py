@@ -1,0 +1,156 @@
+"""Callbacks of plugins in a run: hooks, state, options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from toolkit import ToolkitError, load_checkpoint, register_callback
+from toolkit.cli.train import COMMAND
+from toolkit.common import json_files
+from toolkit.common.registry import CALLBACKS
+from toolkit.config.declared import Options, PositiveInt
+from toolkit.config.load import compose, load
+from toolkit.config.serialize import from_dict, to_dict
+from toolkit.distributed import World
+from toolkit.reporting.event_log import read_records
+from toolkit.training.run import TrainingRun, run
+
+NAMES = ["watch_gradients", "count_only"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchConfig(Options, section="callback.watch_gradients"):
+    every: PositiveInt = 2
+    """Log every N updates."""
+
+
+@register_callback("watch_gradients", WatchConfig())
+class WatchGradients:
+    """Sums gradient norms; calls are noted in the order they come."""
+
+    def __init__(self, c, context):
+        self.c, self.context, self.sum, self.calls = c, context, 0.0, []
+
+    def on_gradients(self, scale):
+        parameters = self.context.trainer.parameters
+        self.norm = float(torch.nn.utils.get_total_norm([p.grad for p in parameters])) / scale
+        self.sum += self.norm
+        self.calls.append("gradients")
+
+    def __call__(self, step):
+        self.calls.append("update")
+        assert self.norm == pytest.approx(float(step.outcome.norm), rel=1e-5)
+        if step.update % self.c.every == 0:
+            self.context.log(sum=self.sum)
+
+    def on_validation(self, update, metrics):
+        self.calls.append(f"validation of {', '.join(metrics)} after {update}")
+
+    def state(self):
+        return {"sum": self.sum}
+
+    def restore(self, state):
+        self.sum = state["sum"]
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    pass
+
+
+@register_callback("count_only", NoOptions())
+def count_only(c, context):
+    return lambda step: None
+
+
+def test_callback_sees_gradients_updates_and_validations_in_order(config):
+    training = TrainingRun(config(callbacks=NAMES, max_update=5, max_epoch=None), World())
+    training.fit()
+    training.close()
+    watch = training.plugins.callbacks[0]
+    validation = "validation of valid after 5"
+    assert watch.calls == [*["gradients", "update"] * 4, "gradients", validation, "update"]
+
+
+def test_options_are_a_section_of_each_selected_callback(config, tmp_path):
+    run(config(callbacks=NAMES, callback__watch_gradients__every=5, max_epoch=1))
+    logged = [r for r in read_records(tmp_path / "run" / "metrics.jsonl") if "sum" in r]
+    assert [(r["event"], r["update"]) for r in logged] == [("watch_gradients", 5)]
+
+
+def test_state_resumes_bit_for_bit(config, tmp_path, stopped, end_of):
+    def run_config(name):
+        return config(callbacks=["watch_gradients"], save_dir=str(tmp_path / name))
+
+    run(run_config("whole"))
+    stopped(run_config("cut"), 4)
+    stopped(run_config("cut"), 10, since=4)
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+    state = json_files.loads((tmp_path / "cut" / "checkpoint_last" / "state.json").read_text())
+    assert state["callbacks"]["callback.watch_gradients"]["sum"] > 0
+
+
+def test_callbacks_do_not_change_the_training(config, tmp_path, end_of):
+    def train(name, **options):
+        run(config(save_dir=str(tmp_path / name), max_epoch=1, **options))
+        return load_checkpoint(tmp_path / name).state_dict()
+
+    watched, plain = train("watched", callbacks=NAMES), train("plain")
+    assert all(torch.equal(tensor, plain[name]) for name, tensor in watched.items())
+
+
+@pytest.mark.slow
+def test_every_rank_calls_and_restores_its_callbacks(config, tmp_path, ranks):
+    def train(world):
+        options = {"callbacks": ["watch_gradients"], "batch_size": 4}
+        for epochs in (1, 2):
+            training = TrainingRun(config(**options, max_epoch=epochs), world)
+            training.fit()
+            training.close()
+        return training.plugins.callbacks[0].sum
+
+    one, other = ranks(train)
+    assert one == other > 0
+
+
+def test_saved_config_is_read_back_with_and_without_the_plugin(config, monkeypatch):
+    saved = to_dict(config(callbacks=NAMES, callback__watch_gradients__every=7))
+    assert saved["callback.watch_gradients"] == {"every": 7}
+    assert "callback.count_only" not in saved  # it has no options
+    assert from_dict(saved).callbacks["watch_gradients"].every == 7
+    assert to_dict(from_dict(saved)) == saved
+    entries = {name: entry for name, entry in CALLBACKS._entries.items() if name == "count_only"}
+    monkeypatch.setattr(CALLBACKS, "_entries", entries)
+    assert list(from_dict(saved).callbacks) == ["count_only"]
+
+
+def test_resumed_run_keeps_its_callbacks_unless_others_are_selected(config, tmp_path):
+    run(config(callbacks=NAMES, callback__watch_gradients__every=7, max_epoch=1))
+    words = ["data", "--save-dir", str(tmp_path / "run"), "--max-epoch", "2"]
+    assert load(words, COMMAND).config.callbacks["watch_gradients"].every == 7
+    assert list(load([*words, "--callbacks", "count_only"], COMMAND).config.callbacks) == NAMES[1:]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"callbacks": "watch_gradient"}, "unknown callback 'watch_gradient'. Did you mean"),
+        ({"callback.count.every": 1}, "requires --callbacks count, if that callback has such"),
+        (
+            {"callbacks": "watch_gradients", "callback.watch_gradients.every": 0},
+            "callback.watch_gradients.every must be at least 1, but is 0",
+        ),
+    ],
+)
+def test_wrong_names_and_options_are_rejected(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        compose({"arch": "bert_tiny", "task": "mlm", **options})
+
+
+def test_callback_that_cannot_be_called_is_rejected(config):
+    register_callback("not_callable", NoOptions())(lambda c, context: "text")
+    with pytest.raises(ToolkitError, match="must be callable with the Step after each update, bu"):
+        TrainingRun(config(callbacks=["not_callable"]), World())

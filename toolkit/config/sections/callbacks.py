@@ -1,0 +1,61 @@
+"""Callbacks that training.callbacks selects; the options of each are a section callback.NAME."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.common.registry import CALLBACKS
+from toolkit.config.declared import OptionType
+from toolkit.config.options import Option
+from toolkit.config.values import OptionValues, parse_value
+
+SECTION = "callback"
+SELECTION = Option("training.callbacks", OptionType(str, is_list=True), [], "")
+
+
+def callback_section(name: str) -> str:
+    return f"{SECTION}.{name}"
+
+
+def selected_callbacks(values: OptionValues) -> list[str]:
+    """The names of the selected callbacks, each once."""
+    if SELECTION.path not in values:
+        return []
+    names: Any = parse_value(SELECTION, *values[SELECTION.path])
+    return list(dict.fromkeys(names))
+
+
+def callback_defaults(values: OptionValues) -> dict[str, Any]:
+    """Section -> default config of each selected callback."""
+    return {callback_section(name): CALLBACKS[name].config for name in selected_callbacks(values)}
+
+
+def keep_selected(saved: OptionValues, values: OptionValues) -> OptionValues:
+    """The saved values without the options of callbacks that `values` does not select."""
+    selected = tuple(f"{callback_section(name)}." for name in selected_callbacks(saved | values))
+    return {
+        path: value
+        for path, value in saved.items()
+        if path.startswith(selected) or not path.startswith(f"{SECTION}.")
+    }
+
+
+def drop_unknown_callbacks(values: OptionValues) -> OptionValues:
+    """The values without the options of callbacks whose plugins are not loaded.
+
+    A model can be used without the plugins that observed its training.
+    """
+    unknown = [name for name in selected_callbacks(values) if name not in CALLBACKS]
+    if not unknown:
+        return values
+    known = [name for name in selected_callbacks(values) if name in CALLBACKS]
+    prefixes = tuple(f"{callback_section(name)}." for name in unknown)
+    kept = {path: value for path, value in values.items() if not path.startswith(prefixes)}
+    return kept | {SELECTION.path: values[SELECTION.path]._replace(value=known)}
+
+
+def by_name(configs: Mapping[str, Any]) -> dict[str, Any]:
+    """Section -> config, as callback -> config; other sections are left out."""
+    prefix = f"{SECTION}."
+    return {s.removeprefix(prefix): c for s, c in configs.items() if s.startswith(prefix)}

@@ -1,0 +1,66 @@
+"""Callbacks of plugins, as --callbacks selects them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import CALLBACKS
+from toolkit.config.run import RunConfig
+from toolkit.config.sections.callbacks import callback_section
+from toolkit.reporting.event_log import EventValue
+from toolkit.reporting.sinks import Sink
+from toolkit.training.callbacks.validation import Validation
+from toolkit.training.step import Callback, Stateful, ValidationObserver
+from toolkit.training.trainer import Trainer
+
+
+class CallbackContext(NamedTuple):
+    """What a callback is built with, in addition to its config."""
+
+    name: str
+    trainer: Trainer
+    total_updates: int
+    save_dir: Path
+    sink: Sink | None = None
+    """None on all ranks but the main one."""
+
+    def log(self, **values: EventValue) -> None:
+        """Write an event with the callback's name to metrics.jsonl and to dashboards.
+
+        It has the number of updates done. `text` is also printed.
+        """
+        if self.sink:
+            self.sink.write(self.name, {"update": self.trainer.progress.update, **values})
+
+
+class RegisteredCallbacks:
+    """The selected callbacks in the order of their calls, connected to the parts of a run."""
+
+    def __init__(
+        self, config: RunConfig, trainer: Trainer, validation: Validation, sink: Sink | None
+    ) -> None:
+        folder, built = Path(config.checkpoint.save_dir), dict[str, object]()
+        for name, options in config.callbacks.items():
+            context = CallbackContext(name, trainer, validation.last, folder, sink)
+            built[name] = CALLBACKS[name].factory(options, context)
+        self.callbacks = [check_callable(name, each) for name, each in built.items()]
+        self.stateful = {
+            callback_section(name): each
+            for name, each in built.items()
+            if isinstance(each, Stateful)
+        }
+        """Name in checkpoints -> callback with a state."""
+        validation.observers += [
+            each for each in built.values() if isinstance(each, ValidationObserver)
+        ]
+
+
+def check_callable(name: str, callback: object) -> Callback:
+    if not callable(callback):
+        raise ToolkitError(
+            f"callback {name!r} must be callable with the Step after each update, but is a "
+            f"{type(callback).__name__}. Define __call__(self, step)."
+        )
+    return callback
