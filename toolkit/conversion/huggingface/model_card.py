@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import STATE, read_json
+from toolkit.checkpoints.start_record import read_starts
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
 from toolkit.config.serialize import to_dict
@@ -33,16 +34,39 @@ CALLS = {
     "ToolkitForMaskedLM": 'model(f"This is a {model.tokenizer.mask_token}.")',
     "ToolkitForSequenceClassification": 'model("A lovely film.")',
     "ToolkitForTokenClassification": 'model("The sun rose over the hill .")',
-    "ToolkitForQuestionAnswering": (
-        'model(question="What rose?", context="The sun rose over the hill.")'
-    ),
     "ToolkitForCausalLM": 'model("The sun", return_full_text=True)',
 }
 PAIR_CALL = 'model({"text": "A lovely film.", "text_pair": "I liked it."})'
-AUTO_CLASSES = {
-    "ToolkitForPreTraining": "AutoModelForPreTraining",
-    "ToolkitForMultipleChoice": "AutoModelForMultipleChoice",
-    "ToolkitModel": "AutoModel",
+
+
+class Example(NamedTuple):
+    """Python that calls a model without a pipeline."""
+
+    auto_class: str
+    tokenized: str = '"A lovely film."'
+    """Arguments of the tokenizer."""
+    code: str = "print(model(**inputs))"
+
+
+EXAMPLES = {
+    "ToolkitModel": Example("AutoModel"),
+    "ToolkitForPreTraining": Example("AutoModelForPreTraining"),
+    "ToolkitForConditionalGeneration": Example(
+        "AutoModelForSeq2SeqLM",
+        code="print(tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True))",
+    ),
+    "ToolkitForQuestionAnswering": Example(
+        "AutoModelForQuestionAnswering",
+        '"What rose?", "The sun rose over the hill."',
+        "output = model(**inputs)\n"
+        "first, last = output.start_logits.argmax(), output.end_logits.argmax()\n"
+        'print(tokenizer.decode(inputs["input_ids"][0, first : last + 1]))',
+    ),
+    "ToolkitForMultipleChoice": Example(
+        "AutoModelForMultipleChoice",
+        '["A passage."] * 2, ["One option.", "Another."], padding=True',
+        "print(model(**{name: values[None] for name, values in inputs.items()}).logits)",
+    ),
 }
 
 
@@ -79,21 +103,13 @@ def build_snippet(name: str, class_name: str, learner: Learner) -> str:
             f'model = pipeline("{PIPELINES[class_name]}", model={source})\n'
             f"print({PAIR_CALL if pairs else CALLS[class_name]})\n"
         )
-    if class_name == "ToolkitForConditionalGeneration":
-        auto = "AutoModelForSeq2SeqLM"
-        call = "tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True)"
-    else:
-        auto, call = AUTO_CLASSES[class_name], "model(**inputs)"
-    text = '"A lovely film."'
-    if class_name == "ToolkitForMultipleChoice":
-        text = '["A passage."] * 2, ["One option.", "Another."], padding=True'
-        call = "model(**{name: values[None] for name, values in inputs.items()}).logits"
+    example = EXAMPLES[class_name]
     return (
-        f"from transformers import {auto}, AutoTokenizer\n\n"
+        f"from transformers import {example.auto_class}, AutoTokenizer\n\n"
         f"tokenizer = AutoTokenizer.from_pretrained({source})\n"
-        f"model = {auto}.from_pretrained({source})\n"
-        f'inputs = tokenizer({text}, return_tensors="pt")\n'
-        f"print({call})\n"
+        f"model = {example.auto_class}.from_pretrained({source})\n"
+        f'inputs = tokenizer({example.tokenized}, return_tensors="pt")\n'
+        f"{example.code}\n"
     )
 
 
@@ -106,6 +122,7 @@ def describe_run(checkpoint: Path, learner: Learner) -> list[str]:
         "epochs": str(facts.get("epoch") or ""),
         "converted from": Path(str(facts.get("converted", ""))).name,
         **{f"{name} version": str(version) for name, version in facts.get("versions", {}).items()},
+        **describe_start(checkpoint.parent),
         **{str(name): str(value) for name, value in learner.metadata.items()},
     }
     rows = {name: value for name, value in rows.items() if value}
@@ -116,6 +133,28 @@ def describe_run(checkpoint: Path, learner: Learner) -> list[str]:
     if learner.origin is not None and learner.origin.run is not None and state:
         parts += ["## Options\n", f"```yaml\n{describe_options(to_dict(learner.origin.run))}```\n"]
     return parts
+
+
+def describe_start(save_folder: Path) -> dict[str, str]:
+    """Commits, data and device of the last start of the run, if they are recorded."""
+    starts = read_starts(save_folder)
+    if not starts:
+        return {}
+    last = starts[-1]
+    sources = {"toolkit": last["toolkit"], **{it["name"]: it for it in last["plugins"]}}
+    data = [
+        f"{Path(it['folder']).name} (fingerprint {it['fingerprint'][:12]})" for it in last["data"]
+    ]
+    return {
+        **{f"{name} commit": describe_commit(source) for name, source in sources.items()},
+        "data": ", ".join(data),
+        "device": str(last["device"]),
+    }
+
+
+def describe_commit(source: JsonObject) -> str:
+    commit = str(source.get("commit") or "")
+    return f"{commit} with uncommitted changes" if source.get("uncommitted_changes") else commit
 
 
 def read_metrics(state: Mapping[str, JsonObject]) -> dict[str, str]:

@@ -1,0 +1,45 @@
+"""The model card: its code runs, and it says what the run recorded."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.huggingface.conftest import *  # noqa: F403
+from toolkit.cli.convert import main
+
+
+@pytest.mark.parametrize(
+    ("kind", "arch"),
+    [
+        ("mpm", "taco_tiny"),
+        ("rtd", "taco_tiny"),
+        ("glue", "taco_tiny"),
+        ("pos_tagging", "conv_san_ud"),
+        ("squad", "taco_tiny"),
+        ("multiple_choice", "taco_tiny"),
+        ("translation", "transformer_tiny"),
+        ("language_modeling", "transformer_lm_tiny"),
+    ],
+)
+def test_code_of_a_model_card_runs(make_learner, export, monkeypatch, capsys, kind, arch):
+    learner, _ = make_learner(kind, arch)
+    folder = export(learner)[1]
+    [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
+    monkeypatch.chdir(folder.parent)
+    capsys.readouterr()
+    exec(code, {})
+    assert capsys.readouterr().out
+
+
+def test_model_card_has_metrics_and_options_of_the_run(trained, tmp_path):
+    assert main([str(trained), str(tmp_path / "exported"), "--to", "hf"]) == 0
+    card = (tmp_path / "exported" / "README.md").read_text()
+    assert "* updates: 10\n" in card and "valid: accuracy" in card
+    assert re.search(r"\* toolkit commit: [0-9a-f]{40}", card)
+    assert re.search(r"\* data: bin \(fingerprint [0-9a-f]{12}\)", card)
+    [options] = re.findall(r"```yaml\n(.*?)```", card, re.S)
+    options = yaml.safe_load(options)
+    assert options["arch"]["name"] == "composite_bert_tiny" and options["arch"]["width"] == 16
+    assert options["data"]["dirs"] == ["bin"]
+    assert str(tmp_path) not in card and str(trained) not in card
