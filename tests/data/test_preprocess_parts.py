@@ -75,7 +75,8 @@ def test_killed_and_restarted_processes_write_the_folder_of_a_single_one(tmp_pat
     assert finished.stat().st_mtime_ns == written
     output = capfd.readouterr().out
     assert "--part 1/4: wrote 1 of 3 parts; 2 were finished before\n" in output
-    assert "all 9 parts are written; make the data folder with toolkit-pre" in output
+    command = f"toolkit-preprocess --destdir {tmp_path / 'data'} --close"
+    assert f"together: 9 of 9 parts. Make the data folder with: {command}\n" in output
     assert len(close(tmp_path).split("train").column("tokens").parts) == 9
     assert read_files(tmp_path / "data") == read_files(tmp_path / "single")
     assert {path.name for path in tmp_path.iterdir()} == {"text.txt", "single", "data"}
@@ -88,7 +89,7 @@ def test_folder_does_not_depend_on_the_number_of_processes(tmp_path, run, number
         run(part=f"{n + 1}/{number}", workers=2 if number == 2 else 1)
     close(tmp_path)
     assert read_files(tmp_path / "data") == read_files(tmp_path / "single")
-    idle = "--part 10/10 has nothing to write: there are fewer parts than processes"
+    idle = "--part 10/10: nothing to write, because there are fewer parts than processes"
     assert (idle in capsys.readouterr().out) == (number == 10)
 
 

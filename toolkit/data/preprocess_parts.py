@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from functools import partial
 from pathlib import Path
@@ -55,7 +56,7 @@ def preprocess_share(config: PreprocessConfig) -> None:
         tokens = sum(part.entry["elements"] for parts in written for part in parts.values())
         facts = {"destdir": config.destdir, "part": str(config.share), "parts": len(unfinished)}
         output.write("share", {**facts, **print_rate(source, tokens, seconds, workers, output)})
-        output.print_line(describe_progress(config.destdir, finished, len(tasks)))
+        output.print_line(describe_progress(config, finished, len(tasks)))
 
 
 def close_folder(config: PreprocessConfig) -> None:
@@ -78,9 +79,9 @@ def close_folder(config: PreprocessConfig) -> None:
         entries = meta["splits"].items()
         reports = {split: source.report_split(split, None, entry) for split, entry in entries}
         total = print_splits(source, tokenizer, reports, output)
-        parts = sum(plan.parts.values())
-        output.print_line(f"{parts:,} parts of {plan.processes} processes")
-        facts = {"parts": parts, "processes": plan.processes, source.unit: total}
+        parts, processes = sum(plan.parts.values()), plan.processes
+        output.print_line(f"{count(parts, 'part')} by {count(processes, 'process', 'es')}")
+        facts = {"parts": parts, "processes": processes, source.unit: total}
         output.write("close", {"destdir": config.destdir, **source.summary(tokenizer), **facts})
 
 
@@ -135,14 +136,20 @@ def read_parts(folder: PartsFolder, plan: PartsPlan) -> list[dict[str, Binarized
 def describe_share(share: Share, parts: int, written: int) -> str:
     """How many parts a process has written."""
     if not parts:
-        return f"--part {share} has nothing to write: there are fewer parts than processes"
+        return f"--part {share}: nothing to write, because there are fewer parts than processes"
     before = f"; {parts - written:,} were finished before" if written < parts else ""
-    return f"--part {share}: wrote {written:,} of {parts:,} part{'s' * (parts != 1)}{before}"
+    return f"--part {share}: wrote {written:,} of {count(parts, 'part')}{before}"
 
 
-def describe_progress(destdir: str, finished: int, parts: int) -> str:
-    """What is left to do."""
+def describe_progress(config: PreprocessConfig, finished: int, parts: int) -> str:
+    """How many parts all processes have written, and how to close the folder after the last."""
+    progress = f"all processes together: {finished:,} of {count(parts, 'part')}"
     if finished < parts:
-        return f"{finished:,} of {parts:,} parts of all processes are written"
-    close = f"toolkit-preprocess --destdir {destdir} --close"
-    return f"all {parts:,} parts are written; make the data folder with {close}"
+        return progress
+    overwrite = " --overwrite" * config.overwrite
+    command = f"toolkit-preprocess --destdir {shlex.quote(config.destdir)} --close{overwrite}"
+    return f"{progress}. Make the data folder with: {command}"
+
+
+def count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{plural * (number != 1)}"

@@ -57,3 +57,8 @@ def test_the_number_of_parts_is_bounded(text_file, monkeypatch):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1)
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.MAX_PARTS", 7)
     assert len(plan_parts([text_file("word\n" * 1000)], "lines")) == 7
+
+
+def test_line_of_several_parts_is_not_cut(text_file):
+    path = text_file(b"x" * (6 << 20) + b"\nlast")  # a search in quadratic time would take days
+    assert [len(part) for part in plan_parts([path], "lines")] == [1, 1]

@@ -29,9 +29,10 @@ def plan_parts(
     parts: list[list[FileChunk]] = [[]]
     filled = 0
     for path in files:
-        cut = _cut(path, part_bytes, segment_by)
         if field:
             cut = _cut_rows(path, part_bytes, field, row_is_document)
+        else:
+            cut = _cut(path, part_bytes, segment_by)
         for chunk in cut:
             if filled >= part_bytes:
                 parts.append([])
@@ -88,7 +89,8 @@ def _find_cut(path: Path, near: int, size: int, segment_by: str) -> tuple[int, b
             blank = _BLANK_LINE.search(window)
             if blank:
                 return near + blank.end(), segment_by == "lines"
-            line = _FULL_LINE.search(window) if segment_by == "lines" else None
+            ended = window.rfind(b"\n") + 1  # without it, the search takes quadratic time
+            line = _FULL_LINE.search(window, 0, ended) if segment_by == "lines" else None
             if line:
                 return near + line.end(), False
             near += max(1, len(window) - 64)  # two windows may share a blank line
