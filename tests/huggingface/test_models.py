@@ -8,7 +8,7 @@ from toolkit.huggingface import ToolkitModel, to_huggingface
 ENCODERS = ["bert_tiny", "composite_bert_tiny", "convbert_tiny", "taco_tiny"]
 
 
-@pytest.mark.parametrize("arch", ENCODERS)
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "taco_tiny"])
 @pytest.mark.parametrize("kind", ["glue", "regression", "multiple_choice", "squad"])
 def test_scores_of_heads_equal_the_learners(make_learner, hf_inputs, kind, arch):
     learner, batch = make_learner(kind, arch)
@@ -25,7 +25,7 @@ def test_scores_of_heads_equal_the_learners(make_learner, hf_inputs, kind, arch)
 
 @pytest.mark.parametrize(
     ("task", "arch"),
-    [("mpm", "taco_tiny"), *((task, arch) for task in ("mlm", "rtd") for arch in ENCODERS)],
+    [("mpm", "taco_tiny"), ("rtd", "convbert_tiny"), *(("mlm", arch) for arch in ENCODERS)],
 )
 def test_scores_of_tokens_equal_the_learners(make_learner, hf_inputs, task, arch):
     learner, batch = make_learner(task, arch)
@@ -45,7 +45,7 @@ def test_scores_of_tokens_equal_the_learners(make_learner, hf_inputs, task, arch
 
 @pytest.mark.parametrize(
     ("kind", "arch"),
-    [("pos_tagging", "conv_san_ud"), *(("subword_tagging", arch) for arch in ENCODERS)],
+    [("pos_tagging", "conv_san_ud"), ("subword_tagging", "taco_tiny")],
 )
 def test_scores_of_tags_equal_the_learners(make_learner, hf_inputs, kind, arch):
     learner, batch = make_learner(kind, arch)
@@ -85,7 +85,7 @@ def test_scores_of_language_models_equal_the_learners(make_learner):
     assert torch.equal(logits.flatten(0, 1), expected)
 
 
-@pytest.mark.parametrize("arch", ENCODERS)
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "taco_tiny"])
 def test_states_of_layers_are_those_of_the_encoder(make_learner, hf_inputs, arch):
     learner, batch = make_learner("mlm", arch)
     encoder = ToolkitModel(to_huggingface(learner).config)

@@ -103,6 +103,7 @@ def list_plugin_files(config: ToolkitConfig) -> list[str]:
 
 def write(folder: Path, config: ToolkitConfig, files: Mapping[str, bytes]) -> None:
     """Write these files, and the module that `auto_map` names."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)
     (folder / f"{MODULE}.py").write_text(build_stub(config), "utf-8")

@@ -128,9 +128,9 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         """As in Transformers, with the files that make the folder loadable by the Auto classes."""
         generative = isinstance(self.encoder, GenerativeModel)
         self.config.auto_map = export_files.build_auto_map(generative=generative)
-        super().save_pretrained(save_directory, *args, **kwargs)
-        if kwargs.get("is_main_process", True):
+        if kwargs.get("is_main_process", True):  # first, since push_to_hub uploads the folder
             export_files.write(Path(save_directory), self.config, self.export_files)
+        super().save_pretrained(save_directory, *args, **kwargs)
 
 
 def prevents_initialization(context: Any) -> bool:

@@ -46,19 +46,22 @@ class ToolkitForSequenceClassification(ToolkitPreTrainedModel):
     def compute_loss(
         self, logits: Float[Tensor, "B L"], labels: Shaped[Tensor, "B ..."]
     ) -> Float[Tensor, ""]:
-        """That of the problem type, which the labels decide if the configuration does not."""
-        kind = self.config.problem_type or (
-            "regression"
-            if self.config.num_labels == 1
-            else "multi_label_classification"
-            if labels.is_floating_point()
-            else "single_label_classification"
-        )
-        if kind == "regression":
+        """That of the problem type, which the first labels decide if the configuration does not."""
+        if self.config.problem_type is None:
+            self.config.problem_type = find_problem_type(self.config.num_labels, labels)
+        if self.config.problem_type == "regression":
             return F.mse_loss(logits.squeeze(), labels.squeeze().to(logits.dtype))
-        if kind == "multi_label_classification":
+        if self.config.problem_type == "multi_label_classification":
             return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
         return F.cross_entropy(logits, labels)
+
+
+def find_problem_type(num_labels: int, labels: Shaped[Tensor, "B ..."]) -> str:
+    """A number for one label, several classes at once for rows of numbers, else one class."""
+    if num_labels == 1:
+        return "regression"
+    several = labels.is_floating_point()
+    return "multi_label_classification" if several else "single_label_classification"
 
 
 class ToolkitForMultipleChoice(ToolkitPreTrainedModel):

@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_run_plugins, to_dict
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.label_settings import label_settings
 from toolkit.data.formats.tagging.label_tables import PAD
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.single_file import TOOLKIT_TOKENIZER_FILE, pack_tokenizer
@@ -104,7 +104,7 @@ def build_config(run: RunConfig, sizes: Sizes, learner: Learner) -> ToolkitConfi
         hidden_size=encoder.width,
         max_position_embeddings=encoder.max_positions,
         **settings,
-        **describe_labels(tokenizer),
+        **label_settings(tokenizer),
     )
 
 
@@ -116,24 +116,6 @@ def describe_target(target: Tokenizer, model: GenerativeModel) -> JsonObject:
         "target_eos_token_id": special.eos,
         "target_pad_token_id": target.vocabulary.pad,
         "forbidden_token_ids": list(special.forbidden),
-    }
-
-
-def describe_labels(tokenizer: Tokenizer) -> JsonObject:
-    """Names of the classes or tags; a number has one label."""
-    if isinstance(tokenizer, TaggingTokenizer):
-        return label_maps(tokenizer.tables.tags)
-    if not isinstance(tokenizer, ClassificationTokenizer):
-        return {}
-    if not (classes := tokenizer.labels.classes):
-        return {"num_labels": 1, "problem_type": "regression"}
-    return {**label_maps(classes), "problem_type": "single_label_classification"}
-
-
-def label_maps(names: list[str]) -> JsonObject:
-    return {
-        "id2label": dict(enumerate(names)),
-        "label2id": {name: number for number, name in enumerate(names)},
     }
 
 

@@ -10,13 +10,11 @@ from toolkit.cli.convert import main
 from toolkit.huggingface import to_huggingface
 
 CASES = [
-    ("mlm", "composite_bert_tiny"),
     ("mpm", "taco_tiny"),
     ("rtd", "composite_bert_tiny"),
     ("glue", "taco_tiny"),
     ("regression", "composite_bert_tiny"),
     ("squad", "composite_bert_tiny"),
-    ("multiple_choice", "taco_tiny"),
     ("pos_tagging", "conv_san_ud"),
     ("subword_tagging", "composite_bert_tiny"),
     ("translation", "transformer_tiny"),

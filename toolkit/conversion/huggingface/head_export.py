@@ -9,7 +9,6 @@ from torch import Tensor
 
 from toolkit.common.json_files import JsonObject
 from toolkit.config.run import ComponentConfig
-from toolkit.conversion.huggingface.label_settings import label_settings, saved_labels
 from toolkit.conversion.huggingface.model_types import BERT, ModelType
 from toolkit.conversion.huggingface.native_heads import (
     CLASS_ENDINGS,
@@ -20,6 +19,7 @@ from toolkit.conversion.huggingface.native_heads import (
     summary_settings,
 )
 from toolkit.conversion.tensor_mapping import TensorMapping
+from toolkit.data.formats.label_settings import label_settings, saved_labels
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 

@@ -12,12 +12,6 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import TASKS
-from toolkit.conversion.huggingface.label_settings import (
-    LabelSet,
-    label_names,
-    read_labels,
-    read_tables,
-)
 from toolkit.conversion.huggingface.model_types import BERT, DEFAULTS, ModelType
 from toolkit.conversion.huggingface.native_heads import (
     CLASS_TASKS,
@@ -31,6 +25,12 @@ from toolkit.conversion.huggingface.native_heads import (
 )
 from toolkit.conversion.tensor_mapping import TensorMapping
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.label_settings import (
+    LabelSet,
+    label_names,
+    read_labels,
+    read_tables,
+)
 from toolkit.data.formats.tagging.label_tables import LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer

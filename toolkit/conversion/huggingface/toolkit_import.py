@@ -18,12 +18,11 @@ from toolkit.config.run import RunConfig
 from toolkit.config.serialize import from_dict
 from toolkit.conversion import mismatches
 from toolkit.conversion.huggingface import files
-from toolkit.conversion.huggingface.label_settings import read_labels, read_tables
 from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
 from toolkit.conversion.write_checkpoint import ConvertedModel, build_on_meta
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.label_settings import read_labels, read_tables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.single_file import TOOLKIT_TOKENIZER_FILE, unpack_tokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
@@ -94,7 +93,7 @@ def add_labels(tokenizer: Tokenizer, task: str, config: JsonObject, *, pairs: bo
         if not isinstance(tokenizer, TaggingTokenizer):
             return TaggingTokenizer(plain, tables)
         return TaggingTokenizer(plain, replace(tokenizer.tables, tags=tables.tags))
-    return tokenizer if isinstance(tokenizer, ParallelTokenizer) else plain
+    return tokenizer
 
 
 def read_tokenizer(folder: Path, config: JsonObject) -> Tokenizer:

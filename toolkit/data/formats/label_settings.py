@@ -1,4 +1,4 @@
-"""Labels of classifiers and taggers in config.json: id2label, label2id, problem_type."""
+"""Labels of classifiers and taggers in a config.json of Transformers: id2label, problem_type."""
 
 from __future__ import annotations
 
