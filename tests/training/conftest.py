@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.criteria import Classes, Criterion
 from toolkit.distributed import World
-from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import Ratio, Task
@@ -40,7 +40,7 @@ class Encoder(EncoderModel):
         return self.words
 
     def forward(self, inputs, selected=None):
-        return self.norm(self.dropout(self.mix(self.words(inputs.tokens)).tanh())).mean(1)
+        return Encoded(self.norm(self.dropout(self.mix(self.words(inputs.tokens)).tanh())))
 
 
 class Guess(Task):
@@ -57,7 +57,7 @@ class Guess(Task):
         raise NotImplementedError
 
     def predict(self, encoder, batch):
-        states, first = encoder(batch.inputs), batch.targets
+        states, first = encoder(batch.inputs).states.mean(1), batch.targets
         odd_only = torch.where(first % 2 == 1, first % 2, -100)
         return {
             "word": Classes(self.word(states), first),
