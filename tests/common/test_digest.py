@@ -1,5 +1,7 @@
 import hashlib
 
+import numpy as np
+
 from toolkit.common.digest import SAMPLE_BYTES, SAMPLES, sample_digest, sha256, sha256_file
 
 
@@ -20,3 +22,13 @@ def test_sample_digest_depends_on_the_size_and_on_bytes_throughout_the_file(tmp_
         digests.add(sample_digest(path))
     path.write_bytes(data + b"\0")
     assert len({*digests, sample_digest(path)}) == 5
+
+
+def test_sample_digest_of_the_fairseq_folder_of_an_older_run_is_unchanged(tmp_path):
+    path = tmp_path / "a"
+    for size in (0, 100, SAMPLE_BYTES + 153, SAMPLE_BYTES + 354, 1_000_003):
+        path.write_bytes(data := np.random.default_rng(0).bytes(size))
+        digest = hashlib.sha256(str(size).encode())
+        for start in np.linspace(0, max(0, size - SAMPLE_BYTES), SAMPLES, dtype=np.int64):
+            digest.update(data[start : start + SAMPLE_BYTES])
+        assert sample_digest(path) == digest.hexdigest()

@@ -31,8 +31,9 @@ def sample_digest(path: Path) -> str:
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     last = max(0, size - SAMPLE_BYTES)
+    step = last / (SAMPLES - 1)
     with path.open("rb") as file:
-        for sample in range(SAMPLES):
-            file.seek(last * sample // (SAMPLES - 1))
+        for offset in (*(int(sample * step) for sample in range(SAMPLES - 1)), last):
+            file.seek(offset)
             digest.update(file.read(SAMPLE_BYTES))
     return digest.hexdigest()
