@@ -6,6 +6,7 @@ from toolkit.api.commands import preprocess, train
 from toolkit.api.fit import check_dataset, evaluate, fit
 from toolkit.common.random_hash import derive_seed
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.training.trainer import Trainer
 
 TEXTS = ["a lovely film", "a dull film", "lovely music", "dull music"] * 4
 LABELS = ["good", "bad", "good", "bad"] * 4
@@ -63,6 +64,24 @@ def test_frozen_parameters_stay_as_they_are(learner):
         n for n, tensor in learner.state_dict().items() if not torch.equal(tensor, before[n])
     }
     assert changed and all(name.startswith("task.") for name in changed)
+
+
+def test_rate_of_a_layer_does_not_depend_on_frozen_ones(learner, monkeypatch):
+    rates = []
+    monkeypatch.setattr(
+        Trainer, "fit", lambda trainer, *args, **kw: rates.append(rates_of(trainer))
+    )
+    options = {**RECIPE, "optimizer.layerwise_lr_decay": 0.5}
+    fit(learner, learner.dataset(TEXTS, LABELS), **options)
+    learner.freeze(["layers.0"])
+    fit(learner, learner.dataset(TEXTS, LABELS), **options)
+    before, after = rates
+    assert after.keys() < before.keys() and all(before[n] == rate for n, rate in after.items())
+
+
+def rates_of(trainer):
+    names = {p: name for name, p in trainer.learner.named_parameters()}
+    return {names[p]: g["lr"] for g in trainer.optimizer.param_groups for p in g["params"]}
 
 
 def test_fit_rejects_options_that_it_does_not_read(learner):

@@ -50,7 +50,7 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
         learner,
         learner.require_origin()._replace(run=run).make_criterion(),
         OPTIMIZERS[run.optimizer.name].factory(
-            run.optimizer.config, [(n, p) for n, p in learner.named_parameters() if p.requires_grad]
+            run.optimizer.config, list(learner.named_parameters())
         ),
         LR_SCHEDULERS[run.lr_scheduler.name].factory(run.lr_scheduler.config, total),
         world=world,
