@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, random_split
@@ -99,8 +100,10 @@ def test_loss_falls_in_a_loop_of_ones_own(task, arch, tokenizer):
 def test_pairs_and_numbers_are_labeled_too(tokenizer):
     number = Labels(task="tsv", classes=[], metrics=["pearson"], pairs=True, bounds=[])
     learner = build_model("bert_tiny", tokenizer=tokenizer, task="glue", labels=number, layers=1)
-    [batch] = [learner.dataset([("a film", "music")], [2.5])[0]]
+    batch = learner.dataset([("a film", "music")], [2.5])[0]
     assert batch.targets.tolist() == [2.5]
+    numbers = [("a film", "music")] * 2, [*np.array([2, 4])]
+    assert learner.dataset(*numbers)[1].targets.tolist() == [4.0]
     assert batch.inputs.segments.tolist() == [[0, 0, 0, 0, 1, 1]]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
@@ -47,8 +48,8 @@ def encode_labels(known: Labels, labels: Sequence[object]) -> IntArray:
             answers.append(NO_CLASS if numbers else np.nan)
         elif numbers and isinstance(label, str) and label in numbers:
             answers.append(numbers[label])
-        elif not numbers and isinstance(label, int | float) and math.isfinite(label):
-            answers.append(label)
+        elif not numbers and isinstance(label, Real) and math.isfinite(label):
+            answers.append(float(label))
         else:
             expected = f"one of {', '.join(numbers)}" if numbers else "a finite number"
             raise ToolkitError(f"labels must be {expected}, but label {index} is {label!r}.")
