@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.criteria import LazyPrediction, Prediction
+from toolkit.data.formats.text.raw_texts import encode_raw_texts
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -150,3 +151,16 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
             f"{what} requires a model trained with a task such as {task}; this one was trained "
             f"with {TASKS.find_name(type(self))}."
         )
+
+
+class TextTask(Task[C, E, B]):
+    """A task whose examples are plain texts, without labels."""
+
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        return encode_raw_texts(tokenizer, items, labels)

@@ -8,9 +8,6 @@ import torch
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
-from toolkit.data.storage.memory_folder import MemoryFolder
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
@@ -18,12 +15,12 @@ from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.language_modeling.config import LanguageModelingConfig
 from toolkit.tasks.language_modeling.examples import OBJECTIVE, BlockBatch, BlockExamples
-from toolkit.tasks.task import Metric, Perplexity, Task
+from toolkit.tasks.task import Metric, Perplexity, TextTask
 from toolkit.tasks.token_metrics import negative_log_likelihood, token_metrics
 
 
 @register_task("language_modeling", LanguageModelingConfig())
-class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
+class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatch]):
     """-log p(w_t | w_1 .. w_{t-1}), t over all positions of a text, end symbols included."""
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
@@ -41,15 +38,6 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """The end symbol starts a text."""
         return (vocabulary.sep,), ()
-
-    def encode_items(
-        self,
-        encoder: EncoderModel,
-        tokenizer: Tokenizer,
-        items: Sequence[object],
-        labels: Sequence[object] | None,
-    ) -> MemoryFolder:
-        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"

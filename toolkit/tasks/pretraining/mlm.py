@@ -8,8 +8,6 @@ from functools import partial
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
-from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
@@ -19,7 +17,7 @@ from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples
 from toolkit.tasks.pretraining.masking_config import MaskingConfig
-from toolkit.tasks.task import Metric, Task
+from toolkit.tasks.task import Metric, TextTask
 from toolkit.tasks.token_metrics import accuracy
 
 
@@ -29,7 +27,7 @@ class MaskedLanguageModelConfig(MaskingConfig):
 
 
 @register_task("mlm", MaskedLanguageModelConfig())
-class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
+class MaskedLanguageModel(TextTask[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
     """-log p(x_n | the rest), n over the selected positions."""
 
     generation_mode = "fill-mask"
@@ -41,15 +39,6 @@ class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, Masked
     ) -> None:
         super().__init__()
         self.head = TokenHead(encoder)
-
-    def encode_items(
-        self,
-        encoder: EncoderModel,
-        tokenizer: Tokenizer,
-        items: Sequence[object],
-        labels: Sequence[object] | None,
-    ) -> MemoryFolder:
-        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)

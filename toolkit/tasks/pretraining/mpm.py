@@ -8,8 +8,6 @@ from functools import partial
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, LazyPrediction, Prediction, project
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
-from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead
@@ -22,12 +20,14 @@ from toolkit.tasks.pretraining.position_examples import (
     MaskedPositionExamples,
     MaskedPositionsBatch,
 )
-from toolkit.tasks.task import Metric, Task
+from toolkit.tasks.task import Metric, TextTask
 from toolkit.tasks.token_metrics import accuracy
 
 
 @register_task("mpm", MaskedPositionConfig())
-class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, MaskedPositionsBatch]):
+class MaskedPositionModel(
+    TextTask[MaskedPositionConfig, MaskedPositionExamples, MaskedPositionsBatch]
+):
     """-log p(x_i | masked x, all p) - log p(p_j | all x, masked p) (TACO, eq. 3 and 4).
 
     i over the selected tokens of one copy of a sentence, j over the selected positions of another;
@@ -49,15 +49,6 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
             if c.position_range == "full_table" and encoder.max_positions:
                 check_max_position(c.max_position, encoder.max_positions)
             self.position_head = PositionHead(encoder)
-
-    def encode_items(
-        self,
-        encoder: EncoderModel,
-        tokenizer: Tokenizer,
-        items: Sequence[object],
-        labels: Sequence[object] | None,
-    ) -> MemoryFolder:
-        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(
         self, encoder: EncoderModel, batch: MaskedPositionsBatch

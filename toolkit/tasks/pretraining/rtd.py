@@ -17,8 +17,6 @@ from toolkit.criteria import (
     ProjectedClasses,
     project,
 )
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
-from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.metrics.auc import score_histogram
@@ -32,7 +30,7 @@ from toolkit.tasks.pretraining.rtd_examples import (
     ReplacedTokensBatch,
 )
 from toolkit.tasks.pretraining.token_sampling import sample_tokens
-from toolkit.tasks.task import Metric, Ranking, Ratio, Task
+from toolkit.tasks.task import Metric, Ranking, Ratio, TextTask
 from toolkit.tasks.token_metrics import accuracy
 
 
@@ -53,7 +51,7 @@ class Generator(nn.Module):
 
 
 @register_task("rtd", ReplacedTokenConfig())
-class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTokensBatch]):
+class ReplacedTokens(TextTask[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTokensBatch]):
     """-log p_G(x_n | the rest) + w (-log p_D(y_t | x')), a mean over n and one over t (section 2).
 
     n runs over the selected positions, where x' has tokens sampled from p_G; y_t = [x'_t != x_t],
@@ -70,15 +68,6 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
         self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
-
-    def encode_items(
-        self,
-        encoder: EncoderModel,
-        tokenizer: Tokenizer,
-        items: Sequence[object],
-        labels: Sequence[object] | None,
-    ) -> MemoryFolder:
-        return encode_raw_texts(tokenizer, items, labels)
 
     def predict(
         self, encoder: EncoderModel, batch: ReplacedTokensBatch
