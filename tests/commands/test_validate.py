@@ -14,7 +14,7 @@ from toolkit.config.run import ComponentConfig
 from toolkit.config.values import Overrides
 from toolkit.data.preprocess import preprocess_files
 from toolkit.distributed import World
-from toolkit.tasks.load import load_checkpoint
+from toolkit.tasks.load import load_with_task
 from toolkit.training.run import TrainingRun, run
 
 
@@ -55,7 +55,7 @@ def test_overridden_options_are_evaluated_in_one_table(config, data, tmp_path, c
 
 def test_overridden_options_change_the_task_of_the_learner(trained):
     task = ComponentConfig("mlm", replace(TASKS["mlm"].config, tokens_per_sample=6))
-    learner = load_checkpoint(trained, task=task)
+    learner = load_with_task(trained, task)
     assert learner.origin.run.task == task
 
 

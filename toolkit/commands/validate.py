@@ -22,7 +22,7 @@ from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 from toolkit.tasks.capabilities import max_input_length
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_checkpoint
+from toolkit.tasks.load import load_with_task
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.training.data import open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
@@ -91,7 +91,7 @@ def evaluate_checkpoint(
     path, task = evaluation.path, evaluation.variant.component
     checkpoint = find_checkpoint(Path(path))
     run, _ = read_config(checkpoint)
-    learner = load_checkpoint(checkpoint, weights=config.weights, task=task).to(world.device)
+    learner = load_with_task(checkpoint, task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)

@@ -10,7 +10,7 @@ from toolkit.config.commands.convert import ConvertConfig
         ({"paths": []}, r"Name SOURCE and DESTINATION; 0 paths are given"),
         ({"paths": ["a"]}, r"Name SOURCE and DESTINATION; 1 paths are given"),
         ({"to": None}, r"--to is required"),
-        ({"to": "onnx"}, r"to must be one of toolkit, hf, but is 'onnx'"),
+        ({"to": "onx"}, r"to must be one of toolkit, hf, onnx, but is 'onx'"),
         ({"to": "hf", "weights": "last"}, r"weights must be one of auto, trained, average"),
         ({"weights": "average"}, r"--weights requires --to hf"),
         (
@@ -18,6 +18,8 @@ from toolkit.config.commands.convert import ConvertConfig
             r"component must be one of discriminator, generator, but is 'both'",
         ),
         ({"component": "generator"}, r"--component requires --to hf"),
+        ({"to": "hf", "batch": 1}, r"--batch and --length require --to onnx"),
+        ({"to": "onnx", "length": 0}, r"length must be at least 1, but is 0"),
     ],
 )
 def test_convert_rejects_impossible_options(options, message):
