@@ -20,6 +20,7 @@ print(trained, *(name for name in {SLOW} if name in sys.modules), sep="|")
 @pytest.mark.slow
 def test_training_and_predicting_import_neither_dynamo_nor_fsdp(data, tmp_path, repository):
     words = [str(data), "--arch", "taco_tiny", "--task", "mpm", "--max-update", "1"]
+    words += ["--optimizer", "muon"]  # with AdamW inside
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words, "--save-dir", str(tmp_path / "run")],
         env=os.environ | {"PYTHONPATH": str(repository)},

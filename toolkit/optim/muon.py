@@ -16,6 +16,7 @@ from toolkit.config.declared import NonNegativeFloat, PositiveInt, Rate
 from toolkit.config.options import ADVANCED
 from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
 from toolkit.optim.adam import AdamConfig, build_adam
+from toolkit.optim.eager import EagerOptimizer
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State
 from toolkit.optim.parameter_groups import (
     NamedParameter,
@@ -26,7 +27,7 @@ from toolkit.optim.parameter_groups import (
 from toolkit.optim.precision import bf16_is_fast
 
 
-class ChainedOptimizer(Optimizer):
+class ChainedOptimizer(EagerOptimizer):
     """Several optimizers that step together and share their groups and state."""
 
     def __init__(self, parts: Sequence[Optimizer]) -> None:

@@ -6,8 +6,8 @@ N texts   L layers   S tokens of a text   D width of the states
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,12 @@ from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.tasks.batch import to_device
 
 Pooling = Literal["mean", "max", "first"]
-POOLINGS = get_args(Pooling)
+REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda states: states.mean(0),
+    "max": lambda states: states.amax(0),
+    "first": lambda states: states[0],
+}
+"""Pooling -> one vector of the states of a row, (S, *L, D)."""
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +91,8 @@ def embed_rows(
             packs=encoder.uses_packing,
         )
         states = read_layers(encoder, inputs, layers)
-        vectors = [
-            pool(each[: len(rows[i])], pooling) for i, each in zip(batch, states, strict=True)
-        ]
-        found |= dict(zip(batch, vectors, strict=True))
+        vectors = pool(states, [len(rows[row]) for row in batch], pooling)
+        found |= zip(batch, vectors, strict=True)
     return [found[row] for row in range(len(rows))]
 
 
@@ -98,9 +101,9 @@ def check_options(
 ) -> None:
     if batch_size < 1:
         raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
-    if pooling is not None and pooling not in POOLINGS:
+    if pooling is not None and pooling not in REDUCTIONS:
         raise ToolkitError(
-            f"pooling must be one of {', '.join(POOLINGS)} or None, but is {pooling!r}."
+            f"pooling must be one of {', '.join(REDUCTIONS)} or None, but is {pooling!r}."
         )
     if layers == -1:
         return
@@ -133,9 +136,12 @@ def read_layers(
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
-def pool(states: Float[Tensor, "S *L D"], pooling: Pooling | None) -> Float[Tensor, ...]:
-    if pooling == "mean":
-        return states.mean(0).cpu()
-    if pooling == "max":
-        return states.amax(0).cpu()
-    return states[0].cpu() if pooling == "first" else states.clone().cpu()
+def pool(
+    states: Float[Tensor, "B S *L D"], lengths: Sequence[int], pooling: Pooling | None
+) -> list[Float[Tensor, ...]]:
+    """The pooled states of each row, or all its states, on the CPU: a batch is moved as a whole."""
+    if pooling is None:
+        return [each[:length].clone() for each, length in zip(states.cpu(), lengths, strict=True)]
+    reduce = REDUCTIONS[pooling]
+    vectors = [reduce(each[:length]) for each, length in zip(states, lengths, strict=True)]
+    return list(torch.stack(vectors).cpu())

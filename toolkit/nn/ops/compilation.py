@@ -7,7 +7,11 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import torch
-from torch._compile import _disable_dynamo
+
+try:
+    from torch._compile import _disable_dynamo as disable  # imports Dynamo in its first call
+except ImportError:  # a version of torch without this private function
+    from torch.compiler import disable  # type: ignore[no-redef]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -18,7 +22,7 @@ def compile_disabled(function: Function) -> Function:
     It imports Dynamo, which takes a second that a run without compilation need not wait.
     """
 
-    @_disable_dynamo
+    @disable
     def call_in_eager_mode(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
