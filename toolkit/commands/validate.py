@@ -12,7 +12,7 @@ from toolkit.checkpoints.load import find_checkpoint, read_config
 from toolkit.commands.variants import Variant, list_variants
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import CRITERIA, TASKS
+from toolkit.common.registry import TASKS
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.storage.corpora import Corpora
@@ -24,7 +24,7 @@ from toolkit.tasks.capabilities import max_input_length
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_with_task
 from toolkit.tasks.predictions import PredictionCollector
-from toolkit.training.data import open_split, resolve_task, split_names
+from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.step import Metrics
 from toolkit.training.summary import print_metrics
@@ -89,29 +89,13 @@ def evaluate_checkpoint(
 ) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
     """Metrics of a checkpoint on every split, and its predictions on the last one."""
     path, task = evaluation.path, evaluation.variant.component
-    checkpoint = find_checkpoint(Path(path))
-    run, _ = read_config(checkpoint)
-    learner = load_with_task(checkpoint, task, weights=config.weights).to(world.device)
+    learner = load_with_task(Path(path), task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
-    criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
-    data = DataConfig(
-        max_tokens_valid=config.max_tokens,
-        batch_size_valid=config.batch_size,
-        num_workers=config.num_workers,
-    )
     metrics, collector = {}, None
     for name in split_names(config.valid_subset):
-        split = open_split(
-            name,
-            corpora.with_split(name),
-            resolve_task(task, run.arch),
-            data,
-            world=world,
-            seed=run.data.evaluation_seed,
-            training=False,
-        )
+        split = open_subset(name, corpora, learner, config, world)
         examples, collector = len(split.examples.lengths), learner.task.collector(split.examples)
         check_predictions_supported(collector, config, learner)
         if world.is_main and (remark := split.examples.remark):
@@ -123,7 +107,7 @@ def evaluate_checkpoint(
         with closing(split.loader), progress:
             metrics[name] = evaluate_model(
                 learner,
-                criterion,
+                learner.criterion,
                 split.loader,
                 examples=examples,
                 world=world,
@@ -134,6 +118,27 @@ def evaluate_checkpoint(
         if collector and world.is_main:
             report_details(collector, evaluation, name, config, output)
     return metrics, collector
+
+
+def open_subset(
+    name: str, corpora: Corpora, learner: Learner, config: ValidateConfig, world: World
+) -> LoadedSplit:
+    """A split, read as the learner's task with the seed of its run reads it."""
+    run = learner.require_origin().to_run()
+    data = DataConfig(
+        max_tokens_valid=config.max_tokens,
+        batch_size_valid=config.batch_size,
+        num_workers=config.num_workers,
+    )
+    return open_split(
+        name,
+        corpora.with_split(name),
+        resolve_task(run.task, run.arch),
+        data,
+        world=world,
+        seed=run.data.evaluation_seed,
+        training=False,
+    )
 
 
 def report_details(
