@@ -259,7 +259,7 @@ def test_compressed_files_and_byte_order_marks_are_read(classifier, predict, nam
     [("a.tsv.zst", "tsv"), ("a.jsonl", "jsonl"), ("a.b.conllu.gz", "conllu"), ("a.gz", "text")],
 )
 def test_the_ending_of_a_file_names_its_format(name, form):
-    assert format_of(name) == form
+    assert format_of("input", name) == form
 
 
 def test_truncation_is_said_once(classifier, tmp_path, capsys):
@@ -285,11 +285,14 @@ MALFORMED = [
     ("a.jsonl", '{"sentence1": "a"}\n', "a.jsonl:1: the task reads 'sentence1' and 'sentence2', but"
      " 'sentence2' is missing among 'sentence1'."),
     ("a.jsonl", '["a", "b"]\n["a", null]\n', "a.jsonl:2: 'sentence2' must be text, but is null."),
-    ("a.jsonl", "plain\n", "a.jsonl:1: the line must be JSON, but is not (Expecting value"),
+    ("a.jsonl", "plain\n", "a.jsonl:1: the line must be JSON, but is not (Expecting value at "
+     "column 1). Correct it, or add --input-format text for plain text."),
+    ("a.csv", "a,b\n", "a.csv: toolkit-predict reads and writes plain text, TSV, JSON lines and "
+     "CoNLL-U, not .csv. Use one of these, or name the format with --input-format."),
     ("a.jsonl", '["a", "b"]\n\n["a", "b"]\n', "a.jsonl:2: the line must be JSON, but is not"),
     ("a.txt", b"a\tb\xff\n", "a.txt:1: the line is not UTF-8 at byte 4. Convert it to UTF-8."),
     ("a.conllu", CONLLU, "a.conllu is CoNLL-U, which requires a model trained with --task "
-     "pos_tagging"),
+     "pos_tagging or span_tagging"),
 ]  # fmt: skip
 
 

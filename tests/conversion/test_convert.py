@@ -82,9 +82,9 @@ def test_fine_tuning_loads_the_pooler_of_a_conversion(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("there", r"DST must name a new folder, but .*there exists"),
-        ("checkpoint_best", r"DST cannot be called checkpoint_"),
-        ("checkpoint_e1_u2", r"DST cannot be called checkpoint_"),
+        ("there", r"DESTINATION must name a new folder, but .*there exists"),
+        ("checkpoint_best", r"DESTINATION cannot be called checkpoint_"),
+        ("checkpoint_e1_u2", r"DESTINATION cannot be called checkpoint_"),
         ("no/where", r"No such folder: .*no\. Create it"),
     ],
 )

@@ -47,8 +47,8 @@ def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
     assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
     assert read_tensors(target / EXTRA_FILE)["task.pooler.weight"].dtype == torch.bfloat16
     assert read_config(target)[0].arch.config == run.arch.config
-    with pytest.raises(ToolkitError, match=r"DST must name a new folder"):
-        check_new_folder(target, "DST")
+    with pytest.raises(ToolkitError, match=r"DESTINATION must name a new folder"):
+        check_new_folder(target, "DESTINATION")
 
 
 def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converted):

@@ -29,14 +29,15 @@ def test_encoder_names_all_of_it_or_its_module_of_that_name(encoder):
     [
         (
             "layers.2-4",
-            "cannot freeze 'layers.4': the encoder has no such module. Choose from embeddings, "
-            "layers.0-3, parts of them such as embeddings.words, or encoder for all of it.",
+            "cannot freeze 'layers.2-4': the encoder has no module 'layers.4'. Choose from "
+            "embeddings, layers.0-3, parts of them such as embeddings.words, or encoder for all of "
+            "it.",
         ),
         (
             "embeddings.dropout",
-            "cannot freeze 'embeddings.dropout': the encoder has no such module. Choose",
+            "cannot freeze 'embeddings.dropout': the encoder has no module 'embeddings.dropout'.",
         ),
-        ("", "cannot freeze '': the encoder has no such module. Choose from embeddings"),
+        ("", "cannot freeze '': the encoder has no module ''. Choose from embeddings"),
         (
             "layers.3-0",
             "the range in 'layers.3-0' must begin with the lower number, but begins with 3. Write "

@@ -125,7 +125,7 @@ WRONG = {
     "labels must be one of bad, good, but label 1 is 'fine'": (["a", "b"], ["good", "fine"]),
     "labels must be one of bad, good, but label 0 is 1": (["a"], [1]),
     "the data must have at least one example for the task, but have none": ([], []),
-    "item 1: 'sentence' must be text, but is of type int": (["a", 2], ["good", "bad"]),
+    "item 1: 'sentence' must be text, but is a number": (["a", 2], ["good", "bad"]),
 }
 
 

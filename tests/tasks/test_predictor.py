@@ -169,7 +169,7 @@ def test_truncation_is_said_once(glue, caplog):
         (("a", "b", "c"), "item 1: an item must have 2 parts, 'sentence1' and 'sentence2', but"),
         ({"sentence1": "a"}, "'sentence2' is missing among 'sentence1'. Rename it, or give"),
         ({"sentence1": "a", "sentence2": None}, "'sentence2' must be text, but is null."),
-        ({"sentence1": "a", "sentence2": 3}, "'sentence2' must be text, but is of type int."),
+        ({"sentence1": "a", "sentence2": 3}, "'sentence2' must be text, but is a number."),
     ],
 )
 def test_items_of_another_kind_are_rejected(glue, item, message):

@@ -171,7 +171,8 @@ def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
         )
     if c.resolved_input == "conllu" and not isinstance(learner.tokenizer, TaggingTokenizer):
         raise ToolkitError(
-            f"{c.input} is CoNLL-U, which requires a model trained with --task pos_tagging, but "
-            f"{c.path} was trained with --task {name}. Give text, a table or JSON lines."
+            f"{c.input} is CoNLL-U, which requires a model trained with --task pos_tagging or "
+            f"span_tagging, but {c.path} was trained with --task {name}. Give text, a table or "
+            f"JSON lines."
         )
     return task.predictor(learner.encoder, learner.tokenizer)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import describe_syntax_error
 from toolkit.data.formats.tagging.conllu import ConlluOptions
 from toolkit.data.formats.tagging.conllu_stream import stream_conllu
 from toolkit.data.formats.tagging.sentence import TaggedSentence
@@ -126,8 +127,8 @@ class JsonReader(LineReader):
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ToolkitError(
-                f"the line must be JSON, but is not ({error}). Correct it, or add --input-format "
-                f"text for plain text."
+                f"the line must be JSON, but is not ({describe_syntax_error(error)}). Correct it, "
+                f"or add --input-format text for plain text."
             ) from None
         name = value.get("id") if isinstance(value, dict) else None
         return read_item(self.fields, value), name

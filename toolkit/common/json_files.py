@@ -13,6 +13,16 @@ from toolkit.common.errors import ToolkitError
 MAX_BYTES = 16 << 20
 JsonObject = dict[str, Any]
 """A JSON object, or one to write."""
+JSON_TYPES = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
+"""Python type -> the value's type in JSON."""
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -24,6 +34,13 @@ def dumps(value: object, *, indent: int | None = None) -> str:
 def loads(text: str) -> Any:
     """The value that `dumps` wrote; the three strings become non-finite numbers again."""
     return decode_non_finite(json.loads(text))
+
+
+def describe_syntax_error(error: ValueError | RecursionError) -> str:
+    """What json.loads of a line reports, without the number of the line in its text."""
+    if not isinstance(error, json.JSONDecodeError):  # a huge number, or too many brackets
+        return str(error)
+    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
 
 
 def encode_non_finite(value: object) -> object:

@@ -34,7 +34,9 @@ def parse_range(option: str, values: Sequence[str]) -> ValueRange | None:
         raise ToolkitError(f"{text} cannot be combined with other values of {option}.")
     low, high = float(first), float(last)
     if low > high:
-        raise ToolkitError(f"{text} is upside down. Write {option}={last}..{first}.")
+        raise ToolkitError(
+            f"{text} must begin with the lower number. Write {option}={last}..{first}."
+        )
     if not 0 < low < high < math.inf:
         raise ToolkitError(
             f"{text} must be a range of positive numbers from a smaller to a larger one: it is "

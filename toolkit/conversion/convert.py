@@ -24,15 +24,19 @@ from toolkit.conversion.huggingface import (
 )
 from toolkit.conversion.huggingface.exporter import ExportedModel
 from toolkit.conversion.write_checkpoint import ConvertedModel
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
 
 
 def convert(c: ConvertConfig) -> Path:
-    """Convert SRC to DST and report what was converted."""
+    """Convert SOURCE to DESTINATION and report what was converted."""
     source, target = map(Path, c.paths)
-    check_new_folder(target, "DST")
+    check_new_folder(target, "DESTINATION")
     if not source.exists():
-        raise ToolkitError(f"No such file or directory: {source}.")
+        raise ToolkitError(
+            f"No such file or directory: {source}. Models of the Hugging Face Hub must be "
+            f"downloaded first: hf download NAME --local-dir FOLDER."
+        )
     with Output(c.json) as output:
         facts = (
             import_model(source, target, c)
@@ -89,7 +93,7 @@ def describe_imported(model: ConvertedModel) -> JsonObject:
         "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
         "extra_tensors": sorted(model.extra),
-        "tokenizer": model.tokenizer.kind,
+        "tokenizer": unwrap_tokenizer(model.tokenizer).kind,
         "symbols": model.sizes["tokens"],
         "note": model.note,
     }
@@ -101,7 +105,7 @@ def describe_exported(model: ExportedModel) -> JsonObject:
         "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
         "omitted_tensors": model.omitted,
-        "tokenizer": model.tokenizer.kind,
+        "tokenizer": unwrap_tokenizer(model.tokenizer).kind,
         "symbols": model.config["vocab_size"],
         "note": model.note,
     }

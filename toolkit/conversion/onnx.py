@@ -16,6 +16,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.conversion.huggingface import files, toolkit_export
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.tasks.load import load_checkpoint
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def export(
         "batch": shape.batch or "any",
         "length": shape.length or "any",
         "parameters": model.num_parameters(),
-        "tokenizer": learner.tokenizer.kind,
+        "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
         "relative_difference": found[0],
     }
 

@@ -25,15 +25,17 @@ def find_modules(encoder: EncoderModel, patterns: Iterable[str]) -> list[nn.Modu
     for pattern in patterns:
         for name in expand_ranges(pattern):
             if name not in modules:
-                raise unknown_module_error(name, encoder, modules)
+                raise unknown_module_error(pattern, name, encoder, modules)
             found.append(modules[name])
     return found
 
 
-def unknown_module_error(name: str, encoder: EncoderModel, modules: Iterable[str]) -> ToolkitError:
+def unknown_module_error(
+    pattern: str, name: str, encoder: EncoderModel, modules: Iterable[str]
+) -> ToolkitError:
     part = next((f", parts of them such as {it}" for it in modules if "." in it), "")
     return ToolkitError(
-        f"cannot freeze {name!r}: the encoder has no such module. Choose from "
+        f"cannot freeze {pattern!r}: the encoder has no module {name!r}. Choose from "
         f"{', '.join(list_names(encoder))}{part}, or {WHOLE} for all of it."
     )
 

@@ -8,6 +8,7 @@ from itertools import count, takewhile
 from typing import Any, Literal, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JSON_TYPES
 
 Values = dict[str, Any]
 """Field -> its text, or its list of texts."""
@@ -146,7 +147,7 @@ def replace_invalid(text: str) -> str:
 
 
 def describe(value: object) -> str:
-    return "null" if value is None else f"of type {type(value).__name__}"
+    return JSON_TYPES.get(type(value), f"of type {type(value).__name__}")
 
 
 def join(names: Sequence[str]) -> str:

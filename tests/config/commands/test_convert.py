@@ -7,8 +7,8 @@ from toolkit.config.commands.convert import ConvertConfig
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"paths": []}, r"Name SOURCE and DESTINATION; 0 paths are given"),
-        ({"paths": ["a"]}, r"Name SOURCE and DESTINATION; 1 paths are given"),
+        ({"paths": []}, r"Name two paths, SOURCE and DESTINATION, not 0"),
+        ({"paths": ["a"]}, r"Name two paths, SOURCE and DESTINATION, not 1"),
         ({"to": None}, r"--to is required"),
         ({"to": "onx"}, r"to must be one of toolkit, hf, onnx, but is 'onx'"),
         ({"to": "hf", "weights": "last"}, r"weights must be one of auto, trained, average"),

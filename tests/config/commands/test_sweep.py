@@ -64,7 +64,7 @@ def test_ranges_are_read_as_numbers():
     [
         (
             {"grid": ["lr=1e-3..1e-5"]},
-            "sweep.grid lr=1e-3..1e-5 is upside down. Write lr=1e-5..1e-3.",
+            "sweep.grid lr=1e-3..1e-5 must begin with the lower number. Write lr=1e-5..1e-3.",
         ),
         ({"grid": ["lr=0..1"]}, "sweep.grid lr=0..1 must be a range of positive numbers"),
         ({"grid": ["lr=1..1"]}, "sweep.grid lr=1..1 must be a range of positive numbers"),

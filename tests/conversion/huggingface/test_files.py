@@ -161,7 +161,7 @@ def test_import_rejects_a_config_of_another_model(tmp_path, text, message):
 
 
 def test_import_rejects_other_folders(tmp_path):
-    with pytest.raises(ToolkitError, match=r"SRC must be a folder .* has no config.json"):
+    with pytest.raises(ToolkitError, match=r"SOURCE must be a folder .* has no config.json"):
         read_model(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(ToolkitError, match=r"is a checkpoint of the toolkit; for that use --to hf"):
@@ -180,7 +180,7 @@ def test_import_rejects_a_folder_without_tensors(saved):
 
 def test_export_rejects_an_unwritable_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"DST must be a writable folder, but .*Not"):
+    with pytest.raises(ToolkitError, match=r"DESTINATION must be a writable folder, but .*Not"):
         write_folder(tmp_path / "file" / "there", lambda folder: None)
 
     def full(folder):

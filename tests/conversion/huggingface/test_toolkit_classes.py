@@ -7,7 +7,9 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from tests.huggingface.conftest import *  # noqa: F403
 from toolkit import load_checkpoint
 from toolkit.cli.convert import main
+from toolkit.conversion.huggingface import toolkit_export
 from toolkit.huggingface import to_huggingface
+from toolkit.huggingface.tokenizer import ToolkitTokenizer
 
 CASES = [
     ("mpm", "taco_tiny"),
@@ -36,6 +38,13 @@ def test_round_trip_restores_weights_options_and_tokenizer(
     assert back.origin[:3] == learner.origin[:3]
     assert back.tokenizer.fingerprint == learner.tokenizer.fingerprint
     assert type(back.tokenizer.target) is type(learner.tokenizer.target)
+
+
+def test_tokenizer_of_whole_words_is_exported_without_a_model(make_learner, tmp_path):
+    learner, _ = make_learner("pos_tagging", "conv_san_ud")
+    toolkit_export.export_tokenizer(tmp_path, learner, to_huggingface(learner))
+    ids = ToolkitTokenizer.from_pretrained(tmp_path)("the cat")["input_ids"]
+    assert ids == learner.tokenizer.encode("the cat")
 
 
 def test_auto_classes_open_an_export(make_learner, hf_inputs, export):

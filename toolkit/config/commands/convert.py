@@ -30,16 +30,16 @@ class ConvertConfig(
     """With --to hf, part of a model trained with --task rtd. Default: discriminator."""
 
     batch: PositiveInt | None = None
-    """With --to onnx, the only number of rows that the graph reads. Default: any."""
+    """With --to onnx, fixes the number of rows in a batch. Default: any."""
     length: PositiveInt | None = None
-    """With --to onnx, the only number of tokens in a row that the graph reads. Default: any."""
+    """With --to onnx, fixes the number of tokens in a row. Default: any."""
     pairs: bool = False
-    """With --to toolkit, the classifier of Transformers reads pairs of texts, not single ones."""
+    """With --to toolkit, the model is a classifier of pairs of texts, not of single texts."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.paths) != 2:
-            raise ToolkitError(f"Name SOURCE and DESTINATION; {len(self.paths)} paths are given.")
+            raise ToolkitError(f"Name two paths, SOURCE and DESTINATION, not {len(self.paths)}.")
         if self.to != "hf" and self.component is not None:
             raise ToolkitError("--component requires --to hf.")
         if self.to != "toolkit" and self.pairs:

@@ -19,7 +19,8 @@ from toolkit.config.option_groups import (
 from toolkit.config.options import ADVANCED
 
 FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
-"""Ending of a file -> its format; all other files are plain text."""
+"""Ending of a file -> its format; other files are plain text, except those of OTHER_FORMATS."""
+OTHER_FORMATS = (".csv", ".parquet", ".arrow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class PredictConfig(
     """File for the predictions, one line per input line; - writes to standard output."""
     input_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
     """text: the parts of an item separated by tabs, without names. tsv: a table with names in its
-    first line. jsonl: JSON lines. conllu: CoNLL-U, for pos_tagging. auto: by the ending of the
+    first line. jsonl: JSON lines. conllu: CoNLL-U, for taggers. auto: by the ending of the
     file, text for standard input."""
     output_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
     """The same formats. auto: by the ending of --output, that of the input for standard output."""
@@ -70,19 +71,25 @@ class PredictConfig(
     @property
     def resolved_input(self) -> str:
         """The input format, with auto resolved."""
-        return self.input_format if self.input_format != "auto" else format_of(self.input)
+        if self.input_format != "auto":
+            return self.input_format
+        return format_of("input", self.input)
 
     @property
     def resolved_output(self) -> str:
         """The output format, with auto resolved."""
         if self.output_format != "auto":
             return self.output_format
-        return self.resolved_input if self.output == "-" else format_of(self.output)
+        return self.resolved_input if self.output == "-" else format_of("output", self.output)
 
 
-def format_of(path: str) -> str:
+def format_of(option: str, path: str) -> str:
     """The format that the ending of a file means."""
     name = Path(path)
-    return FORMATS.get(
-        (name.with_suffix("") if name.suffix in COMPRESSION else name).suffix, "text"
-    )
+    ending = (name.with_suffix("") if name.suffix in COMPRESSION else name).suffix
+    if ending in OTHER_FORMATS:
+        raise ToolkitError(
+            f"--{option} {path}: toolkit-predict reads and writes plain text, TSV, JSON lines and "
+            f"CoNLL-U, not {ending}. Use one of these, or name the format with --{option}-format."
+        )
+    return FORMATS.get(ending, "text")

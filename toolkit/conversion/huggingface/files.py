@@ -61,11 +61,11 @@ def read_model(folder: Path) -> HfModelFiles:
 
 def read_config(folder: Path) -> JsonObject:
     reason = "" if (folder / CONFIG).exists() else f"has no {CONFIG}"
-    if (folder / manifest.NAME).exists():
+    if any((folder / name).exists() for name in (manifest.NAME, "checkpoint_last")):
         reason = "is a checkpoint of the toolkit; for that use --to hf"
     if reason:
         raise ToolkitError(
-            f"SRC must be a folder written by save_pretrained, or a .pt file of fairseq, but "
+            f"SOURCE must be a folder written by save_pretrained, or a .pt file of fairseq, but "
             f"{folder} {reason}."
         )
     try:
@@ -151,8 +151,8 @@ def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
             fill(temporary)
     except (OSError, SafetensorError) as error:
         raise ToolkitError(
-            f"DST must be a writable folder, but {target} is not: {error}. Make room, or choose "
-            f"another folder."
+            f"DESTINATION must be a writable folder, but {target} is not: {error}. Make room, or "
+            f"choose another folder."
         ) from error
 
 

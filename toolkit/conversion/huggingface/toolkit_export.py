@@ -49,7 +49,7 @@ def export(
         "parameters": model.num_parameters(),
         "tensors": len(kept),
         "omitted_tensors": sorted(set(learner.state_dict()) - kept),
-        "tokenizer": learner.tokenizer.kind,
+        "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
         "symbols": model.config.vocab_size,
         "note": "",
     }
@@ -96,9 +96,11 @@ def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedMod
         except ToolkitError:
             pass  # no tokenizer.json can express it
     own = importlib.import_module("toolkit.huggingface.tokenizer")
+    path = folder / own.TOOLKIT_TOKENIZER_FILE
+    path.write_bytes(model.export_files[path.name])
     types = ["token_type_ids"] if token_types > 1 else []
     own.ToolkitTokenizer(
-        str(folder / own.TOOLKIT_TOKENIZER_FILE),
+        str(path),
         template=template,
         model_max_length=length,
         model_input_names=["input_ids", *types, "attention_mask"],

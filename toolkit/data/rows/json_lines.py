@@ -7,20 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from toolkit.common.json_files import JSON_TYPES, describe_syntax_error
 from toolkit.data.rows.reader import RowBatch, RowError, RowReader, list_names
 from toolkit.data.text_files import FileChunk, is_compressed, read_lines
 
 MAX_ROW_BYTES = 1 << 30
 """A row may hold a whole book; --max-line-bytes limits the lines of its text."""
-TYPES = {
-    type(None): "null",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
-    list: "a list",
-    dict: "an object",
-}
 
 
 class JsonLinesReader(RowReader):
@@ -51,17 +43,14 @@ def parse_row(line: str, number: int) -> dict[str, Any]:
     """The JSON object in a line."""
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise RowError(
-            number, f"expected JSON: {error.msg} at column {error.colno}. Correct the line."
-        ) from error
-    except (ValueError, RecursionError) as error:  # a huge number, or too many brackets
-        raise RowError(number, f"expected JSON: {error}. Correct the line.") from error
+    except (ValueError, RecursionError) as error:
+        problem = describe_syntax_error(error)
+        raise RowError(number, f"expected JSON: {problem}. Correct the line.") from error
     if not isinstance(row, dict):
         raise RowError(
             number,
-            f"expected a JSON object, found {TYPES[type(row)]}. Write each row as an object on a "
-            f"separate line, for instance with jq -c '.[]'.",
+            f"expected a JSON object, found {JSON_TYPES[type(row)]}. Write each row as an object "
+            f"on a separate line, for instance with jq -c '.[]'.",
         )
     return row
 
@@ -76,7 +65,7 @@ def find_text(row: dict[str, Any], chunk: FileChunk, number: int) -> str:
     if not isinstance(text, str):
         raise RowError(
             number,
-            f"the field {chunk.field!r} must hold a string, but holds {TYPES[type(text)]}. Correct "
-            f"the row, or remove it.",
+            f"the field {chunk.field!r} must hold a string, but holds {JSON_TYPES[type(text)]}. "
+            f"Correct the row, or remove it.",
         )
     return text

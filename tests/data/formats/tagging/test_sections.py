@@ -28,6 +28,12 @@ def test_sections_have_two_digits_and_files_four(value, path, selected):
     assert Sections("train_sections", value).contain(Path(path)) is selected
 
 
+def test_reversed_sections_are_rejected():
+    message = r"train_sections 18-02 must begin with the lower number. Write 02-18."
+    with pytest.raises(ToolkitError, match=message):
+        Sections("train_sections", "0-1,18-02")
+
+
 def test_sections_must_be_numbers():
     with pytest.raises(ToolkitError, match=r"train_sections must be numbers .* but has 'a-b'"):
         Sections("train_sections", "0-1,a-b")

@@ -22,6 +22,11 @@ class Sections:
                     f"{option} must be numbers and ranges, as 0-18 or 0001-0139, but has {part!r}."
                 )
             first, last = match[1], match[2] or match[1]
+            if int(first) > int(last):
+                raise ToolkitError(
+                    f"{option} {part.strip()} must begin with the lower number. Write "
+                    f"{last}-{first}."
+                )
             numbers = self.files if max(len(first), len(last)) > 2 else self.sections
             numbers.update(range(int(first), int(last) + 1))
 
