@@ -91,6 +91,27 @@ def test_losses_of_classifiers_are_those_of_transformers(make_learner, hf_inputs
     torch.testing.assert_close(output.loss, expected)
 
 
+def test_loss_of_replaced_tokens_leaves_padding_out(make_learner):
+    model = to_huggingface(make_learner("rtd", "bert_tiny")[0])
+    ids, mask = torch.randint(9, (2, 6)), torch.ones(2, 6, dtype=torch.int64)
+    mask[1, 4:] = 0
+    labels = torch.randint(2, (2, 6)).masked_fill(mask == 0, -100)
+    output = model(ids, attention_mask=mask, labels=labels)
+    signs = (2 * labels - 1)[mask == 1]
+    expected = -torch.nn.functional.logsigmoid(signs * output.logits[mask == 1]).mean()
+    torch.testing.assert_close(output.loss, expected)
+    whole = model(ids, labels=labels.clamp(min=0)).loss
+    torch.testing.assert_close(
+        model(ids, attention_mask=torch.ones_like(ids), labels=labels.clamp(min=0)).loss, whole
+    )
+
+
+def test_language_models_reject_padding_on_the_left(make_learner):
+    model = to_huggingface(make_learner("language_modeling", "transformer_lm_tiny")[0])
+    with pytest.raises(ValueError, match=r"Padding must be on the right: positions are counted"):
+        model(torch.ones(1, 3, dtype=torch.int64), attention_mask=torch.tensor([[0, 1, 1]]))
+
+
 def test_unknown_architectures_are_named():
     config = ToolkitConfig({"name": "no_bert"}, {"name": "mlm"}, {"tokens": 9})
     with pytest.raises(ToolkitError, match="unknown architecture 'no_bert'"):

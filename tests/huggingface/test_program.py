@@ -16,6 +16,7 @@ CASES = [
     ("multiple_choice", "convbert_tiny"),
     ("pos_tagging", "conv_san_ud"),
     ("translation", "transformer_tiny"),
+    ("language_modeling", "transformer_lm_tiny"),
 ]
 
 
@@ -31,7 +32,7 @@ def without_shape_checks():
 @pytest.mark.parametrize(("kind", "arch"), CASES)
 def test_onnx_runtime_computes_the_outputs_of_the_model(make_learner, tmp_path, kind, arch):
     pytest.importorskip("onnxruntime")
-    layers = {} if arch == "transformer_tiny" else {"layers": 1}
+    layers = {} if arch.startswith("transformer") else {"layers": 1}
     model = to_huggingface(make_learner(kind, arch, **layers)[0])
     shape = resolve_shape(model)
     onnx.write_graph(tmp_path / "model.onnx", model, shape)

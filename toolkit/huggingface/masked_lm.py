@@ -5,6 +5,7 @@ B sentences   S tokens of a sentence   C characters of a word
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -72,6 +73,8 @@ class ToolkitForPreTraining(ToolkitPreTrainedModel):
         scores = task.head(states.flatten(0, 1)).view(input_ids.shape)  # (BS, D) -> (B, S)
         loss = None
         if labels is not None:
-            real = slice(None) if attention_mask is None else attention_mask == 1
-            loss = F.binary_cross_entropy_with_logits(scores[real], labels[real].to(scores.dtype))
+            weights = torch.ones_like(scores) if attention_mask is None else attention_mask == 1
+            targets, counted = labels.to(scores.dtype), weights.to(scores.dtype)
+            losses = F.binary_cross_entropy_with_logits(scores, targets, counted, reduction="sum")
+            loss = losses / counted.sum()
         return TokenClassifierOutput(loss=loss, logits=scores)
