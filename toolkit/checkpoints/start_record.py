@@ -47,7 +47,7 @@ def record_start(
     try:
         replace_text(folder / CONFIG_FILE, HEADER + to_yaml_file(config))
         starts = read_starts(folder)
-        start = {**describe_start(config, data, environment), **facts}
+        start = {**gather_facts(config, data, environment), **facts}
         text = json_files.dumps([*starts, start], indent=1)
         replace_text(folder / ENVIRONMENT_FILE, f"{text}\n")
     except (OSError, ValueError) as error:
@@ -79,9 +79,7 @@ def diff_starts(before: JsonObject, now: JsonObject) -> Differences:
     return diff_configs(old, new)
 
 
-def describe_start(
-    config: RunConfig, data: DataFolder, environment: Mapping[str, str]
-) -> JsonObject:
+def gather_facts(config: RunConfig, data: DataFolder, environment: Mapping[str, str]) -> JsonObject:
     """Time, code, packages, machine, environment variables and data of a run."""
     versions = {name: it for name, it in environment.items() if name not in ("toolkit", "device")}
     return {

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.checkpoint_defaults import CHECKPOINT_LINKS, MANIFEST
 from toolkit.config.command import Command
 from toolkit.config.flags import missing_dashes_error
 
 COMPRESSION = (".gz", ".xz", ".zst")
 ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".arrow")
-CHECKPOINT_FILES = ("manifest.json", "checkpoint_best", "checkpoint_last")
+CHECKPOINT_FILES = (MANIFEST, *CHECKPOINT_LINKS)
 DATASET_FILES = ("dataset_info.json", "dataset_dict.json", "state.json")
 TEXT_FIELD = " --text-field FIELD"
 PREPROCESS_OPTIONS = {
@@ -68,7 +69,7 @@ def identify_folder(path: Path) -> InputPath | None:
         return None
     text = str(path)
     if names & {*CHECKPOINT_FILES}:
-        one = "a checkpoint" if CHECKPOINT_FILES[0] in names else "a save folder"
+        one = "a checkpoint" if MANIFEST in names else "a save folder"
         return InputPath("checkpoint", one, (text,))
     if "config.json" in names and any(n.endswith((".safetensors", ".bin")) for n in names):
         return InputPath("transformers", "a model of Transformers", (text,))

@@ -53,13 +53,9 @@ def to_huggingface(learner: Learner, *, component: str | None = None) -> Toolkit
     A task for which Transformers has no kind of head gives the encoder alone. Of a pair trained
     with rtd, `component` chooses the discriminator, the default, or the generator.
     """
-    if learner.origin is None:
-        raise ToolkitError(
-            "to_huggingface requires a learner made by build_model or load_checkpoint: a model is "
-            "saved with the names and options of its architecture and task."
-        )
-    run = learner.origin.to_run()
-    config = build_config(run, learner.origin.sizes, learner)
+    origin = learner.require_origin()
+    run = origin.to_run()
+    config = build_config(run, origin.sizes, learner)
     model = choose_class(run.task.name, learner, component)(config)
     tensors = {hf_name(name, run.task.name): t for name, t in learner.state_dict().items()}
     model.load_state_dict({name: tensors[name] for name in model.state_dict()})

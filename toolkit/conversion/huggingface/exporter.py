@@ -3,91 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from torch import Tensor
 
 from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, weights_file
 from toolkit.checkpoints.tensor_files import read_tensors
-from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
-from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.config.run import ComponentConfig
 from toolkit.conversion.huggingface import config_mapping, files
+from toolkit.conversion.huggingface.components import ModelComponent, select_component
 from toolkit.conversion.huggingface.head_export import ExportedHead, export_head, native_mappings
 from toolkit.conversion.huggingface.model_types import (
     BERT,
     CONVBERT,
     ELECTRA,
-    ENCODER,
     HEAD,
     MODEL_TYPES,
     ModelType,
-    replace_prefix,
+)
+from toolkit.conversion.huggingface.native_architectures import (
+    check_architecture,
+    list_differences,
 )
 from toolkit.conversion.huggingface.native_heads import CLASS_ENDINGS, NULL_THRESHOLD
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
 from toolkit.conversion.write_checkpoint import ORIGIN_FILE, projects_embeddings
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
-from toolkit.models.bert import BertConfig, bert
-from toolkit.models.convbert import ConvBertConfig, convbert
+from toolkit.models.convbert import ConvBertConfig
 from toolkit.models.encoder import EncoderConfig
-from toolkit.models.interface import ArchConfig
-
-GENERATOR = "task.generator."
-SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "positions", "norm"))
-
-
-class ModelComponent(NamedTuple):
-    """An encoder with its head, under the names of a masked language model's learner."""
-
-    arch: ArchConfig
-    tensors: dict[str, Tensor]
-    task: ComponentConfig
-    """The task whose head the tensors have."""
-
-    @property
-    def has_mlm_head(self) -> bool:
-        """Whether it predicts masked tokens."""
-        return self.task.name == "mlm"
-
-    @property
-    def is_discriminator(self) -> bool:
-        """Whether it detects replaced tokens."""
-        return self.task.name == "rtd"
-
-
-def select_component(
-    run: RunConfig, tensors: Mapping[str, Tensor], wanted: str | None
-) -> ModelComponent:
-    """The model to export: for rtd the discriminator or the generator, else the only one."""
-    if run.task.name != "rtd":
-        if wanted is not None:
-            raise ToolkitError(
-                f"--component {wanted} requires a checkpoint trained with --task rtd, but the task "
-                f"is {run.task.name}."
-            )
-        return ModelComponent(run.arch.config, dict(tensors), run.task)
-    if wanted == "generator":
-        return extract_generator(run, tensors)
-    discriminator = {n: tensor for n, tensor in tensors.items() if not n.startswith(GENERATOR)}
-    return ModelComponent(run.arch.config, discriminator, run.task)
-
-
-def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
-    """The generator, with the embedding tables that it shares with the discriminator."""
-    arch, task = run.arch.config, run.task.config
-    scaled = arch.scaled_options(task.generator_size)
-    generator = replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
-    renamed = {name: tensor for name, tensor in tensors.items() if name.startswith(SHARED)}
-    prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
-    for name, tensor in tensors.items():
-        if new_name := replace_prefix(name, prefixes):
-            renamed[new_name] = tensor
-    return ModelComponent(generator, renamed, ComponentConfig("mlm", TASKS["mlm"].config))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,40 +188,6 @@ def has_native_class(path: Path) -> bool:
     return run.task.name in ("mlm", "rtd", "encode") or any(
         native_mappings(model_type, run.task) is not None for model_type in model_types
     )
-
-
-def check_architecture(name: str, c: ArchConfig) -> BertConfig | ConvBertConfig:
-    """The config; raises a ToolkitError unless Transformers can compute the same."""
-    if differences := list_differences(name, c):
-        raise ToolkitError(
-            f"The architecture must be bert or convbert as in Transformers, but this one "
-            f"{' and '.join(differences)}. Nothing was written. Pass --classes toolkit."
-        )
-    assert isinstance(c, BertConfig | ConvBertConfig)
-    return c
-
-
-def list_differences(name: str, c: ArchConfig) -> list[str]:
-    """What of an architecture the classes of Transformers cannot compute."""
-    if ARCHITECTURES[name].factory not in (bert, convbert):  # a plugin may subclass their configs
-        return [f"is {name}"]
-    if isinstance(c, EncoderConfig) and c.hidden_position_embedding:
-        return ["has a row for hidden positions (arch.hidden_position_embedding)"]
-    if not isinstance(c, ConvBertConfig):
-        return []
-    required = {
-        "conv_type": "span",
-        "share_value": False,
-        "depthwise_bias": False,
-        "renormalize_at_boundaries": False,
-        "kernel_dropout": 0.0,
-    }
-    found = [f"has {n} {getattr(c, n)}" for n, v in required.items() if getattr(c, n) != v]
-    if 2 * c.attention_heads * c.head_width != c.width:
-        found.append(
-            f"has heads of width {c.head_width} that do not sum to half of the model's width"
-        )
-    return found
 
 
 def write_model(target: Path, model: ExportedModel) -> None:

@@ -12,6 +12,7 @@ from toolkit.checkpoints.load import find_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.conversion.huggingface import files
+from toolkit.conversion.huggingface.components import check_component
 from toolkit.conversion.huggingface.model_card import MODEL_CARD_FILE, build_model_card
 from toolkit.conversion.huggingface.tokenizer_export import Template, write_tokenizer
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
@@ -34,16 +35,13 @@ def export(
     """Write the folder, complete or not at all; gives facts about it."""
     huggingface = importlib.import_module("toolkit.huggingface")  # Transformers is optional
     learner = load_checkpoint(source, weights=weights)
-    if component is not None and learner_task(learner) != "rtd":
-        raise ToolkitError(
-            f"--component {component} requires a checkpoint trained with --task rtd, but the task "
-            f"is {learner_task(learner)}."
-        )
+    task = learner.require_origin().task.name
+    check_component(task, component)
     model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner, component=component)
     card = build_model_card(target.name, find_checkpoint(source), learner, model)
     with hidden_progress_bars():
         files.write_folder(target, lambda folder: fill(folder, card, learner, model))
-    kept = {name.replace(f"task.{learner_task(learner)}.", "task.") for name in model.state_dict()}
+    kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
     return {
         "class": type(model).__name__,
         "parameters": model.num_parameters(),
@@ -65,11 +63,6 @@ def hidden_progress_bars() -> Iterator[None]:
     finally:
         if enabled:
             logging.enable_progress_bar()
-
-
-def learner_task(learner: Learner) -> str:
-    assert learner.origin is not None, "load_checkpoint sets it"
-    return learner.origin.task.name
 
 
 def fill(folder: Path, card: str, learner: Learner, model: ToolkitPreTrainedModel) -> None:
