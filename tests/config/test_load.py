@@ -140,7 +140,7 @@ def test_compose_builds_a_run():
 
 def test_compose_rejects_unknown_options():
     named = {"arch": "bert_tiny", "task": "mlm"}
-    with pytest.raises(ToolkitError, match=r"no option is called drpout \(compose\)"):
+    with pytest.raises(ToolkitError, match=r"no option is called drpout. Did you mean dropout\?$"):
         compose({**named, "drpout": 0.0})
     with pytest.raises(ToolkitError, match=r"arch.dropout must be a number, but is 'none'"):
         compose({**named, "arch.dropout": "none"})

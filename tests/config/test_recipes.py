@@ -10,6 +10,7 @@ from toolkit.config.commands.train import TRAIN
 from toolkit.config.early_exit import handle_info_flags
 from toolkit.config.load import load
 from toolkit.config.recipes import list_recipes
+from toolkit.config.sources import read_yaml
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -64,3 +65,10 @@ def test_recipes_are_listed_with_their_summaries_by_commands_that_describe_runs(
         handle_info_flags(["--list", "recipes"], PREPROCESS)
     with pytest.raises(ToolkitError, match=r"lr_schedulers, callbacks, recipes, but is 'recipe'"):
         handle_info_flags(["--list", "recipe"], TRAIN)
+
+
+def test_recipe_without_its_prefix_is_answered_with_what_to_write():
+    with pytest.raises(
+        ToolkitError, match=r"Cannot read --config taco-base: .* Write recipe:taco-"
+    ):
+        read_yaml("taco-base")

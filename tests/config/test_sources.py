@@ -79,7 +79,11 @@ def test_invalid_configuration_file_is_reported_in_one_line(read, text, complain
 
 
 def test_missing_file_is_a_user_error(tmp_path):
-    with pytest.raises(ToolkitError, match=r"readable file, but .*none.yaml: No such file"):
+    with pytest.raises(
+        ToolkitError, match=r"Cannot read --config .*none.yaml: No such file.* Check"
+    ):
         read_yaml(str(tmp_path / "none.yaml"))
-    with pytest.raises(ToolkitError, match=r"readable file, but .*: Is a directory"):
+    with pytest.raises(
+        ToolkitError, match=r"Cannot read --config .*: Is a directory. Check the path."
+    ):
         read_yaml(str(tmp_path))

@@ -1,11 +1,13 @@
 from types import SimpleNamespace
 
+import jaxtyping
 import pytest
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.run import ComponentConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.learner import Learner
@@ -40,6 +42,24 @@ def test_unknown_override_suggests_the_nearest_known_one():
 def test_unknown_architecture_suggests_the_nearest_known_one():
     with pytest.raises(ToolkitError, match=r"Did you mean 'composite_bert"):
         build_model("composit_bert", vocabulary_size=11)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"tokenizer": "bert-base-uncased"},
+            "tokenizer must be a Tokenizer, but is 'bert-base-unc",
+        ),
+        ({"labels": 2}, "labels must be a list of classes or Labels, but is 2."),
+        ({}, "Task glue requires labeled data. .* in Python give build_model the labels."),
+    ],
+)
+def test_wrong_tokenizers_and_labels_are_rejected(given, message, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for users
+    tokenizer = Tokenizer.train(["a film"], kind="words")
+    with pytest.raises(ToolkitError, match=message):
+        build_model("bert_tiny", **{"tokenizer": tokenizer, "task": "glue", **given})
 
 
 def test_scaled_encoder_has_a_fraction_of_the_widths_and_heads():

@@ -121,7 +121,8 @@ def test_dataset_of_a_data_folder_has_its_examples(tmp_path):
 
 
 WRONG = {
-    "there must be a label for each of the 2 texts, but there are 1": (["a", "b"], ["good"]),
+    "each text must have a label, but there are 2 texts and 1 label": (["a", "b"], ["good"]),
+    "Training requires a label for each item. Give learner.dataset the labels": (["a"], None),
     "labels must be one of bad, good, but label 1 is 'fine'": (["a", "b"], ["good", "fine"]),
     "labels must be one of bad, good, but label 0 is 1": (["a"], [1]),
     "the data must have at least one example for the task, but have none": ([], []),

@@ -182,3 +182,8 @@ def test_start_row_tells_trained_parameters_from_all(config):
     learner.freeze(["encoder"])
     heads = sum(p.numel() for p in learner.task.parameters())
     assert describe_parameters(learner) == f"{total:,} parameters, {heads:,} of them trained"
+
+
+def test_a_single_text_in_place_of_patterns_is_rejected():
+    with pytest.raises(ToolkitError, match=r"patterns must be a list, but is a single text."):
+        build_model("bert_tiny", vocabulary_size=11, task="mlm").freeze("encoder")

@@ -41,9 +41,14 @@ def read(folder: Path) -> dict[str, Any]:
         facts = json.loads(text)
         intact = isinstance(facts, dict) and facts.pop("digest", None) and text == to_text(facts)
     except (FileNotFoundError, NotADirectoryError):
+        has_config = (folder / "config.json").exists()
+        remedy = (
+            "If it is a model of Transformers, run toolkit-convert with --to toolkit first."
+            if has_config
+            else "Name a folder that toolkit-train wrote."
+        )
         raise ToolkitError(
-            f"a checkpoint must be a folder with a {NAME}, but {folder} has none. "
-            f"Name a folder that toolkit-train wrote."
+            f"a checkpoint must be a folder with a {NAME}, but {folder} has none. {remedy}"
         ) from None
     except ToolkitError:
         raise

@@ -105,7 +105,8 @@ class Registry:
         """The name here of another tool's component; else the nearest name, and all of them."""
         ours = other_tools.COMPONENTS.get(name.lower().replace("-", "_"), "")
         if ours in self:
-            return f"Its name here is {ours!r}."
+            weights = " toolkit-convert reads its pretrained weights." * (ours == "bert")
+            return f"Its name here is {ours!r}.{weights}"
         hint = suggest_name(name, self.names(), self.folded_names())
         return f"{hint} Pass its folder with --user-dir if it is your own."
 

@@ -96,7 +96,7 @@ def compose_config(options: Mapping[str, object], command: Command) -> Any:
 
 
 def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved:
-    values = {key: OptionValue(value, "compose") for key, value in options.items()}
+    values = {key: OptionValue(value, names.PYTHON) for key, value in options.items()}
     named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
     early = {
         path: value
@@ -110,7 +110,7 @@ def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved
     known = index_by_path(resolved.options)
     for key, value in values.items():
         if key not in command.components:
-            path = names.find_option(key, known, command.components, origin="compose").path
+            path = names.find_option(key, known, command.components, origin=names.PYTHON).path
             resolved.values[path] = value
     return resolved
 

@@ -13,6 +13,8 @@ from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
 from toolkit.config.sections import callbacks
 
+PYTHON = "Python"
+"""Origin of options that are given as keywords or a mapping."""
 # Short names, as in fairseq, or of options that messages recommend. They take precedence over other
 # options with the same last part.
 RESERVED_NAMES = {
@@ -79,7 +81,9 @@ def unknown_option_error(
     name: str, options: Mapping[str, Option], components: Mapping[str, Registry], origin: str
 ) -> ToolkitError:
     """`origin` is the file that holds the key, which must be a path; empty for a flag."""
-    given = f"{name} ({origin})" if origin else to_flag(name)
+    in_python = origin == PYTHON
+    given = name if in_python else f"{name} ({origin})" if origin else to_flag(name)
+    more = "" if in_python else " See --help."
     path = name if origin else RESERVED_NAMES.get(name, name)
     if (not origin or "." in name) and (owners := find_owners(path, components)):
         return ToolkitError(f"{given} requires {owners}.")
@@ -89,14 +93,14 @@ def unknown_option_error(
             f"option."
         )
     if answer := find_counterpart(name.rpartition(".")[2], options, components, origin):
-        return ToolkitError(f"no option is called {given}. {answer} See --help.")
+        return ToolkitError(f"no option is called {given}. {answer}{more}")
     short: list[str] = []
-    if not origin:
+    if in_python or not origin:
         reserved = [word for word, path in RESERVED_NAMES.items() if path in options]
         short = [option.name for option in options.values()] + reserved
     nearest = nearest_name(name, options, short)
     hint = f" Did you mean {nearest if origin else to_flag(nearest)}?" if nearest else ""
-    return ToolkitError(f"no option is called {given}.{hint} See --help.")
+    return ToolkitError(f"no option is called {given}.{hint}{more}")
 
 
 def find_counterpart(
@@ -114,7 +118,9 @@ def find_counterpart(
         if len(matches) == 1:
             flag = " ".join([to_flag(ours), value]).rstrip()
             key = ": ".join([matches[0].path, value]).removesuffix(": ")
-            return f"Write {key if origin else flag} instead. {counterpart.note}".rstrip()
+            keyword = "=".join([ours, value]).removesuffix("=")
+            answer = keyword if origin == PYTHON else key if origin else flag
+            return f"Write {answer} instead. {counterpart.note}".rstrip()
         if owning := find_owners(ours, components):
             owners = owners or f"Write {to_flag(ours)} instead, which requires {owning}."
     return owners or counterpart.otherwise

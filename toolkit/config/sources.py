@@ -13,7 +13,7 @@ import yaml
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
-from toolkit.config.recipes import PREFIX, read_recipe
+from toolkit.config.recipes import PREFIX, list_recipes, read_recipe
 from toolkit.config.values import OptionValue, OptionValues, check_plain
 
 
@@ -72,9 +72,8 @@ def read_yaml(path: str) -> dict[str, Any]:
         tree = yaml.load(text, PlainLoader)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ToolkitError(
-            f"--config must name a readable file, but {path}: {reason}. Check the path."
-        ) from error
+        remedy = f"Write recipe:{path}" if path in list_recipes() else "Check the path"
+        raise ToolkitError(f"Cannot read --config {path}: {reason}. {remedy}.") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ToolkitError(
             f"--config must name a YAML file, but {path}: {describe_yaml_error(error)}."

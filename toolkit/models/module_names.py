@@ -65,7 +65,7 @@ def list_names(module: nn.Module, prefix: str = "") -> Iterator[str]:
     """The modules with parameters, each stack of layers as a range."""
     for name, child in module.named_children():
         if isinstance(child, LayerStack):
-            yield f"{prefix}{name}.0-{len(child) - 1}"
+            yield f"{prefix}{name}.0" + (f"-{len(child) - 1}" if len(child) > 1 else "")
         elif any(isinstance(inner, LayerStack) for inner in child.modules()):
             yield from list_names(child, f"{prefix}{name}.")
         elif has_parameters(child):

@@ -67,6 +67,11 @@ def build_model(
     arch = ComponentConfig(
         name, override_config(ARCHITECTURES[name].config, overrides, f"arch {name!r}")
     )
+    if not isinstance(tokenizer, Tokenizer | None):
+        raise ToolkitError(
+            f"tokenizer must be a Tokenizer, but is {tokenizer!r}. Train one with Tokenizer.train, "
+            f"or read one with Tokenizer.load."
+        )
     if labels is not None:
         tokenizer = add_labels(tokenizer, labels)
     counts = Sizes({**(tokenizer.sizes if tokenizer else {}), **(sizes or {})})
@@ -93,6 +98,8 @@ def add_labels(
     """The tokenizer with these labels in place of others."""
     if tokenizer is None:
         raise ToolkitError("labels require a tokenizer. Give build_model one.")
+    if isinstance(labels, str) or not isinstance(labels, Sequence | Labels):
+        raise ToolkitError(f"labels must be a list of classes or Labels, but is {labels!r}.")
     if not isinstance(labels, Labels):
         labels = Labels.of_classes(labels)
     return ClassificationTokenizer(unwrap_tokenizer(tokenizer), labels)

@@ -15,6 +15,7 @@ from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.tasks.batch import Batch
 
 SHAPE_MULTIPLE = 64
@@ -35,11 +36,17 @@ class SplitSource(NamedTuple):
 
     def check_labeled(self, labeled: bool, unlabeled: str) -> None:
         """Raise if a split for training has `unlabeled` items, such as "rows without labels"."""
-        if self.training and not labeled:
+        if not self.training or labeled:
+            return
+        if isinstance(self.folder, MemoryFolder):
             raise ToolkitError(
-                f"Split {self.name!r} of {self.folder.name} has {unlabeled} and cannot be used for "
-                f"training. Choose another --train-subset."
+                "Training requires a label for each item. Give learner.dataset the labels, or "
+                "training=False."
             )
+        raise ToolkitError(
+            f"Split {self.name!r} of {self.folder.name} has {unlabeled} and cannot be used for "
+            f"training. Choose another --train-subset."
+        )
 
 
 class Examples(ABC, Generic[B]):

@@ -48,6 +48,8 @@ class Learner(TextModel):
         Their parameters get no gradients, and they stay in evaluation mode, without dropout. Make
         the optimizer afterwards, from the parameters that require gradients.
         """
+        if isinstance(patterns, str):
+            raise ToolkitError("patterns must be a list, but is a single text. Put it in brackets.")
         modules = find_modules(self.encoder, patterns)
         for module in modules:
             module.requires_grad_(False)

@@ -41,7 +41,8 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         labels = make_encoder.sizes["labels"]
         if not labels:
             raise ToolkitError(
-                "Task glue requires labeled data. Run toolkit-preprocess with --format glue or tsv."
+                "Task glue requires labeled data. Run toolkit-preprocess with --format glue or "
+                "tsv, or in Python give build_model the labels."
             )
         self.is_regression = labels == 1
         self.features = build_features(encoder, layer_mixing=c.layer_mixing)

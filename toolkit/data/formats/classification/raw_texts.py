@@ -31,8 +31,8 @@ def encode_raw_texts(
         labels = [None] * len(items)
     if len(labels) != len(items):
         raise ToolkitError(
-            f"there must be a label for each of the {len(items):,} texts, but there are "
-            f"{len(labels):,}."
+            f"each text must have a label, but there are {len(items):,} texts and "
+            f"{len(labels):,} label{'s' * (len(labels) != 1)}."
         )
     columns[ANSWERS] = encode_labels(tokenizer.labels, labels), one
     columns[INDEX] = np.arange(len(items)), one
