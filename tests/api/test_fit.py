@@ -4,7 +4,9 @@ import torch
 from toolkit import ToolkitError, build_model, load_checkpoint
 from toolkit.api.commands import preprocess, train
 from toolkit.api.fit import check_dataset, evaluate, fit
+from toolkit.checkpoints.load import read_config
 from toolkit.common.random_hash import derive_seed
+from toolkit.config.load import compose
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.training.trainer import Trainer
 
@@ -45,6 +47,18 @@ def test_fit_equals_a_run_of_toolkit_train(tmp_path):
     expected = stored.state_dict()
     assert len(losses) == 3 and not learner.training
     assert all(torch.equal(tensor, expected[n]) for n, tensor in learner.state_dict().items())
+
+
+def test_train_resumes_with_the_data_and_the_options_of_the_checkpoint(data, tmp_path):
+    small = {"arch": "bert_tiny", "arch.layers": 1, "task": "mlm", "lr": 2e-3}
+    quiet = {"valid_subset": "", "num_workers": 0, "save_dir": str(tmp_path)}
+    train(data, **small, **quiet, max_epoch=1, max_tokens=1000)
+    result = train(save_dir=str(tmp_path), max_update=12)
+    run, _ = read_config(tmp_path / "checkpoint_last")
+    assert result.updates == 12 and run.training.max_update == 12 and not run.training.max_epoch
+    assert run.optimizer.config.lr == 2e-3 and run.data.dirs == [str(data)]
+    tuned = compose({"finetune_from": str(tmp_path), "task": "glue"})
+    assert tuned.arch == run.arch and tuned.optimizer.config.lr != 2e-3
 
 
 def test_fitted_classifier_is_evaluated_and_predicts(learner):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from toolkit.checkpoints.saved_run import find_saved_run
+from toolkit.config.command import RUN
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess_files
 from toolkit.training.result import RunResult
 from toolkit.training.run import run
+
+RESUMABLE_RUN = replace(RUN, find_saved_run=find_saved_run)
 
 
 def preprocess(**options: object) -> None:
@@ -23,5 +28,7 @@ def train(*data: str | Path, **options: object) -> RunResult:
 
     `train("data", arch="bert_tiny", task="mlm", max_update=1000, lr=1e-3, save_dir="run")`. Options
     of a component have its name before a dot, `**{"arch.layers": 2}`, unless they are unambiguous.
+    A run that resumes keeps its data and options unless they are given: `train(save_dir="run")`.
     """
-    return run(compose({"data.dirs": [str(folder) for folder in data], **options}))
+    folders = {"data.dirs": [str(folder) for folder in data]} if data else {}
+    return run(compose({**folders, **options}, RESUMABLE_RUN))

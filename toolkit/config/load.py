@@ -13,6 +13,7 @@ from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
 from toolkit.config import checkpoint_defaults, input_paths, names
+from toolkit.config.checkpoint_defaults import START_OPTIONS
 from toolkit.config.command import RUN, Command
 from toolkit.config.declared import OptionType
 from toolkit.config.flags import parse_flags, scan_flags
@@ -82,12 +83,12 @@ def to_run_config(configs: Mapping[str, Any]) -> RunConfig:
     return RunConfig(**sections, callbacks=callbacks.by_name(configs))
 
 
-def compose(options: Mapping[str, object]) -> RunConfig:
+def compose(options: Mapping[str, object], command: Command = RUN) -> RunConfig:
     """A run from {"arch": "composite_bert_tiny", "arch.dropout": 0.0, "task": "mlm", ...}.
 
     Keys are full paths, reserved short names or unambiguous last parts, as on the command line.
     """
-    return to_run_config(resolve_mapping(options, RUN).build_configs())
+    return to_run_config(resolve_mapping(options, command).build_configs())
 
 
 def compose_config(options: Mapping[str, object], command: Command) -> Any:
@@ -100,19 +101,36 @@ def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved
     named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
     early = {
         path: value
-        for path in (*command.implied, callbacks.SELECTION.path)
+        for path in (*command.implied, *START_OPTIONS, callbacks.SELECTION.path)
         for key, value in values.items()
         if key in (path, path.rpartition(".")[2])
     }
-    selected = {path: value for path, value in early.items() if path not in command.implied}
-    chosen = implied_components(early, command) | named | selected
-    resolved = resolve_components(chosen, command)
+    named |= {path: value for path, value in early.items() if path == callbacks.SELECTION.path}
+    named = implied_components(early, command) | named
+    saved, start = checkpoint_values(early | named, command)
+    resolved = resolve_components(start | named, command)
     known = index_by_path(resolved.options)
-    for key, value in values.items():
-        if key not in command.components:
-            path = names.find_option(key, known, command.components, origin=names.PYTHON).path
-            resolved.values[path] = value
-    return resolved
+    given = {
+        names.find_option(key, known, command.components, origin=names.PYTHON).path: value
+        for key, value in values.items()
+        if key not in command.components
+    }
+    drop_alternatives(resolved, saved, named | given)
+    return resolved._replace(values=resolved.values | given)
+
+
+def checkpoint_values(given: OptionValues, command: Command) -> tuple[OptionValues, OptionValues]:
+    """The values of the run to resume, and the same with the architecture to fine-tune."""
+    find = command.find_saved_run
+    saved = checkpoint_defaults.saved_values(given, find) if find else {}
+    saved = callbacks.keep_selected(saved, given)
+    return saved, checkpoint_defaults.default_architecture({**saved, **given}) | saved
+
+
+def drop_alternatives(resolved: Resolved, saved: OptionValues, given: OptionValues) -> None:
+    """Leave out saved values of options that are alternatives of a given one."""
+    for path in saved.keys() & checkpoint_defaults.conflicting_options(given):
+        del resolved.values[path]
 
 
 def options_in(section: str, options: Iterable[Option]) -> list[Option]:
@@ -139,10 +157,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
         if path.endswith(".name") or path == callbacks.SELECTION.path
     }
     named = weakest | values | names_of_flags
-    find = command.find_saved_run
-    saved = checkpoint_defaults.saved_values({**named, **first}, find) if find else {}
-    saved = callbacks.keep_selected(saved, named)
-    start = checkpoint_defaults.default_architecture({**saved, **named, **first}) | saved
+    saved, start = checkpoint_values(named | first, command)
     resolved = resolve_components(start | named, command)
     options = index_by_path([*command.command_line_options(), *resolved.options])
     flags = parse_flags(
@@ -155,8 +170,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     )
     for option in command.command_line_options():
         flags.pop(option.path, None)
-    for path in saved.keys() & checkpoint_defaults.conflicting_options({**named, **flags}):
-        del resolved.values[path]
+    drop_alternatives(resolved, saved, named | flags)
     given = filter(None, (override_option(path, command) for path in flags))
     overrides = [option for option in given if option.path not in options]
     return resolved._replace(values=resolved.values | flags, options=resolved.options + overrides)
@@ -202,7 +216,7 @@ def bootstrap_options(command: Command) -> dict[str, Option]:
     """Flag -> option, for the options on which the others depend."""
     components = [name_option(section, command) for section in command.components]
     implied = [Option(path, TEXT, None, "") for path in command.implied]
-    paths = (*checkpoint_defaults.START_OPTIONS, callbacks.SELECTION.path)
+    paths = (*START_OPTIONS, callbacks.SELECTION.path)
     start = [option for option in command.fixed_options() if option.path in paths]
     options = index_by_path([*command.command_line_options(), *components, *implied, *start])
     options |= {option.name: option for option in [*implied, *start]}
