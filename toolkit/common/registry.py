@@ -51,7 +51,7 @@ def suggest_name(name: str, known: Sequence[str], listed: Sequence[str] = ()) ->
     """
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"{hint}Known: {', '.join(listed or known)}."
+    return f"{hint}Known: {', '.join(listed or known)}." if known else "None is known."
 
 
 def fold_sizes(name: str, sizes: Sequence[str]) -> str:

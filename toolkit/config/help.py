@@ -112,10 +112,11 @@ def plugin_callbacks(command: Command, plugins: Sequence[Plugin]) -> list[Entry]
 
 
 def callback_options(entry: Entry, advanced: bool) -> str:
-    """Its options; its name alone if it has none."""
+    """Its summary and its options."""
     options = list_options(callback_section(entry.name), entry.config)
-    title = f"--callbacks {entry.name}: {CALLBACKS.summary(entry.name)}"
-    return add_title(title, format_options(options, advanced)) or title
+    title = f"callback {entry.name}"
+    summary = textwrap.indent(wrap_paragraph(CALLBACKS.summary(entry.name)), "  ")
+    return add_title(title, "\n".join(filter(None, [summary, format_options(options, advanced)])))
 
 
 def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:
