@@ -13,7 +13,7 @@ from toolkit.training.run import run
 
 HOW = {"save_interval_updates": 1, "keep_interval_updates": 2, "keep_last_epochs": 1}
 KEPT = ["checkpoint_best", "checkpoint_e2_u10", "checkpoint_e2_u8", "checkpoint_e2_u9"]
-KEPT += ["checkpoint_last", "metrics.jsonl", "result.json"]
+KEPT += ["checkpoint_last", "config.yaml", "environment.json", "metrics.jsonl", "result.json"]
 
 
 @pytest.fixture
