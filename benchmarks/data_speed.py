@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 from harness import cores, machine, parser, publish, seconds, table
 
+from toolkit import preprocess
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.loading.loader import BatchLoader
-from toolkit.data.preprocess import preprocess_files
 from toolkit.data.samples.masking import MASKING_STRATEGIES
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
@@ -64,7 +64,7 @@ def measure_preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     tokenizer = scratch / "sentencepiece"
     options = {"segment_by": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
     begin = time.perf_counter()
-    preprocess_files(trainpref=text, destdir=str(tokenizer), **options)
+    preprocess(trainpref=text, destdir=str(tokenizer), **options)
     whole = time.perf_counter() - begin
     by_workers: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(rounds):
@@ -105,7 +105,7 @@ def measure_tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
     """Binarizing with one worker, with tokenizers trained beforehand."""
     options = {"segment_by": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
     for kind in ("words", "wordpiece"):
-        preprocess_files(destdir=str(scratch / kind), tokenizer=kind, **options)
+        preprocess(destdir=str(scratch / kind), tokenizer=kind, **options)
     rates: dict[str, list[float]] = {"sentencepiece": [], "words": [], "wordpiece": []}
     for _ in range(rounds):
         for kind, values in rates.items():

@@ -24,10 +24,10 @@ import numpy as np
 import torch
 from harness import Record, Update, machine, parser, publish, race, table
 
+from toolkit import preprocess
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.load import compose
 from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.preprocess import preprocess_files
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
@@ -51,9 +51,9 @@ def preprocess_rows(table: Path, rows: int, words: int, folder: Path) -> Path:
     part.write_text("\n".join(lines[: rows + 1]) + "\n", "utf-8")
     task = {"format": "glue", "glue_task": table.parent.name}
     options = {"trainpref": str(table), "vocab_size": words, "destdir": str(folder / "all")}
-    preprocess_files(**task, **options)
+    preprocess(**task, **options)
     options = {"trainpref": str(part), "tokenizer_from": str(folder / "all")}
-    preprocess_files(**task, **options, destdir=str(folder / "part"))
+    preprocess(**task, **options, destdir=str(folder / "part"))
     return folder / "part"
 
 

@@ -18,9 +18,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from toolkit import __version__, load_checkpoint
+from toolkit import __version__, load_checkpoint, preprocess
 from toolkit.config.load import compose
-from toolkit.data.preprocess import preprocess_files
 from toolkit.models.interface import Inputs
 from toolkit.training.run import run
 
@@ -45,7 +44,7 @@ def make_data() -> None:
     for name, lines in (("train", 60), ("valid", 12)):
         text = (" ".join(rng.choices(WORDS, k=rng.randint(4, 9))) for _ in range(lines))
         Path(f"{name}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
-    preprocess_files(
+    preprocess(
         trainpref="train.txt", validpref="valid.txt", destdir="data", vocab_size=40, workers=1
     )
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from toolkit import preprocess
 from toolkit.cli.predict import main as predict
 from toolkit.cli.validate import main as validate
 from toolkit.config.load import compose
-from toolkit.data.preprocess import preprocess_files
 from toolkit.training.run import run
 
 LINES = 200
@@ -24,7 +24,7 @@ def both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(task, items, **files):
-        preprocess_files(**files, vocab_size=500, destdir="data", workers=1)
+        preprocess(**files, vocab_size=500, destdir="data", workers=1)
         run(compose({**TINY, "task": task, "data.dirs": ["data"], "save_dir": "run"}))
         words = ["--path", "run", "--precision", "fp32"]
         assert validate(["data", *words, "--predictions", "validated"]) == 0

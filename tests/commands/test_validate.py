@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolkit import preprocess
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.run import ComponentConfig
 from toolkit.config.values import Overrides
-from toolkit.data.preprocess import preprocess_files
 from toolkit.distributed import World
 from toolkit.tasks.load import load_with_task
 from toolkit.training.run import TrainingRun, run
@@ -94,7 +94,7 @@ def test_validate_rejects_data_of_another_vocabulary(config, tmp_path):
     run(config(max_update=1))
     (tmp_path / "text").write_text("completely other words\nwith other letters xyz\n" * 20)
     text, other = str(tmp_path / "text"), str(tmp_path / "other")
-    preprocess_files(trainpref=text, validpref=text, destdir=other, vocab_size=25, workers=1)
+    preprocess(trainpref=text, validpref=text, destdir=other, vocab_size=25, workers=1)
     with pytest.raises(ToolkitError, match=r"must have the tokenizer of .*run, but"):
         evaluate_checkpoints(asked(tmp_path / "other", tmp_path / "run"))
     with pytest.raises(ToolkitError, match=r"differs from that of --finetune-from"):

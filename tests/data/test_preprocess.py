@@ -197,8 +197,8 @@ def test_killed_run_leaves_no_complete_folder_and_the_next_removes_its_files(
 ):
     text = text_file(random_prose(1000) * 40)
     code = (
-        "from toolkit.data.preprocess import preprocess_files\n"
-        f"preprocess_files(trainpref={str(text)!r}, workers=1, "
+        "from toolkit import preprocess\n"
+        f"preprocess(trainpref={str(text)!r}, workers=1, "
         f"destdir={str(tmp_path / 'out')!r}, sentencepiece_model={str(model_file)!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code], env=os.environ)

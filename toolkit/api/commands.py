@@ -7,8 +7,9 @@ from pathlib import Path
 
 from toolkit.checkpoints.saved_run import find_saved_run
 from toolkit.config.command import RUN
-from toolkit.config.load import compose
-from toolkit.data.preprocess import preprocess_files
+from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.load import compose, compose_config
+from toolkit.data import preprocess as preprocessing
 from toolkit.training.result import RunResult
 from toolkit.training.run import run
 
@@ -20,7 +21,7 @@ def preprocess(**options: object) -> None:
 
     `preprocess(trainpref="a.txt", validpref="b.txt", destdir="data", vocab_size=8000)`.
     """
-    preprocess_files(**options)
+    preprocessing.preprocess(compose_config(options, PREPROCESS))
 
 
 def train(*data: str | Path, **options: object) -> RunResult:

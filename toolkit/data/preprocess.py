@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 
 from toolkit.common.system import available_cores
-from toolkit.config.commands.preprocess import PREPROCESS, PreprocessConfig
-from toolkit.config.load import compose_config
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, create_format
 from toolkit.data.formats.report import print_report
 from toolkit.data.preprocess_parts import close_folder, preprocess_share
@@ -63,8 +62,3 @@ def preprocess_all(config: PreprocessConfig) -> None:
             for split, entry in meta["splits"].items()
         }
         print_report(source, tokenizer, reports, seconds, workers, output)
-
-
-def preprocess_files(**options: object) -> None:
-    """Preprocess with the options of toolkit-preprocess: format="conllu", trainpref="a.conllu"."""
-    preprocess(compose_config(options, PREPROCESS))
