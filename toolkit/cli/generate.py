@@ -92,7 +92,7 @@ def infer_mode(argv: Sequence[str]) -> str:
     if not mode:
         raise ToolkitError(
             f"toolkit-generate needs a model that fills masks or generates text, but {checkpoint} "
-            f"was trained with --task {task}. Use toolkit-validate."
+            f"was trained with --task {task}. Use toolkit-predict or toolkit-validate."
         )
     return mode
 

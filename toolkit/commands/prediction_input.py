@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import describe_syntax_error
+from toolkit.common.json_files import describe_syntax_error, is_json_object
 from toolkit.data.formats.tagging.conllu import ConlluOptions
 from toolkit.data.formats.tagging.conllu_stream import stream_conllu
 from toolkit.data.formats.tagging.sentence import TaggedSentence
@@ -146,12 +146,3 @@ def read_conllu(lines: Iterable[bytes], name: str, options: ConlluOptions) -> It
     for line, sentence, problem in stream_conllu(lines, Path(name), options):
         item = None if problem else sentence.words
         yield InputRecord(line, item, problem, sentence=sentence)
-
-
-def is_json_object(text: str) -> bool:
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False

@@ -43,6 +43,16 @@ def describe_syntax_error(error: ValueError | RecursionError) -> str:
     return f"{error.msg.removesuffix(' at')} at column {error.colno}"
 
 
+def is_json_object(text: str) -> bool:
+    """Whether a line of text is a JSON object."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def encode_non_finite(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

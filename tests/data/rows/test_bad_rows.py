@@ -190,6 +190,12 @@ def test_empty_standard_input_is_rejected(error, monkeypatch):
     assert error("-", text_field="").startswith("standard input must hold text, but is empty.")
 
 
+def test_json_lines_from_standard_input_are_not_read_as_plain_text(error, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"body": "one"}')))
+    message = "standard input holds rows, not plain text. Name the field that holds the text with "
+    assert error("-", text_field="").startswith(f"{message}--text-field: 'body'.")
+
+
 def test_standard_input_is_read_for_one_split_only(error):
     assert error("-", validpref="-").startswith("standard input (-) can be given only once")
 

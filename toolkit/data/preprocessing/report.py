@@ -15,7 +15,8 @@ def log_training(what: str, items: Sequence[str]) -> None:
     """Log the amount of text; the training itself does not report progress."""
     characters = sum(map(len, items))
     print(
-        f"training {what} on {len(items):,} items, {characters / 1e6:.1f} M characters",
+        f"training {what} on {len(items):,} item{'s' * (len(items) != 1)}, "
+        f"{characters / 1e6:.1f} M characters",
         file=sys.stderr,
     )
 

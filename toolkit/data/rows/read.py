@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import is_json_object
 from toolkit.data.rows.arrow import IpcReader, ParquetReader
-from toolkit.data.rows.json_lines import JsonLinesReader
+from toolkit.data.rows.json_lines import MAX_ROW_BYTES, JsonLinesReader
 from toolkit.data.rows.reader import RowBatch, RowError, RowReader, list_names
 from toolkit.data.rows.tables import TableReader
 from toolkit.data.text_files import (
@@ -50,9 +51,16 @@ def find_reader(path: Path) -> RowReader:
     )
 
 
+def begins_with_json(path: Path) -> bool:
+    """Whether the first line is a JSON object: standard input and pipes have no ending."""
+    with path.open("rb") as file:
+        return is_json_object(file.readline(MAX_ROW_BYTES).decode("utf-8", errors="replace"))
+
+
 def check_plain(path: Path) -> None:
     """Raise if a file that is to be read as plain text has rows."""
-    if row_suffix(path) not in READERS:
+    suffix = row_suffix(path)
+    if suffix not in READERS and (suffix or not begins_with_json(path)):
         return
     try:
         fields = find_reader(path).fields(path)

@@ -56,9 +56,12 @@ class DataFolder:
             }
             for what, (value, expected) in pairs.items():
                 if value != expected:
+                    remedy = "Preprocess one with --tokenizer-from the other."
+                    if what == "kind":
+                        remedy = f"They are {source.kind} and {first.kind}: train on one of them."
                     raise ToolkitError(
                         f"data folders must agree on their {what}, but {source.path} differs from "
-                        f"{self.path}. Preprocess one with --tokenizer-from the other."
+                        f"{self.path}. {remedy}"
                     )
         self._splits = {name: self._open_split(name) for name in self.splits}
 
