@@ -143,6 +143,11 @@ def test_process_waits_for_the_tokenizer_until_the_timeout(tmp_path, run, caplog
         run(part="1/2", tokenizer_timeout_seconds=0.1)
     assert f"waiting for the tokenizer from process {holder} on" in caplog.text
     run(part="1/2")
+    with (
+        held_by_another_process(tmp_path / "data.parts"),
+        pytest.raises(ToolkitError, match=r"stop it, or close another --destdir\.$"),
+    ):
+        close(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch.optim import Optimizer
 
-O = TypeVar("O", bound=Optimizer)  # noqa: E741
+AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
 
 
 class EagerOptimizer(Optimizer):
@@ -24,7 +24,7 @@ class EagerOptimizer(Optimizer):
     load_state_dict = unwrap(Optimizer.load_state_dict)
 
 
-def make_eager(kind: type[O]) -> type[O]:
+def make_eager(kind: type[AnyOptimizer]) -> type[AnyOptimizer]:
     """One of torch's classes with the step that torch wraps, without gradients."""
     step = torch.no_grad()(unwrap(kind.step))
     return type(kind.__name__, (EagerOptimizer, kind), {"step": step})

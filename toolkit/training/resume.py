@@ -232,8 +232,8 @@ def restore(
             each.restore(state["callbacks"][name])
 
 
-def describe_origin(point: ResumePoint | None) -> JsonObject:
-    """The update and checkpoint that a run starts from, for its record."""
+def resume_facts(point: ResumePoint | None) -> JsonObject:
+    """The update and checkpoint that a run starts from, for the record of its starts."""
     return {
         "update": point.progress.update if point else 0,
         "resumed_from": str(point.folder) if point else None,

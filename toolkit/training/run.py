@@ -214,8 +214,8 @@ class TrainingRun:
         if self.sink:
             environment = describe_environment(self.world.device)
             self.sink.write("start", {"update": self.trainer.progress.update, **environment})
-            origin = resume.describe_origin(self.resume_point)
-            facts = {"command": self.command or None, "ranks": self.world.size, **origin}
+            facts = {"command": self.command or None, "ranks": self.world.size}
+            facts |= resume.resume_facts(self.resume_point)
             path = self.save_folder.path
             if message := record_start(path, self.config, self.folder, environment, facts):
                 self.print_message(message)

@@ -38,7 +38,7 @@ class PartsFolder:
         """
         self.data.mkdir(parents=True, exist_ok=True)
         if not self.plan_file.exists():
-            with self.lock(timeout_seconds):
+            with self.lock("raise --tokenizer-timeout-seconds", timeout_seconds):
                 if not self.plan_file.exists():
                     tokenizer = choose()
                     tokenizer.save(self.data)
@@ -74,13 +74,13 @@ class PartsFolder:
                 f"No parts to close: {self.path}. Run toolkit-preprocess with --part first, or "
                 f"correct --destdir."
             )
-        with self.lock(0.0):
+        with self.lock("close another --destdir"):
             yield
 
     @contextmanager
-    def lock(self, timeout_seconds: float) -> Iterator[None]:
+    def lock(self, remedy: str, timeout_seconds: float = 0.0) -> Iterator[None]:
         """Hold the folder, as one process does to choose the tokenizer or to close it."""
-        lock = FolderLock(self.path, "raise --tokenizer-timeout-seconds")
+        lock = FolderLock(self.path, remedy)
         try:
             lock.acquire()
         except FolderInUseError as error:
