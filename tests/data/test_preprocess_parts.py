@@ -156,7 +156,7 @@ def test_process_waits_for_the_tokenizer_until_the_timeout(tmp_path, run, caplog
         ({"part": "2/3"}, r"started with 2 processes, but --part counts 3. Give --part I/2, or "),
         ({"segment_by": "paragraphs"}, r"segment_by was 'lines' and is now 'paragraphs'. Give all"),
         ({"vocab_size": 40}, r"with other options: vocab_size was 45 and is now 40\. Give all"),
-        ({"srcdict": "d"}, r"srcdict was None and is now 'given'"),
+        ({"srcdict": "d"}, r"with a tokenizer trained on the text, but this process has --srcdict"),
         ({"validpref": "valid.txt", "valid_fraction": 0.0}, r"validpref was None and is now 'giv"),
     ],
 )

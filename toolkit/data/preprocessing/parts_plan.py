@@ -13,6 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.preprocess import PREPROCESS, TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.load import compose_config
+from toolkit.config.options import to_flag
 from toolkit.config.serialize import describe_differences, diff_configs, flatten
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
@@ -45,6 +46,12 @@ class PartsPlan:
         return {**self.options, **given}
 
     @property
+    def tokenizer_source(self) -> str:
+        """The flag that names a tokenizer, or that the text trains one."""
+        given = [to_flag(name) for name in TOKENIZER_BY_OPTION if self.options[name]]
+        return ", ".join(given) or "a tokenizer trained on the text"
+
+    @property
     def identity(self) -> dict[str, str]:
         """Digests of what all parts of a data folder share."""
         values = {
@@ -70,6 +77,11 @@ class PartsPlan:
             raise ToolkitError(
                 f"{folder} was started with {started.processes} processes, but --part counts "
                 f"{self.processes}. Give --part I/{started.processes}, {again}."
+            )
+        if self.tokenizer_source != started.tokenizer_source:
+            raise ToolkitError(
+                f"{folder} was started with {started.tokenizer_source}, but this process has "
+                f"{self.tokenizer_source}. Give all processes the same, {again}."
             )
         if changed := diff_configs(started.compared_options, self.compared_options):
             raise ToolkitError(
