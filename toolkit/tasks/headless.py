@@ -15,8 +15,8 @@ from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.task import Task
 
 HEADLESS = (
-    "Task encode has no head to train. Choose another --task, and load this checkpoint with "
-    "--finetune-from."
+    "Task encode has no head to train. Choose another --task; --finetune-from loads the encoder of "
+    "a checkpoint."
 )
 
 
