@@ -49,14 +49,17 @@ def first_line(arguments: list[str], folder: Path, checkout: Path, start: str) -
         env=environment,
         text=True,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
     ) as process:
         assert process.stdout is not None, "it is a pipe"
-        seconds = next(
-            time.perf_counter() - began for line in process.stdout if line.startswith(start)
-        )
-        process.stdout.read()
-    return seconds
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith(start):
+                seconds = time.perf_counter() - began
+                process.stdout.read()
+                return seconds
+    raise SystemExit(f"{' '.join(arguments)} failed in {folder}:\n{''.join(lines)}")
 
 
 def toolkit(command: str) -> list[str]:
@@ -64,12 +67,13 @@ def toolkit(command: str) -> list[str]:
     return ["-m", f"toolkit.cli.{name}", *rest]
 
 
-def prepare(folder: Path) -> None:
-    """A text, a table and a classifier."""
+def prepare(folder: Path, checkout: Path) -> None:
+    """A text, a table and a classifier, which each version makes for itself."""
+    folder.mkdir()
     (folder / "book.txt").write_text(TEXT)
     (folder / "films.tsv").write_text(FILMS)
     (folder / "one.txt").write_text("a lovely film\n")
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    environment = os.environ | {"PYTHONPATH": str(checkout)}
     for command in PREPARATION:
         subprocess.run(
             [sys.executable, *toolkit(command)],
@@ -93,7 +97,7 @@ def time_start_up(
         for command, words in COMMANDS.items():
             start = "train " if "update" in command else ""
             for name, checkout in checkouts.items():
-                seconds = first_line(toolkit(words), folder, checkout, start)
+                seconds = first_line(toolkit(words), folder / name, checkout, start)
                 times.setdefault((command, name), []).append(seconds)
     return {key: statistics.median(values[1:]) for key, values in times.items()}
 
@@ -104,7 +108,8 @@ def main() -> None:
     c = options.parse_args()
     checkouts = {"this": HERE} | ({"other": c.against.resolve()} if c.against else {})
     with tempfile.TemporaryDirectory() as name:
-        prepare(Path(name))
+        for checkout, path in checkouts.items():
+            prepare(Path(name, checkout), path)
         medians = time_start_up(checkouts, Path(name), c.rounds)
     rows = [
         [command, *(f"{medians[command, name]:.2f}" for name in checkouts)]
