@@ -79,7 +79,7 @@ def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
     if c.classes == "toolkit" or (c.classes == "auto" and not exporter.has_native_class(source)):
         return toolkit_export.export(source, target, weights=c.weights, component=c.component)
     model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
-    exporter.write_model(target, model)
+    exporter.write_model(target, model, source)
     return describe_exported(model)
 
 

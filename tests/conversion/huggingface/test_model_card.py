@@ -15,6 +15,8 @@ from toolkit.cli.convert import main
         ("mpm", "taco_tiny"),
         ("squad", "taco_tiny"),
         ("multiple_choice", "taco_tiny"),
+        ("mlm", "bert_tiny"),
+        ("glue", "convbert_tiny"),
         pytest.param("translation", "transformer_tiny", marks=pytest.mark.slow),
     ],
 )
@@ -22,6 +24,9 @@ def test_code_of_a_model_card_runs(make_learner, export, monkeypatch, capsys, ki
     learner, _ = make_learner(kind, arch)
     folder = export(learner)[1]
     [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
+    native = not (folder / "modeling_toolkit.py").exists()
+    assert native == (arch != "taco_tiny" and kind != "translation")
+    assert native == ("trust_remote_code" not in code)
     monkeypatch.chdir(folder.parent)
     capsys.readouterr()
     exec(code, {})

@@ -15,6 +15,11 @@ from toolkit.config.run import ComponentConfig
 from toolkit.conversion.huggingface import config_mapping, files
 from toolkit.conversion.huggingface.components import ModelComponent, select_component
 from toolkit.conversion.huggingface.head_export import ExportedHead, export_head, native_mappings
+from toolkit.conversion.huggingface.model_card import (
+    MODEL_CARD_FILE,
+    CardModel,
+    build_model_card,
+)
 from toolkit.conversion.huggingface.model_types import (
     BERT,
     CONVBERT,
@@ -76,7 +81,7 @@ def export_checkpoint(
         model_type=model_type,
         config=config,
         tensors=add_prefix(model_type, tensors),
-        tokenizer=unwrap_tokenizer(tokenizer),
+        tokenizer=tokenizer,
         omitted=omitted,
         note="; ".join(filter(None, (padding_note(arch), head_note(part.task, head)))),
     )
@@ -190,15 +195,23 @@ def has_native_class(path: Path) -> bool:
     )
 
 
-def write_model(target: Path, model: ExportedModel) -> None:
-    """Write the folder, complete or not at all."""
+def write_model(target: Path, model: ExportedModel, source: Path) -> None:
+    """Write the folder of a checkpoint's model, complete or not at all."""
+    described = CardModel(
+        model.config["architectures"][0],
+        sum(tensor.numel() for tensor in model.tensors.values()),
+        model.tokenizer,
+        native=True,
+    )
+    card = build_model_card(target.name, find_checkpoint(source), described)
 
     def fill(folder: Path) -> None:
+        (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
         files.write_config(folder, model.config)
         files.write_tensors(folder, model.tensors)
         write_tokenizer(
             folder,
-            model.tokenizer,
+            unwrap_tokenizer(model.tokenizer),
             positions=model.config["max_position_embeddings"],
             token_types=model.config["type_vocab_size"],
         )

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import STATE, read_json
+from toolkit.checkpoints.load import STATE, read_config, read_json
 from toolkit.checkpoints.start_record import read_starts
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
+from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
-from toolkit.tasks.learner import Learner
-
-if TYPE_CHECKING:
-    from toolkit.huggingface.model import ToolkitPreTrainedModel
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 MODEL_CARD_FILE = "README.md"
 SECTIONS = ("arch", "task", "criterion", "optimizer", "lr_scheduler", "data", "training")
 PIPELINES = {
-    "ToolkitForMaskedLM": "fill-mask",
-    "ToolkitForSequenceClassification": "text-classification",
-    "ToolkitForTokenClassification": "token-classification",
-    "ToolkitForQuestionAnswering": "question-answering",
-    "ToolkitForCausalLM": "text-generation",
-    "ToolkitForConditionalGeneration": "translation",
+    "ForMaskedLM": "fill-mask",
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForCausalLM": "text-generation",
+    "ForConditionalGeneration": "translation",
 }
 CALLS = {
-    "ToolkitForMaskedLM": 'model(f"This is a {model.tokenizer.mask_token}.")',
-    "ToolkitForSequenceClassification": 'model("A lovely film.")',
-    "ToolkitForTokenClassification": 'model("The sun rose over the hill .")',
-    "ToolkitForCausalLM": 'model("The sun", return_full_text=True)',
+    "ForMaskedLM": 'model(f"This is a {model.tokenizer.mask_token}.")',
+    "ForSequenceClassification": 'model("A lovely film.")',
+    "ForTokenClassification": 'model("The sun rose over the hill .")',
+    "ForCausalLM": 'model("The sun", return_full_text=True)',
 }
 PAIR_CALL = 'model({"text": "A lovely film.", "text_pair": "I liked it."})'
 
@@ -49,20 +47,20 @@ class Example(NamedTuple):
 
 
 EXAMPLES = {
-    "ToolkitModel": Example("AutoModel"),
-    "ToolkitForPreTraining": Example("AutoModelForPreTraining"),
-    "ToolkitForConditionalGeneration": Example(
+    "Model": Example("AutoModel"),
+    "ForPreTraining": Example("AutoModelForPreTraining"),
+    "ForConditionalGeneration": Example(
         "AutoModelForSeq2SeqLM",
         code="print(tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True))",
     ),
-    "ToolkitForQuestionAnswering": Example(
+    "ForQuestionAnswering": Example(
         "AutoModelForQuestionAnswering",
         '"What rose?", "The sun rose over the hill."',
         "output = model(**inputs)\n"
         "first, last = output.start_logits.argmax(), output.end_logits.argmax()\n"
         'print(tokenizer.decode(inputs["input_ids"][0, first : last + 1]))',
     ),
-    "ToolkitForMultipleChoice": Example(
+    "ForMultipleChoice": Example(
         "AutoModelForMultipleChoice",
         '["A passage."] * 2, ["One option.", "Another."], padding=True',
         "print(model(**{name: values[None] for name, values in inputs.items()}).logits)",
@@ -70,40 +68,55 @@ EXAMPLES = {
 }
 
 
-def build_model_card(
-    name: str, checkpoint: Path, learner: Learner, model: ToolkitPreTrainedModel
-) -> str:
+class CardModel(NamedTuple):
+    """What the card says of the exported model."""
+
+    class_name: str
+    parameters: int
+    tokenizer: Tokenizer
+    native: bool
+    """Whether the class is one of Transformers', which needs no toolkit."""
+
+    @property
+    def ending(self) -> str:
+        """The name of the class without that of the model type."""
+        start = self.class_name.find("For")
+        return self.class_name[start:] if start >= 0 else "Model"
+
+
+def build_model_card(name: str, checkpoint: Path, model: CardModel) -> str:
     """Markdown; nothing is said that the checkpoint does not record. `name` is the export's."""
-    class_name = type(model).__name__
-    arch, task = model.config.arch["name"], model.config.task["name"]
-    header = {"library_name": "transformers", "tags": ["toolkit", str(arch)]}
-    if class_name in PIPELINES:
-        header["pipeline_tag"] = PIPELINES[class_name]
+    run, _ = read_config(checkpoint)
+    arch, task = run.arch.name, run.task.name
+    header = {"library_name": "transformers", "tags": ["toolkit", arch]}
+    if model.ending in PIPELINES:
+        header["pipeline_tag"] = PIPELINES[model.ending]
+    requirement = "The model requires the toolkit: `pip install 'toolkit-seq[hf]'`.\n"
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
         f"# {name}\n",
-        f"Architecture `{arch}`, task `{task}`, {model.num_parameters():,} parameters, class "
-        f"`{class_name}`.\n",
+        f"Architecture `{arch}`, task `{task}`, {model.parameters:,} parameters, class "
+        f"`{model.class_name}`.\n",
         "## Use\n",
-        "The model requires the toolkit: `pip install 'toolkit-seq[hf]'`.\n",
-        f"```python\n{build_snippet(name, class_name, learner)}```\n",
-        *describe_run(checkpoint, learner),
+        *([] if model.native else [requirement]),
+        f"```python\n{build_snippet(name, model)}```\n",
+        *describe_run(checkpoint, run),
     ]
     return "\n".join(parts)
 
 
-def build_snippet(name: str, class_name: str, learner: Learner) -> str:
+def build_snippet(name: str, model: CardModel) -> str:
     """Python that loads the folder from the one that it is in."""
-    source = f'"{name}", trust_remote_code=True'
-    if class_name in CALLS:
-        tokenizer = learner.tokenizer
+    source = f'"{name}"' if model.native else f'"{name}", trust_remote_code=True'
+    if model.ending in CALLS:
+        tokenizer = model.tokenizer
         pairs = isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.pairs
         return (
             "from transformers import pipeline\n\n"
-            f'model = pipeline("{PIPELINES[class_name]}", model={source})\n'
-            f"print({PAIR_CALL if pairs else CALLS[class_name]})\n"
+            f'model = pipeline("{PIPELINES[model.ending]}", model={source})\n'
+            f"print({PAIR_CALL if pairs else CALLS[model.ending]})\n"
         )
-    example = EXAMPLES[class_name]
+    example = EXAMPLES[model.ending]
     return (
         f"from transformers import {example.auto_class}, AutoTokenizer\n\n"
         f"tokenizer = AutoTokenizer.from_pretrained({source})\n"
@@ -113,25 +126,26 @@ def build_snippet(name: str, class_name: str, learner: Learner) -> str:
     )
 
 
-def describe_run(checkpoint: Path, learner: Learner) -> list[str]:
+def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
     """Sections on the training run: progress, versions, metrics, options."""
     facts = manifest.read(checkpoint)
     state = read_json(checkpoint / STATE) if (checkpoint / STATE).exists() else {}
+    metadata = facts.get("metadata")
     rows = {
         "updates": f"{facts['update']:,}" if facts.get("update") else "",
         "epochs": str(facts.get("epoch") or ""),
         "converted from": Path(str(facts.get("converted", ""))).name,
         **{f"{name} version": str(version) for name, version in facts.get("versions", {}).items()},
         **describe_start(checkpoint.parent),
-        **{str(name): str(value) for name, value in learner.metadata.items()},
+        **(metadata if isinstance(metadata, dict) else {}),
     }
-    rows = {name: value for name, value in rows.items() if value}
-    parts = ["## Training\n", *(f"* {name}: {value}" for name, value in rows.items()), ""]
+    lines = [f"* {name}: {value}" for name, value in rows.items() if value]
+    parts = ["## Training\n", *lines, ""]
     if metrics := read_metrics(state):
         table = format_columns(metrics.items())
         parts += ["## Validation\n", f"```\n{table}\n```\n"]
-    if learner.origin is not None and learner.origin.run is not None and state:
-        parts += ["## Options\n", f"```yaml\n{describe_options(to_dict(learner.origin.run))}```\n"]
+    if state:
+        parts += ["## Options\n", f"```yaml\n{describe_options(to_dict(run))}```\n"]
     return parts
 
 

@@ -13,7 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.conversion.huggingface import files
 from toolkit.conversion.huggingface.components import check_component
-from toolkit.conversion.huggingface.model_card import MODEL_CARD_FILE, build_model_card
+from toolkit.conversion.huggingface.model_card import MODEL_CARD_FILE, CardModel, build_model_card
 from toolkit.conversion.huggingface.tokenizer_export import Template, write_tokenizer
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -38,7 +38,10 @@ def export(
     task = learner.require_origin().task.name
     check_component(task, component)
     model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner, component=component)
-    card = build_model_card(target.name, find_checkpoint(source), learner, model)
+    described = CardModel(
+        type(model).__name__, model.num_parameters(), learner.tokenizer, native=False
+    )
+    card = build_model_card(target.name, find_checkpoint(source), described)
     with hidden_progress_bars():
         files.write_folder(target, lambda folder: fill(folder, card, learner, model))
     kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
