@@ -127,7 +127,7 @@ def test_average_rejects_impossible_selections(trained, tmp_path):
     for paths, options, message in (
         ([trained], {}, r"is a save folder with 6 checkpoints"),
         ([trained], {"last": 9}, r"--last 9 requires as many checkpoints, but .* has 6. Lower"),
-        ([last], {}, r"needs at least two checkpoints, but only"),
+        ([last], {}, r"Name at least two checkpoints to average; only"),
         ([last, trained / "checkpoint_e2_u10"], {}, r"are the same checkpoint"),
         ([tmp_path / "none", last], {}, r"No such checkpoint: .*none"),
     ):

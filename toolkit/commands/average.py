@@ -66,9 +66,7 @@ def list_checkpoints(c: AverageConfig) -> list[Path]:
         if other is not folder:
             raise ToolkitError(f"{folder} and {other} are the same checkpoint. Leave one out.")
     if len(folders) < 2:
-        raise ToolkitError(
-            f"toolkit-average needs at least two checkpoints, but only {folders[0]} is named."
-        )
+        raise ToolkitError(f"Name at least two checkpoints to average; only {folders[0]} is named.")
     return folders
 
 
