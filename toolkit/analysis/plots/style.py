@@ -55,10 +55,17 @@ def style_colorbar(bar: Colorbar) -> None:
 
 
 def save_plot(fig: Figure, output: str) -> None:
+    """Write the plot in the format of the file's ending.
+
+    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3.
+    """
+    import matplotlib
+
     dpi = min(DOTS_PER_INCH, MAX_PIXELS / max(fig.get_size_inches()))
     try:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
-        fig.savefig(output, dpi=dpi)
+        with matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
+            fig.savefig(output, dpi=dpi)
     except OSError as error:
         raise ToolkitError(
             f"--output must be writable, but {output} is not: {error.strerror}. Choose "
