@@ -16,7 +16,7 @@ AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
 
 
 class EagerOptimizer(Optimizer):
-    """An optimizer whose methods are those that torch wraps."""
+    """An optimizer with the undecorated methods of `torch.optim.Optimizer`."""
 
     add_param_group = unwrap(Optimizer.add_param_group)
     zero_grad = unwrap(Optimizer.zero_grad)
@@ -25,6 +25,6 @@ class EagerOptimizer(Optimizer):
 
 
 def make_eager(kind: type[AnyOptimizer]) -> type[AnyOptimizer]:
-    """One of torch's classes with the step that torch wraps, without gradients."""
+    """A subclass of an optimizer of torch with its undecorated methods; `step` has no gradients."""
     step = torch.no_grad()(unwrap(kind.step))
     return type(kind.__name__, (EagerOptimizer, kind), {"step": step})

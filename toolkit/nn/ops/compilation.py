@@ -1,4 +1,4 @@
-"""Functions that torch.compile must not look into."""
+"""Functions excluded from torch.compile."""
 
 from __future__ import annotations
 
