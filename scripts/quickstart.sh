@@ -63,5 +63,5 @@ Next (after source .venv/bin/activate):
   toolkit-train quickstart/data --arch bert_tiny --task mlm --save-dir quickstart/bert --max-update $updates
   toolkit-train quickstart/data --arch taco_tiny --task mpm --save-dir quickstart/sweep \\
     --max-update 500 --seeds 0,1 --grid arch.attention_convolution=true,false   # two variants, one table
-  toolkit-train --list archs      toolkit-train --help      less docs/tour.md docs/taco.md
+  toolkit-train --list archs      toolkit-train --help      less docs/concepts/tour.md
 END

@@ -142,12 +142,12 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_reserved_names_are_in_the_table_of_configuration():
-    page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/guides/configuration.md").read_text(encoding="utf-8")
     for name, path in RESERVED_NAMES.items():
         assert f"| `--{name.replace('_', '-')}` | `{path}` |" in page
 
 
 def test_every_kind_of_plot_has_its_keys_in_the_page_on_json():
-    page = (REPOSITORY / "docs" / "json_output.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/reference/json-output.md").read_text(encoding="utf-8")
     for kind in PLOTS:
         assert f"| `{kind}` | `" in page

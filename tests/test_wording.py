@@ -36,7 +36,7 @@ AVOIDED = {
 PATTERN = re.compile(rf"\b(?:{'|'.join(AVOIDED)})\b", re.IGNORECASE)
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "examples/**/*.md", "benchmarks/README.md")
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/README.md")
     for path in REPOSITORY.glob(pattern)
 )
 MODULES = sorted((REPOSITORY / "toolkit").glob("**/*.py"))

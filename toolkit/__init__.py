@@ -1,7 +1,7 @@
 """A sequence modeling toolkit for encoders that combine convolution and self-attention.
 
 `import toolkit` does not import torch; what needs it is imported when first used. The names in
-`__all__` are stable: docs/python.md describes them.
+`__all__` are stable: docs/guides/python.md describes them.
 """
 
 from __future__ import annotations

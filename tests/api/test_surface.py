@@ -1,4 +1,4 @@
-"""The public names of toolkit are those that docs/python.md lists, with these signatures."""
+"""The public names of toolkit are those that docs/guides/python.md lists, with these signatures."""
 
 import ast
 import inspect
@@ -11,11 +11,12 @@ import toolkit
 from toolkit.tasks.learner import Learner
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs/guides/python.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([\w.]+)(\(.*\))?` \|", PAGE, re.M)
 HOW_TO_CHANGE = (
-    "The names and signatures in the table of docs/python.md are stable. If this change is meant, "
-    "keep the old name working if you can, update the table and add a line to CHANGELOG.md."
+    "The names and signatures in the table of docs/guides/python.md are stable. If this change "
+    "is meant, keep the old name working if you can, update the table and add a line to "
+    "CHANGELOG.md."
 )
 
 

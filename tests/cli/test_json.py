@@ -1,4 +1,4 @@
-"""Events of every command on standard output with `--json -`, as docs/json_output.md lists them."""
+"""Events of every command on standard output with `--json -`, as the page on JSON lists them."""
 
 import importlib
 import json
@@ -127,7 +127,7 @@ def test_standard_output_holds_only_json_lines(case, files, capsys, repository):
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["event"] for record in records] == events
     assert keys <= records[-1].keys()
-    page = (repository / "docs" / "json_output.md").read_text("utf-8")
+    page = (repository / "docs/reference/json-output.md").read_text("utf-8")
     for record in records:
         required, optional = documented_keys(page, *case.split(" "), record.pop("event"))
         metrics = re.findall(r"`(\w+)`", page) if case == "validate" else ()

@@ -326,7 +326,7 @@ def test_events_have_the_documented_keys(classifier, predict, repository):
     path, _ = classifier
     words = ["--on-malformed", "skip", "--json", "-"]
     text = '{"id": 1, "sentence1": "a", "sentence2": "b"}\n1\n'
-    page = (repository / "docs" / "json_output.md").read_text("utf-8")
+    page = (repository / "docs/reference/json-output.md").read_text("utf-8")
     for line in predict(path, text, *words, name="a.jsonl"):
         record = json.loads(line)
         event = record.pop("event")

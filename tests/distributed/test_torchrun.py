@@ -27,8 +27,8 @@ def torchrun(ranks, words, folder):
 
 
 def documented_words():
-    """The words after `toolkit.cli.train` in the first torchrun command of docs/scale.md."""
-    page = (ROOT / "docs" / "scale.md").read_text("utf-8")
+    """The words after `toolkit.cli.train` in the page's first torchrun command."""
+    page = (ROOT / "docs/guides/distributed-training.md").read_text("utf-8")
     found = re.search(r"^    torchrun .* -m toolkit\.cli\.train (.*)$", page, re.M)
     assert found
     return found[1].split()

@@ -1,4 +1,4 @@
-"""The plugin that docs/extend.md explains works through the real commands."""
+"""The plugin that docs/guides/extending.md explains works through the real commands."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Every scenario of the fault suite exists and is described in docs/reliability.md."""
+"""Every scenario of the fault suite exists and is described in docs/guides/failure-modes.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "reliability.md"
+PAGE = HERE.parents[1] / "docs/guides/failure-modes.md"
 NUMBERS = range(1, 31)
 
 

@@ -1,0 +1,35 @@
+"""Hooks of MkDocs: pages from other folders, links between all pages, equations as MathML."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))  # `mkdocs build` finds tools.docs_site from any folder
+
+from tools.docs_site.equations import render_equations  # noqa: E402
+from tools.docs_site.links import rewrite_links  # noqa: E402
+from tools.docs_site.outside import OUTSIDE_PAGES, list_images  # noqa: E402
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    for source, page in OUTSIDE_PAGES.items():
+        text = (REPOSITORY / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
+    for source, target in list_images(REPOSITORY).items():
+        content = (REPOSITORY / source).read_bytes()
+        files.append(File.generated(config, target, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    return rewrite_links(markdown, page.file.src_uri, config.repo_url or "")
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    return render_equations(html)
