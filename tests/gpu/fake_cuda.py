@@ -21,6 +21,8 @@ SOURCE = Path(__file__).with_name("guard.cpp")
 
 def missing() -> str:
     """Why there can be no fake device here; empty if there can."""
+    if (find_torch() / "lib" / "libtorch_cuda.so").exists():
+        return "the fake CUDA device needs a build of torch without CUDA"
     return "" if shutil.which("g++") else "the fake CUDA device is compiled with g++"
 
 
@@ -38,15 +40,20 @@ def load() -> None:
 
 def build_library() -> Path:
     """The compiled device; kept in the folder for temporary files, per source and torch."""
-    spec = importlib.util.find_spec("torch")
-    assert spec and spec.submodule_search_locations
-    torch_folder = Path(spec.submodule_search_locations[0])
+    torch_folder = find_torch()
     versions = (torch_folder / "version.py").read_bytes() + str(torch_folder).encode()
     key = hashlib.sha256(SOURCE.read_bytes() + versions).hexdigest()[:16]
     library = Path(tempfile.gettempdir()) / f"fake-cuda-{os.getuid()}-{key}.so"
     if not library.exists():
         compile_library(torch_folder, library)
     return library
+
+
+def find_torch() -> Path:
+    """The folder of torch, which is not imported."""
+    spec = importlib.util.find_spec("torch")
+    assert spec and spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0])
 
 
 def compile_library(torch_folder: Path, library: Path) -> None:
