@@ -34,6 +34,11 @@ def option_table(tool: str, sections: list[str]) -> Rows:
     return [[TOOLS[tool], "toolkit", "remark"], *rows]
 
 
+def drop_empty_columns(rows: Rows) -> Rows:
+    filled = [i for i in range(len(rows[0])) if any(row[i] for row in rows[1:])]
+    return [[row[i] for i in filled] for row in rows]
+
+
 def section(other: OtherName) -> str:
     return other.keys[0].partition(".")[0] if other.keys else "none"
 
@@ -55,14 +60,15 @@ def is_command(word: str) -> bool:
 
 def remark_cell(other: OtherName) -> str:
     """The remark, its flags and commands as code."""
-    return re.sub(r"(?<![`\w-])(toolkit-[a-z]+|--[a-z]+(?:[.-]\w+)*)(?!`)", r"`\1`", other.remark)
+    return re.sub(r"(?<![`\w-])(toolkit-[a-z]+|--[a-z]\w*(?:[.-]\w+)*)(?!`)", r"`\1`", other.remark)
 
 
 def regenerate(page: Path) -> str:
     """The text of a page with its tables regenerated."""
 
     def fill(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{markdown(option_table(match[2], match[3].split()))}\n{match[4]}"
+        table = drop_empty_columns(option_table(match[2], match[3].split()))
+        return f"{match[1]}\n{markdown(table)}\n{match[4]}"
 
     return TABLE.sub(fill, page.read_text("utf-8"))
 
