@@ -2,7 +2,8 @@
 
 The lock is the kernel's flock: it ends with its process, however that ends, and holds between hosts
 if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of a
-file is the lock; the lock of a dead process of this host is taken over.
+file is the lock; filelock 4.2 takes over the lock of a dead process of this host, and older
+versions (for Python 3.10) report the file that the user may delete.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.system import is_running
 
 LOCK, HOLDER = ".lock", ".lock.json"
 
@@ -60,11 +62,10 @@ class FolderLock:
             lock = lock_file(folder / LOCK, timeout_seconds)
         except Timeout as error:
             holder = read_holder(folder)
-            is_remote = holder and holder.host != socket.gethostname()
-            hint = f" If that process has ended, delete {error.lock_file}." if is_remote else ""
+            hint = f" If that process has ended, delete {error.lock_file}."
             raise FolderInUseError(
                 f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
-                f"stop it, or {self.remedy}.{hint}",
+                f"stop it, or {self.remedy}.{hint if may_have_ended(holder) else ''}",
                 holder,
             ) from None
         if lock.lock_counter == 1:
@@ -104,6 +105,12 @@ def release(lock: BaseFileLock) -> None:
         if not isinstance(lock, SoftFileLock):
             path.unlink(missing_ok=True)
     lock.release()
+
+
+def may_have_ended(holder: Holder | None) -> bool:
+    if holder is None:
+        return False
+    return holder.host != socket.gethostname() or not is_running(holder.pid)
 
 
 def read_holder(folder: Path) -> Holder | None:
