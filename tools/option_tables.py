@@ -60,7 +60,8 @@ def is_command(word: str) -> bool:
 
 def remark_cell(other: OtherName) -> str:
     """The remark, its flags and commands as code."""
-    return re.sub(r"(?<![`\w-])(toolkit-[a-z]+|--[a-z]\w*(?:[.-]\w+)*)(?!`)", r"`\1`", other.remark)
+    flag = r"`[^`]*`|(?<![\w-])(?:toolkit-[a-z]+|--[a-z]\w*(?:[.-]\w+)*)"
+    return re.sub(flag, lambda match: f"`{match[0].strip('`')}`", other.remark)
 
 
 def regenerate(page: Path) -> str:
