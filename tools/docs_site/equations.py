@@ -10,6 +10,13 @@ from latex2mathml.converter import convert
 EQUATION = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<latex>.*?)\\[)\]]</(?P=tag)>', re.S
 )
+FUNCTION = re.compile(r"<mo(?: movablelimits=\"true\")?>(?P<name>[A-Za-z]+)</mo>")
+UNKNOWN = re.compile(r"\\\w+|<mi>&(?:amp;)?</mi>")
+SPACE = '<mspace width="0.167em" />'
+BAR = re.compile(r'<mo(?: stretchy="false")?>(?P<bar>&#x0007C;|&#x02016;)</mo>')
+BEFORE_ARGUMENT = re.compile(
+    r"(<mi>(?:log|exp|sin|cos|max|min)</mi>(?:<mi>[a-z]</mi></msub>)?)(?=<m)"
+)
 
 
 def render_equations(page: str) -> str:
@@ -19,4 +26,18 @@ def render_equations(page: str) -> str:
 
 def render(equation: re.Match[str]) -> str:
     display = "inline" if equation["open"] == "(" else "block"
-    return convert(html.unescape(equation["latex"].strip()), display=display)
+    latex = html.unescape(equation["latex"].strip())
+    mathml = convert(latex, display=display)
+    if found := UNKNOWN.search(mathml):
+        raise ValueError(f"{found[0]} is not converted to MathML in the equation {latex}")
+    return set_spaces(mathml)
+
+
+def set_spaces(mathml: str) -> str:
+    """Names of functions are spaced like identifiers, with a space before a bare argument.
+
+    Bars of absolute values and norms have none, and do not stretch.
+    """
+    mathml = BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\g<bar></mo>', mathml)
+    named = FUNCTION.sub(r"<mi>\g<name></mi>", mathml)
+    return BEFORE_ARGUMENT.sub(rf"\1{SPACE}", named).replace(f"{SPACE}<mo", "<mo")
