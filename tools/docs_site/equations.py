@@ -10,13 +10,13 @@ from latex2mathml.converter import convert
 EQUATION = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<latex>.*?)\\[)\]]</(?P=tag)>', re.S
 )
-FUNCTION = re.compile(r"<mo(?: movablelimits=\"true\")?>(?P<name>[A-Za-z]+)</mo>")
+FUNCTION = re.compile(r'<mo(?: movablelimits="true")?>(?P<name>[A-Za-z]+)</mo>')
 UNKNOWN = re.compile(r"\\\w+|<mi>&(?:amp;)?</mi>")
-SPACE = '<mspace width="0.167em" />'
 BAR = re.compile(r'<mo(?: stretchy="false")?>(?P<bar>&#x0007C;|&#x02016;)</mo>')
-BEFORE_ARGUMENT = re.compile(
-    r"(<mi>(?:log|exp|sin|cos|max|min)</mi>(?:<mi>[a-z]</mi></msub>)?)(?=<m)"
-)
+SPACE = '<mspace width="0.167em" />'
+NAME = r"<mi>(?:log|exp|sin|cos|max|min)</mi>"
+BEFORE_ARGUMENT = re.compile(rf"({NAME}(?:<mi>[a-z]</mi></msub>)?)(?=<m)")
+BEFORE_NAME = re.compile(r"(</mi>|</msub>|&#x00029;</mo>)(?=(?:<msub>)?<mi>[A-Za-z]{2,}</mi>)")
 
 
 def render_equations(page: str) -> str:
@@ -34,10 +34,10 @@ def render(equation: re.Match[str]) -> str:
 
 
 def set_spaces(mathml: str) -> str:
-    """Names of functions are spaced like identifiers, with a space before a bare argument.
+    """Names of functions are identifiers with a space before them and before a bare argument.
 
-    Bars of absolute values and norms have none, and do not stretch.
+    Bars of absolute values and norms have no spaces, and do not stretch.
     """
     mathml = BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\g<bar></mo>', mathml)
-    named = FUNCTION.sub(r"<mi>\g<name></mi>", mathml)
+    named = BEFORE_NAME.sub(rf"\1{SPACE}", FUNCTION.sub(r"<mi>\g<name></mi>", mathml))
     return BEFORE_ARGUMENT.sub(rf"\1{SPACE}", named).replace(f"{SPACE}<mo", "<mo")
