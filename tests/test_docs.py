@@ -116,7 +116,7 @@ def test_commands_of_a_page_are_parsed(page, words, example_files):
     if words[0] == "toolkit-generate" and words[1] not in command.commands:
         command = modes(words[1:])  # the checkpoint that would tell the mode is not there
     found = prepare(command, words[1:])
-    if {"--help", "--list", "--version", "--print-config"} & set(words):
+    if {"--help", "--help-all", "--list", "--version", "--print-config"} & set(words):
         assert isinstance(found, str)
         return
     training = getattr(found.config, "training", None)

@@ -18,7 +18,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from toolkit.config.options import to_flag  # noqa: E402
+from toolkit.cli.toolkit import COMMANDS  # noqa: E402
 from tools.docs_site.catalog import list_entries  # noqa: E402
 from tools.docs_site.other_names import TOOLS, OtherName, other_names  # noqa: E402
 from tools.table_cells import Rows, markdown  # noqa: E402
@@ -47,15 +47,10 @@ def option_cell(other: OtherName) -> str:
     """The flag to write, with its command if that is not toolkit-train."""
     if not other.keys:
         return ""
-    command, _, name = other.keys[0].rpartition(".")
     flags = {entry.key: entry.flag for entry in list_entries()}
-    flag = flags.get(other.keys[0], to_flag(command if name == "name" else name))
-    of_command = f" of `toolkit-{command}`" if is_command(command) else ""
-    return f"`{f'{flag} {other.value}'.rstrip()}`{of_command}"
-
-
-def is_command(word: str) -> bool:
-    return (REPOSITORY / f"toolkit/cli/{word}.py").exists()
+    command = other.keys[0].partition(".")[0]
+    of_command = f" of `toolkit-{command}`" if command in COMMANDS else ""
+    return f"`{f'{flags[other.keys[0]]} {other.value}'.rstrip()}`{of_command}"
 
 
 def remark_cell(other: OtherName) -> str:

@@ -8,16 +8,22 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from toolkit.cli import inspect
 from toolkit.cli.toolkit import COMMANDS
-from toolkit.common.registry import REGISTRIES
-from toolkit.config.command import Command
+from toolkit.common.registry import REGISTRIES, Registry
+from toolkit.config.command import DEFAULT_COMPONENTS, Command
 from toolkit.config.command_group import CommandGroup
+from toolkit.config.declared import OptionType
 from toolkit.config.names import RESERVED_NAMES
 from toolkit.config.options import Option, list_options, to_flag
 
 SHORT_NAMES = {path: name for name, path in RESERVED_NAMES.items()}
 SINGLE = ""
 """Owner of an option that a command has in all its modes."""
+EVERY = "toolkit"
+"""Word of the options of every command."""
+WITH_ARCH = "--arch"
+"""Mode of toolkit-inspect in which options describe a run."""
 
 
 @dataclass
@@ -29,12 +35,13 @@ class CatalogEntry:
     command follows the command's word, as in generate.beam."""
     option: Option
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Component, its sizes included, or mode of a command -> default."""
+    """Component or mode of a command -> default."""
 
     @property
     def flag(self) -> str:
         """The shortest flag that is always understood."""
-        return to_flag(SHORT_NAMES.get(self.option.path, self.option.path))
+        path = self.option.path.removesuffix(".name")
+        return to_flag(SHORT_NAMES.get(path, path))
 
     @property
     def section(self) -> str:
@@ -42,14 +49,20 @@ class CatalogEntry:
 
 
 @cache
+def commands() -> dict[str, Command | CommandGroup]:
+    """Word of each command -> the command, or the group of its modes."""
+    return {word: import_module(f"toolkit.cli.{word}").COMMAND for word in COMMANDS}
+
+
+@cache
 def command_modes() -> dict[str, dict[str, Command]]:
     """Word of each command -> its modes; a command without modes has one, SINGLE."""
-    modules = {word: import_module(f"toolkit.cli.{word}") for word in COMMANDS}
-    return {word: modes(module.COMMAND) for word, module in modules.items()}
-
-
-def modes(command: Command | CommandGroup) -> dict[str, Command]:
-    return dict(command.commands) if isinstance(command, CommandGroup) else {SINGLE: command}
+    found = {
+        word: dict(it.commands) if isinstance(it, CommandGroup) else {SINGLE: it}
+        for word, it in commands().items()
+    }
+    found["inspect"][WITH_ARCH] = inspect.COUNT
+    return found
 
 
 @cache
@@ -64,23 +77,40 @@ def list_entries() -> list[CatalogEntry]:
 
 def declared_options() -> Iterator[tuple[str, str, Option]]:
     """Key, owner and declaration of each option of each component and each mode of a command."""
-    commands = command_modes()
-    for option in commands["train"][SINGLE].fixed_options():
+    modes = command_modes()
+    run = modes["train"][SINGLE]
+    for option in run.fixed_options():
         yield option.path, SINGLE, option
     for section, registry in REGISTRIES.items():
+        yield f"{section}.name", SINGLE, component_option(section, registry)
         for name in registry.builtins:
             for option in list_options(section, registry[name].config):
                 yield option.path, name, option
-    for word in [word for word in COMMANDS if word != "train"]:
-        for mode, command in commands[word].items():
-            for option in command.fixed_options():
-                yield f"{word}.{option.path}", mode, option
+    for word in COMMANDS:
+        for mode, command in modes[word].items() if word != "train" else ():
+            for option in own_options(command):
+                yield f"{word}.{option.path.removeprefix(f'{word}.')}", mode, option
+    for option in run.command_line_options():
+        yield f"{EVERY}.{option.path}", SINGLE, option
+
+
+def component_option(section: str, registry: Registry) -> Option:
+    """The option that names a component."""
+    default = {**DEFAULT_COMPONENTS, "format": "text", "criterion": "that of the task"}
+    help_text = (
+        f"Name of the {registry.kind}, which has options of the form {to_flag(section)}.OPTION."
+    )
+    return Option(f"{section}.name", OptionType(str), default.get(section, ""), help_text)
+
+
+def own_options(command: Command) -> list[Option]:
+    """The options of a command, without those of a run that it describes."""
+    sections = command.sections if command.positional == "data.dirs" else command.fixed_sections()
+    return [o for section, config in sections.items() for o in list_options(section, config)]
 
 
 def find_key(name: str) -> str:
     """The key of an option from its path, its reserved or its last name; a run's come first."""
     keys = dict.fromkeys(entry.key for entry in list_entries())
     path = RESERVED_NAMES.get(name, name)
-    if path in keys or path.endswith(".name"):
-        return path
-    return next(key for key in keys if key.rpartition(".")[2] == name)
+    return path if path in keys else next(k for k in keys if k.rpartition(".")[2] == name)

@@ -12,14 +12,21 @@ from mkdocs.structure.pages import Page
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))  # `mkdocs build` finds tools.docs_site from any folder
 
+from tools.docs_site.command_pages import list_commands  # noqa: E402
 from tools.docs_site.equations import render_equations  # noqa: E402
 from tools.docs_site.links import rewrite_links  # noqa: E402
+from tools.docs_site.option_pages import option_pages  # noqa: E402
 from tools.docs_site.outside import OUTSIDE_PAGES, list_images  # noqa: E402
+
+COMMANDS_MARK = "<!-- commands -->"
+"""Place of the generated text in docs/reference/commands.md."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for source, page in OUTSIDE_PAGES.items():
         text = (REPOSITORY / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
+    for page, text in option_pages().items():
         files.append(File.generated(config, page, content=text))
     for source, target in list_images(REPOSITORY).items():
         content = (REPOSITORY / source).read_bytes()
@@ -28,6 +35,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    if COMMANDS_MARK in markdown:
+        markdown = markdown.replace(COMMANDS_MARK, list_commands())
     return rewrite_links(markdown, page.file.src_uri, config.repo_url or "")
 
 
