@@ -27,6 +27,11 @@ def test_function_is_followed_by_a_space_unless_by_a_parenthesis():
     assert "<mi>softmax</mi><mo" in inline(r"\operatorname{softmax}(x)")
 
 
+def test_bars_do_not_stretch():
+    bar = '<mo stretchy="false" lspace="0" rspace="0">&#x02016;</mo>'
+    assert inline(r"\lVert v \rVert").count(bar) == 2
+
+
 def test_unknown_command_is_an_error():
     with pytest.raises(ValueError, match=r"\\nosuch is not converted to MathML in the equation a"):
         inline(r"a \nosuch b")

@@ -13,6 +13,7 @@ EQUATION = re.compile(
 FUNCTION = re.compile(r'<mo(?: movablelimits="true")?>(?P<name>[A-Za-z]+)</mo>')
 UNKNOWN = re.compile(r"\\\w+|<mi>&(?:amp;)?</mi>")
 BAR = re.compile(r'<mo(?: stretchy="false")?>(?P<bar>&#x0007C;|&#x02016;)</mo>')
+ASTERISK, CENTERED_ASTERISK = "&#x0002A;", "&#x2217;"
 SPACE = '<mspace width="0.167em" />'
 NAME = r"<mi>(?:log|exp|sin|cos|max|min)</mi>"
 BEFORE_ARGUMENT = re.compile(rf"({NAME}(?:<mi>[a-z]</mi></msub>)?)(?=<m)")
@@ -36,8 +37,9 @@ def render(equation: re.Match[str]) -> str:
 def set_spaces(mathml: str) -> str:
     """Names of functions are identifiers with a space before them and before a bare argument.
 
-    Bars of absolute values and norms have no spaces, and do not stretch.
+    Bars of absolute values and norms have no spaces, and do not stretch. Asterisks are operators.
     """
+    mathml = mathml.replace(ASTERISK, CENTERED_ASTERISK)
     mathml = BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\g<bar></mo>', mathml)
     named = BEFORE_NAME.sub(rf"\1{SPACE}", FUNCTION.sub(r"<mi>\g<name></mi>", mathml))
     return BEFORE_ARGUMENT.sub(rf"\1{SPACE}", named).replace(f"{SPACE}<mo", "<mo")
