@@ -33,6 +33,7 @@ SUBWORDS = (
 )
 NO_UPLOAD = "Nothing is uploaded. toolkit-convert --to hf writes a folder for Transformers."
 COLUMNS = "toolkit-preprocess names them: --text-field, --text-columns and --label-column."
+CLASSES = "The classes are those of the data folder."
 RAW_DATA = "toolkit-preprocess reads the files: --trainpref, --validpref and --testpref."
 
 TRANSFORMERS = {
@@ -113,6 +114,9 @@ TRANSFORMERS = {
     "hub_model_id": use(otherwise=NO_UPLOAD),
     "predict_with_generate": use("validation_beam"),
     "generation_num_beams": use("validation_beam"),
+    "group_by_length": use(otherwise="Batches always hold examples of similar length."),
+    "pad_to_max_length": use(otherwise="Batches are padded to their longest example."),
+    "num_labels": use(otherwise=CLASSES),
     # models and data of the example scripts
     "model_name_or_path": use("finetune_from", "path", note=CONVERT),
     "model": use("arch", "path"),
@@ -146,6 +150,9 @@ TRANSFORMERS = {
     "max_query_length": use("question_tokens"),
     "max_answer_length": use("answer_tokens"),
     "n_best_size": use("nbest"),
+    "model_max_length": use("tokens_per_sample"),
+    "whole_word_mask": use("masking whole_word"),
+    "do_lower_case": use("lowercase", note="It also strips accents."),
     # models
     "hidden_size": use("width"),
     "num_hidden_layers": use("layers"),
@@ -156,6 +163,7 @@ TRANSFORMERS = {
     "hidden_dropout_prob": use("dropout"),
     "attention_probs_dropout_prob": use("attention_dropout"),
     "layer_norm_eps": use("norm_epsilon"),
+    "type_vocab_size": use("token_types"),
     # generate
     "num_beams": use("beam"),
     "num_return_sequences": use("nbest"),
@@ -165,6 +173,7 @@ TRANSFORMERS = {
     "top_p": use("sampling_topp"),
     "max_new_tokens": use("max_len_b"),
     "min_length": use("min_len"),
+    "min_new_tokens": use("min_len"),
     "num_beam_groups": use("diverse_beam_groups"),
     "diversity_penalty": use("diverse_beam_strength"),
 }
@@ -193,6 +202,9 @@ FAIRSEQ = {
     "total_num_update": use("max_update", note="Schedules end with the run."),
     "max_lr": use("lr"),
     "lr_shrink": use("factor"),
+    "warmup_init_lr": use(otherwise="The warm-up starts at 0."),
+    "sentence_avg": use(otherwise="Losses are divided by the number of predictions."),
+    "required_batch_size_multiple": use(otherwise="Every example is used."),
     "lr_patience": use("lr_scheduler.patience"),
     "best_checkpoint_metric": use("best_metric"),
     "maximize_best_checkpoint_metric": use("best_metric", note="Each metric knows its direction."),
@@ -231,12 +243,16 @@ FAIRSEQ = {
     "encoder_normalize_before": use("pre_norm"),
     "decoder_normalize_before": use("pre_norm"),
     "activation_fn": use("activation"),
+    "activation_dropout": use("dropout", note="It follows the embeddings and each sublayer."),
+    "no_scale_embedding": use("scale_embedding false"),
+    "num_classes": use(otherwise=CLASSES),
     "encoder_kernel_size_list": use("encoder_kernels"),
     "decoder_kernel_size_list": use("decoder_kernels"),
     "nwordssrc": use("vocab_size"),
     "nwordstgt": use("vocab_size"),
     "thresholdsrc": use("min_count"),
     "thresholdtgt": use("min_count"),
+    "dataset_impl": use(otherwise="Data folders of --dataset-impl mmap are read."),
     "only_source": use(otherwise="Without --source-lang and --target-lang, text has one language."),
     "remove_bpe": use(otherwise=SUBWORDS),
     "post_process": use(otherwise=SUBWORDS),
