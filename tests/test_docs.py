@@ -1,7 +1,8 @@
 """What the documentation shows works: Python blocks run, commands have the options they use.
 
-A block after `<!-- not run: REASON -->` is left out. A YAML block whose first line is `#
-NAME.yaml` is the file of that name for the commands of its page.
+A block after `<!-- not run: REASON -->` is left out. A YAML or Python block whose first line is `#
+NAME.yaml` or `# NAME.py` is the file of that name. In Python blocks, `EPOCHS = 3  # 1 in the tests`
+is a constant with another value in the tests.
 """
 
 from __future__ import annotations
@@ -63,10 +64,16 @@ def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if any("transformers" in block.text for block in blocks(page) if block.kind == "python"):
         pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(tmp_path)
     scope = {"__name__": "__main__"}
     for block in blocks(page):
-        if block.kind == "python":
-            code = "\n" * (block.line - 1) + block.text
+        if block.kind == "python" and (name := re.match(r"# (\S+\.py)\n", block.text)):
+            path = tmp_path / name[1]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text)
+        elif block.kind == "python":
+            text = re.sub(r"^(\w+ = ).*# (.+) in the tests$", r"\1\2", block.text, flags=re.M)
+            code = "\n" * (block.line - 1) + text
             exec(compile(code, str(page), "exec"), scope)
 
 

@@ -1,0 +1,1 @@
+"""Notebooks of the documentation's pages."""
