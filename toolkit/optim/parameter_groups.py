@@ -28,8 +28,8 @@ class OptimizerConfig(Options, section="optimizer"):
     weight_decay: NonNegativeFloat = 0.01
     """Weight decay per update and unit of learning rate; biases and norms are exempt."""
     layerwise_lr_decay: Annotated[float, Above(0), AtMost(1)] = 1.0
-    """Factor on the learning rate from each layer to the one below: heads learn at the full rate,
-    the top layer at this fraction of it, the embeddings slowest."""
+    """Layer-wise learning-rate decay: factor from each layer to the one below. Heads learn at the
+    full rate, the top layer at this fraction of it, the embeddings slowest."""
 
 
 def is_exempt_from_decay(name: str) -> bool:

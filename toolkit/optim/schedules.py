@@ -42,7 +42,7 @@ class MetricSchedule(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class WarmupConfig(Options, section="lr_scheduler"):
     warmup_updates: NonNegativeInt = 0
-    """Number of updates over which the learning rate rises linearly to its peak."""
+    """Number of warm-up updates, over which the learning rate rises linearly to its peak."""
     warmup_fraction: Fraction = 0.0
     """Warm-up as a fraction of the run's updates, instead of warmup_updates."""
 
@@ -63,7 +63,7 @@ class WarmupConfig(Options, section="lr_scheduler"):
 @dataclass(frozen=True, kw_only=True)
 class DecayConfig(WarmupConfig):
     end_rate: Fraction = 0.0
-    """Fraction of the peak at which the decay ends."""
+    """Final learning rate of the decay, as a fraction of the peak."""
 
 
 def decay_after_warmup(c: DecayConfig, w: int, shape: Callable[[int], float]) -> Schedule:
@@ -103,7 +103,7 @@ def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
 @dataclass(frozen=True, kw_only=True)
 class InverseSqrtConfig(WarmupConfig):
     warmup_updates: NonNegativeInt = 4000
-    """Number of updates over which the learning rate rises linearly to its peak."""
+    """Number of warm-up updates, over which the learning rate rises linearly to its peak."""
 
 
 @register_lr_scheduler("inverse_sqrt", InverseSqrtConfig())
@@ -168,7 +168,7 @@ class TriStageConfig(Options, section="lr_scheduler"):
     start_rate: Fraction = 0.01
     """Fraction of the peak at which the warm-up starts."""
     end_rate: Annotated[float, Above(0), AtMost(1)] = 0.01
-    """Fraction of the peak at which the decay ends."""
+    """Final learning rate of the decay, as a fraction of the peak."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,6 +9,9 @@ from toolkit.config.help import argument, common_option, usage
 from tools.docs_site.catalog import EVERY, SINGLE, command_modes, commands, list_entries
 from tools.docs_site.option_entries import entry_section, mark_up
 
+COMMANDS_MARK = "<!-- commands -->"
+"""Place of this text in docs/reference/commands.md."""
+
 
 def list_commands() -> str:
     """Markdown of all commands, and of the options that all have."""

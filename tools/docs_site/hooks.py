@@ -12,14 +12,14 @@ from mkdocs.structure.pages import Page
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))  # `mkdocs build` finds tools.docs_site from any folder
 
-from tools.docs_site.command_pages import list_commands  # noqa: E402
+from tools.docs_site.command_pages import COMMANDS_MARK, list_commands  # noqa: E402
 from tools.docs_site.equations import render_equations  # noqa: E402
 from tools.docs_site.links import rewrite_links  # noqa: E402
-from tools.docs_site.option_pages import option_pages  # noqa: E402
+from tools.docs_site.option_pages import PAGES_MARK, list_pages, option_pages  # noqa: E402
 from tools.docs_site.outside import OUTSIDE_PAGES, list_images  # noqa: E402
 
-COMMANDS_MARK = "<!-- commands -->"
-"""Place of the generated text in docs/reference/commands.md."""
+GENERATED = {COMMANDS_MARK: list_commands, PAGES_MARK: list_pages}
+"""Comment in a page -> the text in its place."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -35,8 +35,9 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    if COMMANDS_MARK in markdown:
-        markdown = markdown.replace(COMMANDS_MARK, list_commands())
+    for mark, generate in GENERATED.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, generate())
     return rewrite_links(markdown, page.file.src_uri, config.repo_url or "")
 
 

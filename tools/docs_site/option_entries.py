@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import MISSING
 from typing import Any
 
+from toolkit.common.registry import REGISTRIES
 from toolkit.config.options import Option
 from tools.docs_site.catalog import EVERY, SINGLE, CatalogEntry, command_modes, list_entries
 from tools.docs_site.other_names import names_of_option, terms
 
 TYPES = {bool: "true or false", int: "integer", float: "number", str: "text"}
-PLURALS = {bool: "switches", int: "integers", float: "numbers", str: "texts"}
+LIST_TYPES = {bool: "switches", int: "integers", float: "numbers", str: "texts"}
 UNSET = ("", None, MISSING)
 CODE = re.compile(r"(?<![`\w-])(toolkit-[a-z]+|--[a-z]\w*(?:[.-]\w+)*)")
 SPECIAL = re.compile(r"[\\`*_\[\]<>]")
@@ -24,7 +25,7 @@ def entry_section(entry: CatalogEntry) -> str:
     facts = [
         owners_fact(entry),
         "" if entry.section == EVERY else f"Configuration key: `{option.path}`",
-        "Words without a flag set it" if is_positional(entry) else "",
+        "Set by words without a flag" if is_positional(entry) else "",
         f"Value: {describe_type(option)}",
         defaults_fact(entry),
         "Advanced: only `--help-all` shows it" if option.advanced else "",
@@ -38,9 +39,9 @@ def entry_section(entry: CatalogEntry) -> str:
 
 def addition(entry: CatalogEntry) -> str:
     """Words after the flag in the heading: a term, and the first owner of a further entry."""
-    term = "".join(f": {term}" for term in terms(entry.key)[:1])
-    first = next(iter(entry.defaults))
-    return term if is_first(entry) else f"{term} ({first})"
+    flag = entry.flag.rpartition(".")[2].strip("-")
+    term = "".join(f": {term}" for term in terms(entry.key)[:1] if term != flag)
+    return term if is_first(entry) else f"{term} ({next(iter(entry.defaults))})"
 
 
 def is_first(entry: CatalogEntry) -> bool:
@@ -62,7 +63,11 @@ def anchor(entry: CatalogEntry) -> str:
 
 def owners_fact(entry: CatalogEntry) -> str:
     """The components or modes that have the option, unless all of a command have it."""
-    return "" if SINGLE in entry.defaults else f"Of: {join_code(entry.defaults)}"
+    if SINGLE in entry.defaults:
+        return ""
+    registry = REGISTRIES.get(entry.section)
+    names = registry.families() if registry else entry.defaults
+    return f"Of: {join_code(name for name in names if name in entry.defaults)}"
 
 
 def describe_type(option: Option) -> str:
@@ -71,7 +76,7 @@ def describe_type(option: Option) -> str:
         words = ", ".join(f"`{choice}`" for choice in kind.choices)
         text = f"one of {words}" if not kind.is_list else f"list of {words}"
     else:
-        name = (PLURALS if kind.is_list else TYPES)[kind.scalar]
+        name = (LIST_TYPES if kind.is_list else TYPES)[kind.scalar]
         rule = f", each {kind.rule}" if kind.is_list else f", {kind.rule}"
         text = ("list of " if kind.is_list else "") + name + (rule if kind.rule else "")
     return text + list_note(option) + (" (or `none`)" if accepts_none(option) else "")
@@ -90,14 +95,11 @@ def accepts_none(option: Option) -> bool:
 
 
 def defaults_fact(entry: CatalogEntry) -> str:
-    """The default, or each default with its components."""
-    groups: dict[str, list[str]] = {}
-    for owner, default in entry.defaults.items():
-        groups.setdefault(format_default(default), []).append(owner)
-    if len(groups) == 1:
-        return f"Default: {text}" if (text := next(iter(groups))) else ""
-    texts = [f"{text or 'none'} ({', '.join(owners)})" for text, owners in groups.items()]
-    return f"Default: {'; '.join(texts)}"
+    """The default, or all defaults of its components."""
+    texts = list(dict.fromkeys(format_default(it) or "none" for it in entry.defaults.values()))
+    if len(texts) > 1:
+        return f"Defaults: {', '.join(texts)}, in the tables above"
+    return f"Default: {texts[0]}" if texts != ["none"] else ""
 
 
 def format_default(default: Any) -> str:

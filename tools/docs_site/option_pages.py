@@ -21,15 +21,17 @@ COMPONENT_PAGES = {
 }
 """Page -> title and sections."""
 PLURALS = {
-    "arch": "architectures",
-    "task": "tasks",
-    "criterion": "criteria",
-    "optimizer": "optimizers",
-    "lr_scheduler": "learning-rate schedulers",
-    "format": "data formats",
+    "arch": "Architectures",
+    "task": "Tasks",
+    "criterion": "Criteria",
+    "optimizer": "Optimizers",
+    "lr_scheduler": "Learning-rate schedulers",
+    "format": "Data formats",
 }
 UNTITLED = "Options"
 """Heading of options without a group."""
+PAGES_MARK = "<!-- option pages -->"
+"""Place of the list of these pages in docs/reference/options/index.md."""
 SOME_MODES = "Options that only some modes have say so."
 
 
@@ -39,6 +41,14 @@ def option_pages() -> dict[str, str]:
     pages |= {name: component_page(*page) for name, page in COMPONENT_PAGES.items()}
     pages |= {word: command_page(word) for word in COMMANDS if word != "train"}
     return {f"{FOLDER}/{name}.md": text for name, text in pages.items()}
+
+
+def list_pages() -> str:
+    """Links to the pages, for the first page of the folder."""
+    titles = {
+        path: text.partition("\n")[0].removeprefix("# ") for path, text in option_pages().items()
+    }
+    return "\n".join(f"- [{title}]({path.rpartition('/')[2]})" for path, title in titles.items())
 
 
 def run_page() -> str:
@@ -88,10 +98,9 @@ def component_page(title: str, sections: Iterable[str]) -> str:
 def list_components(section: str) -> list[str]:
     """The components of a registry, each family with a table of its defaults."""
     selection, *_ = entries_of(section)
-    heading = PLURALS[section].capitalize()
     families = REGISTRIES[section].families().items()
     tables = [family_section(section, name, sizes) for name, sizes in families]
-    return [f"## {heading}", entry_section(selection), *tables]
+    return [f"## {PLURALS[section]}", entry_section(selection), *tables]
 
 
 def family_section(section: str, family: str, sizes: list[str]) -> str:
@@ -132,7 +141,7 @@ def component_options(section: str) -> list[str]:
     for entry in entries_of(section)[1:]:
         title = f"Options of {group_of(section, entry)}"
         groups.setdefault(title, []).append(entry_section(entry))
-    several = f"Options of several {PLURALS[section]}"
+    several = f"Options of several {PLURALS[section].lower()}"
     ordered = sorted(groups.items(), key=lambda group: group[0] != several)
     return [f"## {title}\n\n" + "\n".join(texts) for title, texts in ordered]
 
@@ -140,4 +149,4 @@ def component_options(section: str) -> list[str]:
 def group_of(section: str, entry: CatalogEntry) -> str:
     families = REGISTRIES[section].families().items()
     having = [family for family, _ in families if family in entry.defaults]
-    return f"`{having[0]}`" if len(having) == 1 else f"several {PLURALS[section]}"
+    return f"`{having[0]}`" if len(having) == 1 else f"several {PLURALS[section].lower()}"

@@ -43,10 +43,10 @@ class SearchConfig(Options, title="search"):
     lenpen: Annotated[float, AtLeast(-MAX_LENGTH_PENALTY), AtMost(MAX_LENGTH_PENALTY)] = 1.0
     """Length penalty: scores are divided by length ** lenpen. Above 1 favors long hypotheses."""
     max_len_a: Annotated[float, AtLeast(0), Below(INFINITY)] = 0.0
-    """Maximum length a x + b: the factor a. x is the length of the source, or of a language model's
-    prompt."""
+    """Maximum length of the output, a x + b: the factor a. x is the length of the source, or of a
+    language model's prompt."""
     max_len_b: NonNegativeInt = 200
-    """Maximum length a x + b: the constant b."""
+    """Maximum length of the output, a x + b: the constant b."""
     min_len: NonNegativeInt = 1
     """Minimum length of a hypothesis, without the end-of-sentence token."""
     no_repeat_ngram_size: NonNegativeInt = 0
@@ -54,12 +54,12 @@ class SearchConfig(Options, title="search"):
     sampling: bool = False
     """Sample instead of beam search."""
     sampling_topk: NonNegativeInt = 0
-    """Sample from the k most probable tokens (0: all)."""
+    """Top-k sampling: sample from the k most probable tokens (0: all)."""
     sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
     """Nucleus (top-p) sampling: sample from the smallest set of tokens that have this probability
     in total."""
     temperature: Annotated[float, Above(0), Below(INFINITY)] = 1.0
-    """Divide the logits by this before sampling; below 1 sharpens the distribution."""
+    """Temperature of sampling: divides the logits; below 1 sharpens the distribution."""
     seed: int = 1
     """Random seed of sampling. The samples of a sentence do not depend on its batch."""
     diverse_beam_groups: PositiveInt = field(default=1, metadata=ADVANCED)

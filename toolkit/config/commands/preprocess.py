@@ -113,7 +113,7 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     min_count: PositiveInt = 1
     """Minimum number of occurrences of a word in the training text; only for word vocabularies."""
     sentencepiece_type: Literal["unigram", "bpe"] = "unigram"
-    """Algorithm of a SentencePiece model trained here."""
+    """Algorithm of a SentencePiece model trained here: unigram, or byte-pair encoding (bpe)."""
     sentencepiece_megabytes: NonNegativeFloat = field(default=20.0, metadata=ADVANCED)
     """Megabytes of training text to train SentencePiece or WordPiece on, spread evenly over all of
     it; 0 for all. Words are counted in the whole text."""

@@ -25,8 +25,9 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     """Train once with each of these seeds, separated by commas, in subfolders of the save folder.
     Ends with a table that compares the configurations on equal seeds."""
     grid: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """Option and values to try, as in arch.fixed=true,false. Repeat the flag for more options:
-    every combination is trained. Values that contain commas are separated by semicolons."""
+    """Hyperparameter search: an option and values to try, as in arch.fixed=true,false. Repeat the
+    flag for more options: every combination is trained. Values that contain commas are separated by
+    semicolons."""
     search: Literal["grid", "random"] = "grid"
     """What --grid gives. grid: the values to try; random: also ranges, as in lr=1e-5..1e-3, from
     which --sweep.trials values are drawn log-uniformly, the same for every combination of the

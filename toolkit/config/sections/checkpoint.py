@@ -18,8 +18,8 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     --save-dir is used only while --save-dir has no checkpoints, so that the same command resumes
     the run after an interruption."""
     finetune_from: str | None = None
-    """Checkpoint whose weights initialize the model. Its architecture is used unless --arch is
-    given; nothing else is loaded from it."""
+    """Fine-tuning: checkpoint whose weights initialize the model. Its architecture is used unless
+    --arch is given; nothing else is loaded from it."""
     save_interval_updates: NonNegativeInt = 0
     """Save every N updates, in addition to the end of each epoch (0: only there)."""
     keep_last_epochs: NonNegativeInt = 0

@@ -29,7 +29,8 @@ class StoppingOptions(Options, title="when to stop"):
     stop_min_lr: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
     """Stop when the learning rate falls to this (0: never)."""
     patience: NonNegativeInt = 0
-    """Stop after this many consecutive validations without improvement (0: never)."""
+    """Early stopping: stop after this many consecutive validations without improvement (0:
+    never)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +41,15 @@ class UpdateOptions(Options, title="updates"):
     """Micro-batches per update over all ranks, instead of --update-freq: the same run on any number
     of ranks that divides it."""
     clip_norm: NonNegativeFloat = 1.0
-    """Maximum gradient norm; larger gradients are scaled down to it (0: no clipping)."""
+    """Gradient clipping: maximum gradient norm; larger gradients are scaled down to it (0: off)."""
     seed: int = 1
     """Random seed of initialization, data order, masking and dropout."""
     freeze: list[str] = field(default_factory=list)
     """Modules of the encoder that are not trained and have no dropout, such as
     embeddings,layers.0-5. encoder freezes all of it (linear probe)."""
     ema_decay: Rate = 0.0
-    """Decay of an exponential moving average of the weights, such as 0.999, which is then validated
-    and used in place of the weights (0: none)."""
+    """Decay of an exponential moving average (EMA) of the weights, such as 0.999, which is then
+    validated and used in place of the weights (0: none)."""
     ema_warmup: bool = field(default=True, metadata=ADVANCED)
     """Start with a low --ema-decay and raise it as (1 + n) / (10 + n) over the updates n, to forget
     the initial weights sooner."""
@@ -64,7 +65,8 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     """Distributed training. none: every rank keeps the whole model (DDP); full: parameters,
     gradients and optimizer states are sharded over the ranks (FSDP2). Needs torchrun."""
     checkpoint_activations: bool = False
-    """Activation checkpointing: recompute each layer in the backward pass to save memory."""
+    """Activation checkpointing, also called gradient checkpointing: recompute each layer in the
+    backward pass to save memory."""
     compile: bool = False
     """Compile layers and heads with torch.compile. The first updates are slow."""
     packing: bool = field(default=True, metadata=ADVANCED)
