@@ -15,7 +15,14 @@ from typing import Any
 from toolkit.config.serialize import flatten
 
 RUNS, CURVES = "runs.jsonl", "curves.jsonl.xz"
-IRRELEVANT = ("training.seed", "checkpoint.", "logging.", "data.dirs", "data.num_workers")
+IRRELEVANT = (
+    "training.seed",
+    "checkpoint.",
+    "logging.",
+    "data.dirs",
+    "data.folders",
+    "data.num_workers",
+)
 NOTED = ("checkpoint.finetune_from",)
 
 

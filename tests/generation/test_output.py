@@ -56,11 +56,11 @@ def test_fill_mask_console_aligns_the_candidates_of_each_mask():
     rows = print_to_console([*FILLED, two], lambda record: record.to_console(READABLE), 20)
     assert rows == [
         " 1  A   [MASK].",
-        "    cat 75.0%  -s 12.5%",
+        "    cat 75.0%  ##s 12.5%",
         " 2  ",
         "    (empty)",
         "10  " + "x" * 100,
-        "    cat 75.0%  -s 12.5%",
+        "    cat 75.0%  ##s 12.5%",
         "    on 50.0%   . 25.0%",
     ]
 

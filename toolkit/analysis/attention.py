@@ -13,7 +13,8 @@ from toolkit.analysis.attention_distance import AttentionLocality, locality_tabl
 from toolkit.analysis.extract_attention import attention_maps
 from toolkit.analysis.kernels import check_selection
 from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
-from toolkit.analysis.plots.style import Figure, save_plot
+from toolkit.analysis.plots.labels import parse_labels, to_words
+from toolkit.analysis.plots.style import Figure, plot_style, save_plot
 from toolkit.analysis.read_text import (
     encode_whole_sentence,
     encode_with_special_tokens,
@@ -49,7 +50,8 @@ def plot_attention(c: AttentionConfig) -> None:
             output.write("concentration", row._asdict())
         if any(row.sentences for row in localities):
             locality_table(localities, several=len(models) > 1).print(output.console)
-        save_plot(draw_sentence(models, c.title or c.sentence or lines[0], c), c.output_file)
+        with plot_style(c):
+            save_plot(draw_sentence(models, c.title or c.sentence or lines[0], c), c)
         print(c.output_file, file=output.text_stream)
 
 
@@ -79,8 +81,14 @@ def draw_sentence(models: Sequence[SentenceAttention], title: str, c: AttentionC
     if not c.mean:
         return draw_maps(models[0].maps, models[0].tokens, title)
     names = short_names([model.path for model in models]) if len(models) > 1 else [""]
+    given = parse_labels(c.labels, names)
     means = [
-        MeanMap(name, model.tokens, model.maps[0].weights, model.locality[0].mean)
+        MeanMap(
+            given.get(name, to_words(name)),
+            model.tokens,
+            model.maps[0].weights,
+            model.locality[0].mean,
+        )
         for name, model in zip(names, models, strict=True)
     ]
     return draw_mean_maps(means, title)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from toolkit.analysis.extract_kernels import TextBatch, extract_kernels
 from toolkit.analysis.kernel_table import KernelRows, kernel_table
 from toolkit.analysis.plots.kernels import draw_kernels
-from toolkit.analysis.plots.style import save_plot
+from toolkit.analysis.plots.labels import parse_labels
+from toolkit.analysis.plots.style import plot_style, save_plot
 from toolkit.analysis.read_text import batch_lines, load_reader, read_lines
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
@@ -18,6 +19,7 @@ from toolkit.reporting.progress import Progress
 
 def plot_kernels(c: KernelsConfig) -> None:
     """Draw, print and write the kernels of all checkpoints."""
+    given = parse_labels(c.labels, c.path)
     lines = read_lines(c.sentences) if c.sentences else []
     with Output(c.json) as output:
         by_path = {path: load_kernels(path, lines, c) for path in c.path}
@@ -25,8 +27,9 @@ def plot_kernels(c: KernelsConfig) -> None:
             for kernel in kernels:
                 output.write("kernel", {"checkpoint": path, **kernel.to_record()})
             print_table(path, kernels, output, several=len(by_path) > 1)
-        drawn = {path: kernels_to_draw(kernels, c) for path, kernels in by_path.items()}
-        save_plot(draw_kernels(drawn, c.title), c.output_file)
+        drawn = {given.get(path, path): kernels_to_draw(it, c) for path, it in by_path.items()}
+        with plot_style(c):
+            save_plot(draw_kernels(drawn, c.title), c)
         print(c.output_file, file=output.text_stream)
 
 

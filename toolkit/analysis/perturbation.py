@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.analysis.plots.labels import parse_labels, to_words
 from toolkit.analysis.plots.perturbation import CLS, VectorDifference, draw_differences
-from toolkit.analysis.plots.style import save_plot
+from toolkit.analysis.plots.style import plot_style, save_plot
 from toolkit.analysis.read_text import (
     encode_whole_sentence,
     load_reader,
@@ -42,6 +43,7 @@ def plot_perturbation(c: PerturbationConfig) -> None:
                 f"{len(lines)}. Write one per line; the first is compared with the others."
             )
         names = dict(zip(c.path, short_names(c.path), strict=True))
+        given = parse_labels(c.labels, names.values())
         differences = []
         for path in c.path:
             for it in compare_sentences(load_reader(path, c.device), lines, path):
@@ -50,7 +52,10 @@ def plot_perturbation(c: PerturbationConfig) -> None:
         for number, line in enumerate(lines, 1):
             output.print_line(f"{number}  {line}")
         difference_table(differences, list(names.values())).print(output.console)
-        save_plot(draw_differences(differences, c.title), c.output_file)
+        words = {name: given.get(name, to_words(name)) for name in names.values()}
+        drawn = [it._replace(checkpoint=words[it.checkpoint]) for it in differences]
+        with plot_style(c):
+            save_plot(draw_differences(drawn, c.title), c)
         print(c.output_file, file=output.text_stream)
 
 

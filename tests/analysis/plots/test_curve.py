@@ -4,15 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.analysis.plots.curve import (
-    Curve,
-    CurveLine,
-    band_edges,
-    compute_curve,
-    draw_line,
-    plot_curves,
-    smooth,
-)
+from toolkit.analysis.curves import Curve, band_edges, compute_curve, smooth
+from toolkit.analysis.plots.curve import CurveLine, draw_line, new_panels, plot_curves
 from toolkit.analysis.plots.style import new_plot
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
@@ -60,20 +53,20 @@ def test_plot_curves_orders_the_legend_by_the_ends_of_the_lines(drawn):
 
 def test_plot_curves_draws_metrics_side_by_side_with_one_legend(drawn):
     text = drawn("ab", metric=["loss", "accuracy"])
-    assert "<!-- loss on valid -->" in text and "<!-- accuracy on valid -->" in text
+    assert "<!-- validation loss (nats) -->" in text and "<!-- validation accuracy (%) -->" in text
     assert text.count("<!-- a -->") == 1
 
 
 def test_plot_curves_draws_train_and_valid_of_a_single_configuration(drawn):
     text = drawn("a", smoothing=0.5, log_scale=True, log_updates=True, title="Both")
-    assert "<!-- train -->" in text and "<!-- valid -->" in text and "<!-- Both -->" in text
+    assert "<!-- training -->" in text and "<!-- validation -->" in text and "<!-- Both -->" in text
 
 
 def test_plot_curves_draws_a_single_validation_as_a_point(tmp_path):
     output = tmp_path / "curve.svg"
     runs = [save(tmp_path / "run", {1: 4.0})]
     plot_curves(CurveConfig(runs=runs, output=str(output), metric=["accuracy"]))
-    assert "<!-- valid -->" in output.read_text()
+    assert "<!-- validation -->" in output.read_text()
 
 
 def test_plot_curves_omits_a_single_validation_if_training_has_a_curve(tmp_path):
@@ -81,7 +74,7 @@ def test_plot_curves_omits_a_single_validation_if_training_has_a_curve(tmp_path)
     log = tmp_path / "run" / "metrics.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:3]))
     plot_curves(CurveConfig(runs=[folder], output=str(output)))
-    assert "<!-- loss on train -->" in output.read_text()
+    assert "<!-- training loss (nats) -->" in output.read_text()
 
 
 @pytest.mark.parametrize(("subset", "lines"), [("train", 2), ("valid", 1)])
@@ -89,7 +82,7 @@ def test_plot_curves_smooths_only_training_and_keeps_the_raw_line(subset, lines)
     ax = new_plot(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([4.0]), summarize([2.0])], 1)
     c = CurveConfig(runs=["run"], output="x.svg", smoothing=0.5)
-    draw_line(ax, CurveLine("run", subset, found, 0), "run", c)
+    draw_line(ax, CurveLine("run", subset, found, 0), c)
     assert len(ax.get_lines()) == lines
     assert (ax.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
 
@@ -110,7 +103,40 @@ def test_plot_curves_writes_json_lines(tmp_path, capsys):
 def test_plot_curves_draws_a_metric_of_a_single_validation(tmp_path):
     folder, output = save(tmp_path / "a", {1: 4.0}), tmp_path / "curve.svg"
     plot_curves(CurveConfig(runs=[folder], output=str(output), metric=["accuracy"]))
-    assert "<!-- accuracy" in output.read_text()
+    assert "<!-- validation accuracy" in output.read_text()
+
+
+def test_plot_curves_draws_fractions_in_percent():
+    ax = new_plot(4.0, 3.0).subplots()
+    found = Curve([1, 2], [summarize([0.5]), summarize([0.25, 0.75])], 2)
+    draw_line(ax, CurveLine("run", "valid", found, 0), CurveConfig(runs=["run"]), factor=100.0)
+    assert list(ax.get_lines()[0].get_ydata()) == [50.0, 50.0]
+
+
+def test_plot_curves_gives_the_number_of_seeds_once(drawn):
+    text = drawn(["lr=1,seed=1", "lr=1,seed=2", "lr=2,seed=1", "lr=2,seed=2"])
+    assert "<!-- lr; mean ± standard deviation of 2 seeds -->" in text
+
+
+def test_plot_curves_shows_the_given_labels(drawn):
+    text = drawn("ab", labels=["a=no positions", "loss=error (bits)"])
+    assert "<!-- no positions -->" in text and "<!-- error (bits) -->" in text
+    assert "<!-- b -->" in text and "<!-- a -->" not in text
+
+
+def test_plot_curves_lists_the_names_for_an_unknown_label(drawn):
+    with pytest.raises(ToolkitError, match=r"'c' is none. Names: a; b; loss\."):
+        drawn("ab", labels=["c=x"])
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "shape"),
+    [(1, "", (1, 1)), (3, "", (1, 3)), (4, "", (2, 2)), (5, "", (2, 3)), (5, "column", (5, 1))],
+)
+def test_new_panels_wraps_panels_into_rows(count, size, shape):
+    fig, axes = new_panels(count, CurveConfig(runs=["run"], size=size))
+    grid = axes[0].get_subplotspec().get_gridspec()
+    assert (grid.nrows, grid.ncols) == shape and len(fig.axes) == count
 
 
 def test_plot_curves_lists_logged_metrics_for_an_unknown_one(drawn):

@@ -25,7 +25,7 @@ def axes():
 
 def test_draw_kernels_has_one_panel_per_layer_and_head(axes):
     panels = axes(draw_kernels({"run": [heads(1), heads(3)]}, ""))
-    assert [p.get_ylabel() for p in panels] == ["layer 1", "", "layer 3", ""]
+    assert [p.get_ylabel() for p in panels] == ["layer 1\nvalue", "", "layer 3\nvalue", ""]
     assert [p.get_title() for p in panels] == ["head 1", "head 2", "", ""]
     assert len({p.get_ylim() for p in panels}) == 1
 

@@ -1,15 +1,77 @@
-"""Files of plots."""
+"""Lines, fonts, sizes and files of plots."""
+
+from itertools import combinations
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
-from toolkit.analysis.plots.style import new_plot, save_plot
+from toolkit.analysis.plots.style import (
+    line_style,
+    marked_points,
+    new_plot,
+    plot_style,
+    save_plot,
+    style_colorbar,
+)
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import CurveConfig
 
 
-def test_pdf_has_true_type_fonts(tmp_path):
-    fig = new_plot(2.0, 2.0)
-    fig.add_subplot().set_xlabel("update")
-    save_plot(fig, str(tmp_path / "plot.pdf"))
-    written = (tmp_path / "plot.pdf").read_bytes()
+@pytest.fixture
+def config(tmp_path):
+    return lambda **options: CurveConfig(
+        **{"runs": ["run"], "output": str(tmp_path / "plot.pdf"), **options}
+    )
+
+
+def draw(c):
+    with plot_style(c):
+        fig = new_plot(4.0, 2.0)
+        fig.add_subplot().set(xlabel="updates", ylim=(-1, 1))
+        save_plot(fig, c)
+    return fig
+
+
+def test_pdf_has_true_type_fonts(config):
+    c = config(font_family="STIXGeneral")
+    draw(c)
+    with open(c.output, "rb") as file:
+        written = file.read()
     assert b"/CIDFontType2" in written and b"/Type3" not in written
+    assert b"STIXGeneral" in written
+
+
+def test_lines_differ_in_dashes_and_markers_without_color():
+    styles = [line_style(index)[1:] for index in range(20)]
+    assert all(a != b for a, b in combinations(styles, 2))
+    colors = [line_style(index).color for index in range(7)]
+    assert len(set(colors)) == 7
+
+
+@pytest.mark.parametrize(("points", "marked"), [(6, 6), (10, 10), (100, 10), (1000, 10)])
+def test_long_lines_have_about_ten_markers(points, marked):
+    start, step = marked_points(points, index=1)
+    assert len(range(points)[start::step]) in (marked, marked - 1, marked + 1)
+
+
+def test_size_and_fonts_follow_the_options(config):
+    fig = draw(config(size="3.25", font_size=12.0, font_family="serif"))
+    assert fig.get_size_inches().tolist() == [3.25, 1.625]
+    label = fig.axes[0].xaxis.label
+    assert (label.get_fontsize(), label.get_family()) == (12.0, ["serif"])
+    assert draw(config(size="5x5")).get_size_inches().tolist() == [5.0, 5.0]
+
+
+def test_an_unknown_font_is_rejected(config):
+    with pytest.raises(ToolkitError, match=r"--font-family must be an installed font, but 'No"):
+        draw(config(font_family="No Such Font"))
+
+
+def test_color_bars_have_no_lines_between_colors():
+    fig = new_plot(2.0, 2.0)
+    ax = fig.subplots()
+    bar = fig.colorbar(ax.imshow([[0.0, 1.0]]), ax=ax)
+    style_colorbar(bar)
+    assert bar.solids.get_rasterized()
+    assert bar.solids.get_edgecolor().tolist() == bar.solids.get_facecolor().tolist()

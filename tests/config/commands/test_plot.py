@@ -22,6 +22,9 @@ SENTENCE = {**PATH, "sentence": "Hello."}
         (CurveConfig, {**RUN, "band": "x"}, r"band must be one of deviation, range, none, but"),
         (CurveConfig, {**RUN, "smoothing": 1.0}, r"smoothing must be at least 0 and below 1, but"),
         (CurveConfig, {**RUN, "metric": []}, r"--metric must name a metric, but is empty"),
+        (CurveConfig, {**RUN, "size": "wide"}, r"--size must be WIDTH or WIDTHxHEIGHT in inches"),
+        (CurveConfig, {**RUN, "size": "3x0"}, r"--size must be .* from 1 to 100, .* '3x0'"),
+        (CurveConfig, {**RUN, "labels": ["a"]}, r"--labels must be NAME=LABEL, but is 'a'"),
         (ConfusionConfig, {}, r"toolkit-plot confusion needs at least one file"),
         (KernelsConfig, {}, r"--path is required"),
         (
@@ -44,6 +47,14 @@ SENTENCE = {**PATH, "sentence": "Hello."}
 def test_plot_rejects_impossible_options(config, options, message):
     with pytest.raises(ToolkitError, match=message):
         config(**options)
+
+
+@pytest.mark.parametrize(
+    ("size", "inches"),
+    [("", None), ("column", (3.25, None)), ("6.5", (6.5, None)), ("6.5x3", (6.5, 3.0))],
+)
+def test_size_is_read_in_inches(size, inches):
+    assert CurveConfig(**RUN, size=size).inches == inches
 
 
 def test_output_file_defaults_to_the_kind_of_plot():

@@ -67,9 +67,9 @@ def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():
 @pytest.mark.parametrize(
     ("pieces", "starts", "displayed"),
     [
-        (["\u2581the", "s"], [True, False], ["the", "-s"]),
-        (["\u0120the", "s"], [True, False], ["the", "-s"]),
-        (["the", "##s"], [True, False], ["the", "-s"]),
+        (["\u2581the", "s"], [True, False], ["the", "##s"]),
+        (["\u0120the", "s"], [True, False], ["the", "##s"]),
+        (["the", "##s"], [True, False], ["the", "##s"]),
         (["the", "s"], [True, True], ["the", "s"]),
     ],
 )

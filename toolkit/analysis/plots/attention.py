@@ -68,7 +68,7 @@ def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Fig
         corner = margin + column * (side + GAP), height - LABEL - (row + 1) * (side + TITLE)
         ax = add_axes(fig, *corner, side, side)
         image = draw_map(ax, head_map.weights, vmax)
-        ax.set_title(head_map.title, fontsize=7, pad=2)
+        ax.set_title(head_map.title, fontsize="small", pad=2)
         label_tokens(ax, tokens, points, left=column == 0, below=index + columns >= len(maps))
     bar = min(BAR_HEIGHT, height - margin - LABEL - TITLE)
     middle = (height + margin - LABEL) / 2
@@ -92,7 +92,7 @@ def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Figure:
         left = LABEL + margin + index * (margin + side + GAP)
         ax = add_axes(fig, left, bottom, side, side)
         image = draw_map(ax, mean.weights, vmax)
-        ax.set_title(mean.title, fontsize=8, pad=3)
+        ax.set_title(mean.title, pad=3)
         label_tokens(ax, mean.tokens, points, left=True, below=True)
     draw_scale(fig, image, bottom, side)
     label_plot(fig, title, (width - BAR_SPACE) / 2 / width, 0.5)
@@ -150,17 +150,15 @@ def draw_scale(fig: Figure, image: AxesImage, bottom: float, height: float) -> N
     """A color bar at the right edge."""
     left = fig.get_figwidth() - BAR_SPACE + 0.1
     bar = fig.colorbar(image, cax=add_axes(fig, left, bottom, BAR_WIDTH, height))
-    bar.set_label("weight, square-root scale", fontsize=8)
+    bar.set_label("weight, square-root scale")
     style_colorbar(bar)
 
 
 def label_plot(fig: Figure, title: str, x: float, y: float) -> None:
     """Label both axes of all maps, centered at (x, y); long titles are shortened."""
     width, height = fig.get_size_inches()
-    fig.text(x, 0.12 / height, "token that is attended to", ha="center", fontsize=8)
-    fig.text(
-        0.17 / width, y, "token that attends", rotation=90, ha="center", va="center", fontsize=8
-    )
+    fig.text(x, 0.12 / height, "token that is attended to", ha="center")
+    fig.text(0.17 / width, y, "token that attends", rotation=90, ha="center", va="center")
     letters = max(20, math.floor(width * POINTS / (9 * LETTER)))
     shortened = title if len(title) <= letters else title[: letters - 3] + "..."
-    fig.text(0.5, 1 - 0.17 / height, shortened, ha="center", va="center", fontsize=9)
+    fig.text(0.5, 1 - 0.17 / height, shortened, ha="center", va="center", fontsize="medium")

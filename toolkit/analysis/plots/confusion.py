@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.analysis.plots.style import Axes, Figure, new_plot, save_plot
+from toolkit.analysis.plots.labels import parse_labels
+from toolkit.analysis.plots.style import Axes, Figure, new_plot, plot_style, save_plot
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
@@ -36,8 +37,11 @@ class ConfusionMatrix(NamedTuple):
 def plot_confusion(config: ConfusionConfig) -> None:
     """Draw the confusion matrices in files of toolkit-validate --json, side by side."""
     matrices = [matrix for file in config.files for matrix in read_confusions(Path(file))]
+    given = parse_labels(config.labels, [matrix.title for matrix in matrices])
+    matrices = [it._replace(title=given.get(it.title, it.title)) for it in matrices]
     with Output(config.json) as output:
-        save_plot(draw_confusions(matrices, config.title), config.output_file)
+        with plot_style(config):
+            save_plot(draw_confusions(matrices, config.title), config)
         for matrix in matrices:
             rows = list_mistakes(matrix)
             for true, predicted, count in rows:
@@ -91,15 +95,15 @@ def draw_confusions(matrices: Sequence[ConfusionMatrix], title: str) -> Figure:
     for ax, matrix in zip(axes, matrices, strict=True):
         fractions = matrix.counts / np.maximum(1, matrix.counts.sum(1, keepdims=True))
         ax.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-        ax.set_xticks(range(len(matrix.predicted)), matrix.predicted, rotation=90, fontsize=7)
-        ax.set_yticks(range(len(matrix.true)), matrix.true, fontsize=7)
-        ax.set_xlabel("predicted", fontsize=8)
-        ax.set_ylabel("true", fontsize=8)
-        ax.set_title(matrix.title, fontsize=8)
+        ax.set_xticks(range(len(matrix.predicted)), matrix.predicted, rotation=90)
+        ax.set_yticks(range(len(matrix.true)), matrix.true)
+        ax.set_xlabel("predicted class")
+        ax.set_ylabel("true class")
+        ax.set_title(matrix.title)
         if len(matrix.predicted) <= MAX_ANNOTATED_CLASSES:
             annotate_cells(ax, matrix.counts, fractions)
     if title:
-        fig.suptitle(title, fontsize=10)
+        fig.suptitle(title)
     return fig
 
 
@@ -107,4 +111,4 @@ def annotate_cells(ax: Axes, counts: IntArray, fractions: FloatArray) -> None:
     for row, column in np.argwhere(counts).tolist():
         color = "white" if fractions[row, column] > DARK_CELL else "black"
         text = str(counts[row, column])
-        ax.text(column, row, text, ha="center", va="center", fontsize=5, color=color)
+        ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)

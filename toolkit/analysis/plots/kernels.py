@@ -15,6 +15,7 @@ from toolkit.analysis.plots.style import (
     SubFigure,
     hide_box,
     line_style,
+    marked_points,
     new_plot,
     style_colorbar,
 )
@@ -34,7 +35,7 @@ def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) ->
     blocks: Any = fig.subfigures(len(sizes), 1, height_ratios=heights, squeeze=False)
     for block, (name, kernels) in zip(blocks[:, 0], checkpoints.items(), strict=True):
         if len(checkpoints) > 1:
-            block.suptitle(name, fontsize=9)
+            block.suptitle(name)
         draw_block(block, kernels)
     return fig
 
@@ -82,29 +83,39 @@ def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
         ax.axhline(0, color="#999999", linewidth=0.6, zorder=0)
         ax.axvline(0, color="#dddddd", linewidth=0.6, zorder=0)
         hide_box(ax)
-        ax.tick_params(labelsize=7, length=2)
+        ax.tick_params(length=2)
     radius = max(max(kernel.offsets) for kernel in kernels)
     axes[0, 0].set_xticks([-radius, 0, radius])
     for ax, layer in zip(axes[:, 0], layers, strict=True):
-        ax.set_ylabel(f"layer {layer}", fontsize=8)
+        ax.set_ylabel(f"layer {layer}\nvalue")
     for ax, head in zip(axes[0], widest.heads, strict=True):
-        ax.set_title(f"head {head}", fontsize=8)
-    block.supxlabel("offset of the key from the query, in tokens", fontsize=8)
+        ax.set_title(f"head {head}")
+    block.supxlabel("offset of the key from the query (tokens)")
     handles = {h.get_label(): h for ax in axes.flat for h in ax.get_lines()}
     averaged = {kernel.name for kernel in kernels if kernel.deviation is not None}
     labels = [f"{name}, mean and deviation" if name in averaged else name for name in names]
     lines = [handles[name] for name in names]
-    block.legend(lines, labels, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
+    block.legend(lines, labels, loc="outside upper center", ncols=6, frameon=False)
 
 
 def draw_head(ax: Axes, kernel: KernelRows, head: int, index: int) -> None:
     """The kernel of one head, with a band of one deviation if it depends on the text."""
-    mean, (color, style) = kernel.mean[head], line_style(index)
-    ax.plot(kernel.offsets, mean, label=kernel.name, linewidth=1.3, color=color, linestyle=style)
+    mean, style = kernel.mean[head], line_style(index)
+    ax.plot(
+        kernel.offsets,
+        mean,
+        label=kernel.name,
+        linewidth=1.2,
+        color=style.color,
+        linestyle=style.linestyle,
+        marker=style.marker,
+        markersize=2.5,
+        markevery=marked_points(len(mean), index),
+    )
     if kernel.deviation is not None:
         pairs = list(zip(mean, kernel.deviation[head], strict=True))
         lower, upper = [m - s for m, s in pairs], [m + s for m, s in pairs]
-        ax.fill_between(kernel.offsets, lower, upper, color=color, alpha=0.2, lw=0)
+        ax.fill_between(kernel.offsets, lower, upper, color=style.color, alpha=0.15, lw=0)
 
 
 def draw_channels(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
@@ -122,12 +133,14 @@ def draw_channels(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
             interpolation="nearest",
             extent=(-radius - 0.5, radius + 0.5, len(kernel.mean) + 0.5, 0.5),
         )
-        ax.set_title(f"layer {kernel.layer}, {kernel.name}", fontsize=8)
+        ax.set_title(f"layer {kernel.layer}, {kernel.name}")
         ax.set_xticks([-radius, 0, radius])
-        ax.tick_params(labelsize=7, length=2)
-    axes[0].set_ylabel("channel, sorted by next minus previous", fontsize=8)
-    block.supxlabel("offset, in tokens", fontsize=8)
-    style_colorbar(block.colorbar(image, ax=list(axes), fraction=0.05, pad=0.03))
+        ax.tick_params(length=2)
+    axes[0].set_ylabel("channel, sorted by next minus previous")
+    block.supxlabel("offset (tokens)")
+    bar = block.colorbar(image, ax=list(axes), fraction=0.05, pad=0.03)
+    bar.set_label("weight")
+    style_colorbar(bar)
 
 
 def sort_channels(kernel: KernelRows) -> list[Sequence[float]]:

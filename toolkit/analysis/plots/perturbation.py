@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from toolkit.analysis.plots.style import COLORS, Axes, Figure, hide_box, new_plot
+from toolkit.analysis.plots.style import COLORS, HATCHES, Axes, Figure, hide_box, new_plot
 
 PANEL_HEIGHT, BAR_WIDTH, MIN_WIDTH = 2.2, 0.14, 3.2  # inches
 LEGEND_HEIGHT = 0.4
 CLS, CLS_GROUP = "[CLS]", "[CLS] of sentences"
-MEASURES = {"distance": "distance / shorter vector", "angle": "angle in degrees"}
+MEASURES = {"distance": "distance / shorter vector", "angle": "angle (degrees)"}
 
 
 class VectorDifference(NamedTuple):
@@ -39,10 +39,10 @@ def draw_differences(differences: Sequence[VectorDifference], title: str) -> Fig
             if ax is not first and name != CLS_GROUP:
                 ax.sharey(first)  # words on one scale; sentences differ by much less
             draw_bars(ax, group, models, measure)
-            ax.set_ylabel(label, fontsize=8)
-            ax.set_title(name, fontsize=9)
+            ax.set_ylabel(label)
+            ax.set_title(name)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=len(models), fontsize=8)
+    fig.legend(handles, labels, loc="outside lower center", ncols=len(models), frameon=False)
     if title:
         fig.suptitle(title)
     return fig
@@ -71,9 +71,18 @@ def draw_bars(
         heights = [getattr(it, measure) for it in group if it.checkpoint == model]
         shift = (number - (len(models) - 1) / 2) * width
         x = [index + shift for index in range(len(heights))]
-        ax.bar(x, heights, width, color=COLORS[number % len(COLORS)], label=model)
+        ax.bar(
+            x,
+            heights,
+            width,
+            color=COLORS[number % len(COLORS)],
+            hatch=HATCHES[number % len(HATCHES)],
+            edgecolor="white",
+            linewidth=0.4,
+            label=model,
+        )
     words = [it.word for it in group if it.checkpoint == models[0]]
     rotation = 45 if sum(map(len, words)) > 60 else 0
-    ax.set_xticks(range(len(words)), words, fontsize=8, rotation=rotation)
+    ax.set_xticks(range(len(words)), words, rotation=rotation)
     hide_box(ax)
-    ax.tick_params(axis="y", labelsize=7)
+    ax.tick_params(axis="x", length=0)

@@ -1,11 +1,14 @@
-"""Style of all plots: colors, empty plots, files."""
+"""Style of all plots: lines, fonts, sizes, files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import PlotOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -17,11 +20,86 @@ if TYPE_CHECKING:
 else:  # matplotlib is optional and slow to import
     Axes = AxesImage = Axis = Colorbar = Figure = SubFigure = object
 
-# Distinguishable for color-blind readers (Okabe & Ito 2008); then line styles differ.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-LINE_STYLES = ("-", "--", ":", "-.")
-DOTS_PER_INCH = 160
+# Distinguishable for color-blind readers (Okabe & Ito 2008). The numbers of colors, dashes and
+# markers have no common divisor, so that the first lines differ in all three.
+COLORS = ("#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#009E73", "#CC79A7")
+DASHES = ((), (5.0, 1.6), (1.2, 1.4), (5.0, 1.6, 1.2, 1.6), (9.0, 2.0))  # in line widths; (): solid
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
+HATCHES = ("", "///", "...", "\\\\\\", "xxx")
+GENERIC_FONTS = ("serif", "sans-serif", "monospace")
+MARKED_POINTS = 10  # per line, about
 MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
+INSTALL = (
+    "toolkit-plot requires matplotlib, which is not installed. Run pip install 'toolkit-seq[plot]'."
+)
+
+
+class LineStyle(NamedTuple):
+    color: str
+    dashes: tuple[float, ...]
+    marker: str
+
+    @property
+    def linestyle(self) -> tuple[int, tuple[float, ...] | None]:
+        """The dashes as matplotlib takes them."""
+        return 0, self.dashes or None
+
+
+def line_style(index: int) -> LineStyle:
+    """Style of the line with this index."""
+    return LineStyle(
+        COLORS[index % len(COLORS)], DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)]
+    )
+
+
+def marked_points(points: int, index: int) -> tuple[int, int]:
+    """First marked point and distance of the marked points, which differ between lines."""
+    step = max(1, points // MARKED_POINTS)
+    return index % step, step
+
+
+@contextmanager
+def plot_style(c: PlotOptions) -> Iterator[None]:
+    """Fonts and lines of the plots that are drawn and saved inside.
+
+    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ToolkitError(INSTALL) from error
+    check_font(c.font_family)
+    settings: Any = {
+        "font.family": c.font_family,
+        "font.size": c.font_size,
+        "axes.titlesize": "medium",
+        "figure.titlesize": "medium",
+        "xtick.labelsize": "small",
+        "ytick.labelsize": "small",
+        "legend.fontsize": "small",
+        "mathtext.fontset": "stix" if c.font_family in ("serif", "STIXGeneral") else "dejavusans",
+        "axes.linewidth": 0.6,
+        "hatch.linewidth": 0.5,
+        "pdf.fonttype": 42,
+        "ps.fonttype": 42,
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def check_font(family: str) -> None:
+    """Raise if the font is not installed; matplotlib would silently draw another one."""
+    from matplotlib import font_manager
+
+    if family in GENERIC_FONTS:
+        return
+    try:
+        font_manager.findfont(family, fallback_to_default=False)
+    except ValueError as error:
+        raise ToolkitError(
+            f"--font-family must be an installed font, but {family!r} is not. serif, sans-serif, "
+            f"monospace and STIXGeneral (similar to Times) come with matplotlib."
+        ) from error
 
 
 def new_plot(width: float, height: float, *, constrained: bool = True) -> Figure:
@@ -32,16 +110,8 @@ def new_plot(width: float, height: float, *, constrained: bool = True) -> Figure
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ToolkitError(
-            "toolkit-plot requires matplotlib, which is not installed. "
-            "Run pip install 'toolkit-seq[plot]'."
-        ) from error
+        raise ToolkitError(INSTALL) from error
     return Figure(figsize=(width, height), layout="constrained" if constrained else None)
-
-
-def line_style(index: int) -> tuple[str, str]:
-    """Color and line style of the line with this index."""
-    return COLORS[index % len(COLORS)], LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
 
 
 def hide_box(ax: Axes) -> None:
@@ -50,24 +120,38 @@ def hide_box(ax: Axes) -> None:
 
 
 def style_colorbar(bar: Colorbar) -> None:
-    bar.ax.tick_params(labelsize=7, length=2)
+    """A color bar without lines between its colors, which many PDF viewers would show."""
+    bar.ax.tick_params(labelsize="small", length=2)
     bar.outline.set_visible(False)
+    if bar.solids is not None:
+        bar.solids.set(edgecolor="face", rasterized=True)
 
 
-def save_plot(fig: Figure, output: str) -> None:
-    """Write the plot in the format of the file's ending.
+def resize(fig: Figure, c: PlotOptions) -> None:
+    """Apply --size; labels of a plot with manual layout are scaled with it."""
+    from matplotlib.text import Text
 
-    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3.
-    """
-    import matplotlib
+    if not c.inches:
+        return
+    width, height = fig.get_size_inches()
+    new_width = c.inches[0]
+    new_height = c.inches[1] or height * new_width / width
+    fig.set_size_inches(new_width, new_height)
+    if fig.get_layout_engine() is None:
+        scale = min(new_width / width, new_height / height)
+        for text in fig.findobj(Text):
+            text.set_fontsize(text.get_fontsize() * scale)
 
-    dpi = min(DOTS_PER_INCH, MAX_PIXELS / max(fig.get_size_inches()))
+
+def save_plot(fig: Figure, c: PlotOptions) -> None:
+    """Write the plot in the format of the file's ending."""
+    resize(fig, c)
+    dpi = min(c.dpi, MAX_PIXELS / max(fig.get_size_inches()))
     try:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
-            fig.savefig(output, dpi=dpi)
+        Path(c.output_file).parent.mkdir(parents=True, exist_ok=True)
+        fig.savefig(c.output_file, dpi=dpi)
     except OSError as error:
         raise ToolkitError(
-            f"--output must be writable, but {output} is not: {error.strerror}. Choose "
+            f"--output must be writable, but {c.output_file} is not: {error.strerror}. Choose "
             f"another file."
         ) from error

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Options, PositiveInt, Rate
+from toolkit.config.declared import Options, PositiveFloat, PositiveInt, Rate
 from toolkit.config.option_groups import DeviceOptions, OutputOptions
 from toolkit.config.options import MULTI_WORD, NO_SPLIT
 
 ENDINGS = (".png", ".svg", ".pdf")
+WIDTHS = {"column": 3.25, "page": 6.75}  # inches, of a paper with two columns
+MAX_INCHES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +25,51 @@ class PlotOptions(OutputOptions, title="output"):
     """File to write, .png, .svg or .pdf. Default: the kind of plot with .png, as in curve.png."""
     title: str = ""
     """Title above the plot."""
+    labels: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
+    """Text to show instead of the name of a variant, checkpoint, file or metric: NAME=LABEL."""
+    size: str = ""
+    """Width, or WIDTHxHEIGHT, in inches; column: 3.25 inches wide, page: 6.75. Default: depends on
+    the plot."""
+    font_family: str = "sans-serif"
+    """Font: serif, sans-serif, monospace, STIXGeneral (similar to Times) or any installed one."""
+    font_size: PositiveFloat = 9.0
+    """Font size in points; numbers and legends are slightly smaller."""
+    dpi: PositiveInt = 160
+    """Dots per inch of .png, and of images in .svg and .pdf."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        parse_size(self.size)
+        if malformed := [it for it in self.labels if not it.rpartition("=")[0]]:
+            raise ToolkitError(f"--labels must be NAME=LABEL, but is {malformed[0]!r}.")
         if not self.output_file.lower().endswith(ENDINGS):
             raise ToolkitError(f"--output must end in .png, .svg or .pdf, but is {self.output!r}.")
 
     @property
     def output_file(self) -> str:
         return self.output or f"{self.kind}.png"
+
+    @property
+    def inches(self) -> tuple[float, float | None] | None:
+        """Width and height of --size; None if the plot chooses."""
+        return parse_size(self.size)
+
+
+def parse_size(text: str) -> tuple[float, float | None] | None:
+    """`column`, `6.5` or `6.5x3` -> width and height in inches."""
+    if not text:
+        return None
+    width, _, height = text.partition("x")
+    try:
+        inches = WIDTHS.get(width) or float(width), float(height) if height else None
+    except ValueError:
+        inches = math.nan, None
+    if not all(1 <= it <= MAX_INCHES for it in inches if it is not None):
+        raise ToolkitError(
+            f"--size must be WIDTH or WIDTHxHEIGHT in inches from 1 to {MAX_INCHES}, or column or "
+            f"page, but is {text!r}."
+        )
+    return inches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +108,7 @@ class CurveConfig(
     """Save folders, or folders of them, such as that of a sweep. Runs that differ only in their
     seed are drawn as their mean."""
     metric: list[str] = field(default_factory=lambda: ["loss"])
-    """Metrics to draw side by side, separated by commas."""
+    """Metrics, separated by commas, one panel each; panels are wrapped into rows."""
     subset: str = ""
     """Split to draw. Default: valid, and train as well if there is only one configuration."""
     band: Literal["deviation", "range", "none"] = "deviation"

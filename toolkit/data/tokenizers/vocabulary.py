@@ -70,11 +70,18 @@ class Vocabulary:
         return sha256(json.dumps([self.symbols, self.roles]))
 
     def display_symbol(self, symbol: str) -> str:
-        """A piece that starts a word without its mark; one that continues a word with a dash."""
+        """A piece that starts a word without its mark; one that continues a word with ##.
+
+        Not with a dash: -s could be a dash and an s.
+        """
         unmarked = symbol.removeprefix(self.mark)
         if self._is_word_start(symbol):
             return unmarked or "(space)"
-        return f"-{unmarked}" if self.mark != WORD_START or symbol[:1].isalnum() else unmarked
+        return (
+            f"{WORD_REST}{unmarked}"
+            if self.mark != WORD_START or symbol[:1].isalnum()
+            else unmarked
+        )
 
     def _is_word_start(self, symbol: str) -> bool:
         return symbol.startswith(self.mark) != (self.mark == WORD_REST)

@@ -1,0 +1,30 @@
+"""Pictures drawn from recorded results."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from example_plots import PICTURES, main  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    "picture", ["examples/composite_bert/curve.png", "examples/taco/perturbation.png"]
+)
+def test_pictures_are_drawn_from_records(tmp_path, picture):
+    main([picture, "--into", str(tmp_path)])
+    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_picture_of_the_documentation_can_be_drawn():
+    pages = [*(ROOT / "docs").glob("**/*.md"), *(ROOT / "examples").glob("*/README.md")]
+    shown = {
+        (page.parent / link).resolve().relative_to(ROOT).as_posix()
+        for page in pages
+        for link in re.findall(r"!\[[^]]*\]\(([^)]+\.png)\)", page.read_text("utf-8"))
+    }
+    assert shown <= set(PICTURES)
