@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from functools import cache
@@ -211,3 +212,11 @@ def test_nothing_is_unpickled_evaluated_or_swallowed(file):
             swallowed = [ast.unparse(line) for line in node.body] == ["pass"]
             everything = node.type is None or ast.unparse(node.type) == "Exception"
             assert node.type is not None and not (swallowed and everything)
+
+
+def test_map_of_the_packages_has_each_in_its_layer():
+    page = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|.*\| (.*) \|$", page, re.M)
+    assert {name: int(layer) - 1 for layer, name, _ in rows} == LEVEL
+    files = [(name, file) for _, name, last in rows for file in re.findall(r"`(\S+)`", last)]
+    assert not [(name, file) for name, file in files if not (ROOT / name / file).exists()]
