@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a wheel into a new environment and uses every command on a small text, in an empty folder:
-# scripts/check_wheel.sh [WHEEL], by default one that is built here. Takes three minutes on two cores.
+# scripts/check_wheel.sh [WHEEL], by default one that is built here.
 # PYTHON is the Python to use, TOOLKIT_TORCH the torch to install (torch==2.13.0).
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd -P)"

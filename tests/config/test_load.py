@@ -78,6 +78,20 @@ def test_missing_architecture_or_task_lists_the_known_ones(train, missing):
         load(words, train)
 
 
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([*NAMED[2:], "--learning-rate", "1"], "no option is called --learning-rate. Write --lr "),
+        (["--max-updat", "1"], "Did you mean --max-update"),
+        (["--layers", "3", "--lr=1", "--mask-rate", "0.2"], "--arch is required"),
+        ([*NAMED[:2], "--layers", "3", "--seeds", "0,1"], "--task is required"),
+    ],
+)
+def test_unknown_flag_is_reported_before_a_missing_component(train, words, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        load(["data", *words], train)
+
+
 def test_unknown_component_suggests_the_nearest_one(train):
     expected = "unknown architecture 'composit_bert'. Did you mean 'composite_bert'"
     with pytest.raises(ToolkitError, match=expected):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.options import Option
@@ -46,6 +47,13 @@ def parse_flags(
             f"option."
         )
     return values | positional_value(rest, positional, unexpected_word) if rest else values
+
+
+def list_flags(argv: Sequence[str]) -> list[str]:
+    """The names of all flags."""
+    words = [*takewhile(lambda word: word != "--", argv)]
+    flags = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
+    return [flag.replace("-", "_") for flag in flags]
 
 
 def scan_flags(argv: Sequence[str], options: Mapping[str, Option]) -> OptionValues:

@@ -16,7 +16,7 @@ from toolkit.config import checkpoint_defaults, input_paths, names
 from toolkit.config.checkpoint_defaults import START_OPTIONS
 from toolkit.config.command import RUN, Command
 from toolkit.config.declared import OptionType
-from toolkit.config.flags import parse_flags, scan_flags
+from toolkit.config.flags import list_flags, parse_flags, scan_flags
 from toolkit.config.options import Option, list_options
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sections import callbacks
@@ -158,6 +158,8 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     }
     named = weakest | values | names_of_flags
     saved, start = checkpoint_values(named | first, command)
+    if find_missing_component(start | named, command):
+        check_flags_exist(argv, start | named, command)
     resolved = resolve_components(start | named, command)
     options = index_by_path([*command.command_line_options(), *resolved.options])
     flags = parse_flags(
@@ -174,6 +176,20 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     given = filter(None, (override_option(path, command) for path in flags))
     overrides = [option for option in given if option.path not in options]
     return resolved._replace(values=resolved.values | flags, options=resolved.options + overrides)
+
+
+def check_flags_exist(argv: Sequence[str], values: OptionValues, command: Command) -> None:
+    """Raise if a flag is no option, whichever the missing components are."""
+    options = [*command.command_line_options(), *command.fixed_options()]
+    defaults = callbacks.callback_defaults(values)
+    for section, registry in command.components.items():
+        options.append(name_option(section, command))
+        if name := get_value(values, f"{section}.name", command.defaults.get(section)):
+            defaults[section] = registry[str(name)].config
+    options += [o for section, config in defaults.items() for o in list_options(section, config)]
+    for name in list_flags(argv):
+        if not names.find_owners(names.RESERVED_NAMES.get(name, name), command.components):
+            names.find_option(name, index_by_path(options), command.components)
 
 
 def override_option(name: str, command: Command) -> Option | None:
@@ -244,21 +260,27 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     return Resolved(values, defaults, options)
 
 
+def find_missing_component(values: OptionValues, command: Command) -> str | None:
+    """The first section that must name a component, which are architecture and task."""
+    optional = {"criterion", *command.defaults}
+    given = optional | {path.removesuffix(".name") for path in values if path.endswith(".name")}
+    return next((section for section in command.components if section not in given), None)
+
+
 def default_components(values: OptionValues, command: Command) -> OptionValues:
-    """The components that are not named; architecture and task are required."""
+    """The components that are not named; those without a default are required."""
+    if missing := find_missing_component(values, command):
+        known = ", ".join(command.components[missing].folded_names())
+        raise ToolkitError(f"--{missing} is required: one of {known}. See --help.")
     defaults: OptionValues = {}
-    for section, registry in command.components.items():
+    for section in command.components:
         if f"{section}.name" in values:
             check_plain(f"{section}.name", values[f"{section}.name"].value)
         elif section == "criterion":
             task = str((values | defaults)["task.name"].value)
             defaults["criterion.name"] = OptionValue(TASKS[task].factory.criterion, f"task {task}")
-        elif section in command.defaults:
-            defaults[f"{section}.name"] = OptionValue(command.defaults[section], "default")
         else:
-            raise ToolkitError(
-                f"--{section} is required: one of {', '.join(registry.folded_names())}. See --help."
-            )
+            defaults[f"{section}.name"] = OptionValue(command.defaults[section], "default")
     return defaults
 
 
