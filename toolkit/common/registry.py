@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from toolkit.common import builtins, other_tools, plugins
 from toolkit.common.builtins import Builtin
 from toolkit.common.errors import ToolkitError
+from toolkit.common.events import EVENTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 PROJECT = Path(__file__).resolve().parents[2]
@@ -64,14 +65,17 @@ class Registry:
     A built-in's module is imported when its name is first looked up, never before.
     """
 
-    def __init__(self, kind: str, builtins: Mapping[str, Builtin]) -> None:
-        self.kind, self.builtins = kind, builtins
+    def __init__(
+        self, kind: str, builtins: Mapping[str, Builtin], reserved: Sequence[str] = ()
+    ) -> None:
+        self.kind, self.builtins, self.reserved = kind, builtins, reserved
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str, config: object) -> Callable[[F], F]:
         """Decorator that adds a factory; another one of the same name is an error."""
 
         def add(factory: F) -> F:
+            self._check_reserved(name, factory)
             source, other = source_location(factory), self._conflicting_source(name, factory)
             if other is not None:
                 raise ToolkitError(
@@ -82,6 +86,13 @@ class Registry:
             return factory
 
         return add
+
+    def _check_reserved(self, name: str, factory: Callable[..., object]) -> None:
+        if name in self.reserved:
+            raise ToolkitError(
+                f"{self.kind} names must differ from {', '.join(self.reserved)}, but "
+                f"{source_location(factory)} registers {name!r}. Rename it."
+            )
 
     def _conflicting_source(self, name: str, factory: Callable[..., object]) -> str | None:
         """Source of another component of this name; None if there is none."""
@@ -158,8 +169,9 @@ CRITERIA = Registry("criterion", builtins.CRITERIA)
 OPTIMIZERS = Registry("optimizer", builtins.OPTIMIZERS)
 LR_SCHEDULERS = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
 FORMATS = Registry("data format", builtins.FORMATS)
-CALLBACKS = Registry("callback", {})
-"""Callbacks of plugins. Those of the toolkit are part of every run."""
+CALLBACKS = Registry("callback", {}, reserved=EVENTS)
+"""Callbacks of plugins, which write events of their names. Those of the toolkit are part of every
+run."""
 
 # Config section of a run -> its registry.
 COMPONENTS: dict[str, Registry] = {

@@ -15,8 +15,6 @@ EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]
 """Values of one event: metrics as numbers, and text such as subset and path."""
 Record = JsonObject
-RUN_EVENTS = ("start", "save", "save_failed", "skipped_update", "split_update", "end")
-"""Events of a run that are not shown on dashboards; others have metrics."""
 
 
 def to_scalars(event: str, values: EventValues) -> dict[str, float]:

@@ -14,9 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.events import RUN_EVENTS
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.event_log import (
-    RUN_EVENTS,
     EventValue,
     EventValues,
     read_records,

@@ -134,6 +134,13 @@ def test_resumed_run_keeps_its_callbacks_unless_others_are_selected(config, tmp_
     assert list(load([*words, "--callbacks", "count_only"], COMMAND).config.callbacks) == NAMES[1:]
 
 
+@pytest.mark.parametrize("name", ["train", "save"])
+def test_names_of_the_trainers_events_are_reserved(name):
+    with pytest.raises(ToolkitError, match=rf"differ from train, .*registered.py.* {name!r}\. Ren"):
+        register_callback(name, NoOptions())(lambda c, context: None)
+    assert name not in CALLBACKS
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
