@@ -1,5 +1,6 @@
 import logging
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,6 +63,14 @@ def test_layers_are_those_of_the_encoder():
     torch.testing.assert_close(model.embed(["the cat"], layers=[0, -1])[0], expected[[0, -1]])
     [states] = model.embed(["the cat"], layers=[1, 2], pooling=None)
     assert states.shape == (4, 2, model.encoder.width)
+
+
+@pytest.mark.parametrize("layers", [np.int64(1), torch.tensor(1), np.array([0, 2]), range(2)])
+def test_layers_are_integers_of_any_kind(layers):
+    model = learner()
+    plain = layers.tolist() if hasattr(layers, "tolist") else list(layers)
+    found = model.embed(["the cat"], layers=layers)
+    assert torch.equal(found, model.embed(["the cat"], layers=plain))
 
 
 def test_encode_adds_the_special_tokens_that_the_task_reads():

@@ -6,8 +6,9 @@ N texts   L layers   S tokens of a text   D width of the states
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 import torch
@@ -94,6 +95,21 @@ def embed_rows(
         vectors = pool(states, [len(rows[row]) for row in batch], pooling)
         found |= zip(batch, vectors, strict=True)
     return [found[row] for row in range(len(rows))]
+
+
+def to_integers(layers: SupportsIndex | Sequence[SupportsIndex]) -> int | list[int]:
+    """A layer, or several: integers of any kind, such as NumPy's."""
+    several: Any = layers
+    try:
+        return operator.index(several)
+    except TypeError:
+        pass
+    try:
+        return [operator.index(layer) for layer in several]
+    except TypeError:
+        raise ToolkitError(
+            f"layers must be an integer or a list of integers, but is {layers!r}."
+        ) from None
 
 
 def check_options(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.batch import Batch, to_device
-from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
+from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts, to_integers
 from toolkit.tasks.predictor import TRUNCATED, parse_items, predict_batches
 from toolkit.tasks.task import Task
 
@@ -74,7 +74,7 @@ class TextModel(nn.Module):
         self,
         texts: Sequence[str],
         *,
-        layers: int | Sequence[int] = -1,
+        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
         pooling: Pooling = "mean",
         batch_size: int = 32,
     ) -> Tensor: ...
@@ -83,7 +83,7 @@ class TextModel(nn.Module):
         self,
         texts: Sequence[str],
         *,
-        layers: int | Sequence[int] = -1,
+        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
         pooling: None,
         batch_size: int = 32,
     ) -> list[Tensor]: ...
@@ -91,7 +91,7 @@ class TextModel(nn.Module):
         self,
         texts: Sequence[str],
         *,
-        layers: int | Sequence[int] = -1,
+        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
         pooling: Pooling | None = "mean",
         batch_size: int = 32,
     ) -> Tensor | list[Tensor]:
@@ -107,7 +107,7 @@ class TextModel(nn.Module):
                 self._encode_rows(texts),
                 self.encoder,
                 tokenizer.vocabulary.pad,
-                layers=layers,
+                layers=to_integers(layers),
                 pooling=pooling,
                 batch_size=batch_size,
             )
