@@ -163,6 +163,11 @@ def test_a_plugins_export_needs_its_folder_to_come_back(
     assert not (tmp_path / "back").exists()
 
 
+def test_an_edited_configuration_needs_the_files_of_its_plugins():
+    with pytest.raises(ToolkitError, match=r"{'name': 'scaled'} has no files\. Export the model"):
+        ToolkitConfig.from_dict({"plugins": [{"name": "scaled"}]})
+
+
 def test_plugins_of_packages_are_not_exported(data, export, tmp_path):
     folder = tmp_path / "nested"
     (folder / "parts").mkdir(parents=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS, Registry
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import from_dict
@@ -33,7 +34,7 @@ class ToolkitConfig(PretrainedConfig):
         `padding_char_ids` the characters at padding if the architecture reads those of words.
         """
         self.arch, self.task = dict(arch or {}), dict(task or {})
-        self.sizes, self.plugins = dict(sizes or {}), [dict(plugin) for plugin in plugins]
+        self.sizes, self.plugins = dict(sizes or {}), [check_plugin(plugin) for plugin in plugins]
         self.padding_char_ids = list(padding_char_ids)
         super().__init__(**kwargs)
 
@@ -52,6 +53,17 @@ class ToolkitConfig(PretrainedConfig):
     @classmethod
     def register_for_auto_class(cls, auto_class: object = "AutoConfig") -> None:
         """Nothing: save_pretrained must not copy this file next to the weights."""
+
+
+def check_plugin(plugin: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a plugin, which names its files."""
+    for key in ("name", "files"):
+        if key not in plugin:
+            raise ToolkitError(
+                f"plugins in config.json must have name and files, but {dict(plugin)} has no "
+                f"{key}. Export the model again."
+            )
+    return dict(plugin)
 
 
 def has_components(arch: object, task: object) -> bool:
