@@ -89,7 +89,7 @@ def grouped_sections(entries: Iterable[CatalogEntry], addition: str = "") -> lis
 
 
 def component_page(title: str, sections: Iterable[str]) -> str:
-    parts = [f"# {title}: options"]
+    parts = [f"# Options of {title.lower()}"]
     for section in sections:
         parts += [*list_components(section), *component_options(section)]
     return "\n\n".join(parts)
