@@ -17,6 +17,7 @@ import pytest
 
 from toolkit.cli.command import prepare
 from toolkit.cli.plot import PLOTS
+from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.command import Command
 from toolkit.config.names import RESERVED_NAMES
 
@@ -59,6 +60,16 @@ def names(pages: list[Path]) -> list[str]:
 WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(page))]
 
 
+@pytest.fixture(autouse=True)
+def own_architectures(tmp_path):
+    """Remove the architectures of a page's files after its test."""
+    yield
+    for name in ARCHITECTURES.names():
+        entry = ARCHITECTURES._entries.get(name)
+        if entry and entry.source_location.startswith(str(tmp_path)):
+            del ARCHITECTURES._entries[name]
+
+
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=names(WITH_PYTHON))
 def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -67,14 +78,20 @@ def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     scope = {"__name__": "__main__"}
     for block in blocks(page):
-        if block.kind == "python" and (name := re.match(r"# (\S+\.py)\n", block.text)):
-            path = tmp_path / name[1]
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(block.text)
-        elif block.kind == "python":
+        if block.kind == "python" and not write_named_file(block, tmp_path):
             text = re.sub(r"^(\w+ = ).*# (.+) in the tests$", r"\1\2", block.text, flags=re.M)
             code = "\n" * (block.line - 1) + text
             exec(compile(code, str(page), "exec"), scope)
+
+
+def write_named_file(block: Block, folder: Path) -> bool:
+    """Write the file that the first line of a block names; whether there is a name."""
+    name = re.match(r"# (\S+\.(?:yaml|py))\n", block.text)
+    if name:
+        path = folder / name[1]
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block.text)
+    return bool(name)
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -99,8 +116,7 @@ def example_files(tmp_path, monkeypatch):
 
     def written(page):
         for block in blocks(page):
-            if block.kind == "yaml" and (name := re.match(r"# (\S+\.yaml)", block.text)):
-                (tmp_path / name[1]).write_text(block.text)
+            write_named_file(block, tmp_path)
 
     return written
 
