@@ -7,6 +7,7 @@ from toolkit.config.options import Option
 from tools.docs_site.catalog import CatalogEntry, list_entries
 from tools.docs_site.command_pages import command_section
 from tools.docs_site.option_entries import describe_type, entry_section, mark_up
+from tools.docs_site.option_links import link_options
 from tools.docs_site.option_pages import defaults_table, option_pages
 
 
@@ -80,3 +81,11 @@ def test_command_has_its_common_options_and_an_example():
     text = command_section("train")
     assert "| `--lr X` | Peak learning rate. |" in text
     assert "Example:\n\n```sh\ntoolkit-train data --arch" in text
+
+
+def test_tables_of_other_toolkits_link_to_the_entries():
+    rows = "| `--cpu` | `--device cpu` | |\n| `--beam` | `--beam` of `toolkit-generate` | |\n"
+    text = link_options(f"<!-- table: fairseq -->\n{rows}<!-- end -->\n")
+    assert "[`--device cpu`](../reference/options/train.md#training-device) |" in text
+    assert "[`--beam`](../reference/options/generate.md#generate-beam) of `toolkit-" in text
+    assert link_options(rows) == rows, "not in a table of options"

@@ -15,6 +15,7 @@ sys.path.insert(0, str(REPOSITORY))  # `mkdocs build` finds tools.docs_site from
 from tools.docs_site.command_pages import COMMANDS_MARK, list_commands  # noqa: E402
 from tools.docs_site.equations import render_equations  # noqa: E402
 from tools.docs_site.links import rewrite_links  # noqa: E402
+from tools.docs_site.option_links import link_options  # noqa: E402
 from tools.docs_site.option_pages import PAGES_MARK, list_pages, option_pages  # noqa: E402
 from tools.docs_site.outside import OUTSIDE_PAGES, list_images  # noqa: E402
 
@@ -38,6 +39,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     for mark, generate in GENERATED.items():
         if mark in markdown:
             markdown = markdown.replace(mark, generate())
+    markdown = link_options(markdown)
     return rewrite_links(markdown, page.file.src_uri, config.repo_url or "")
 
 
