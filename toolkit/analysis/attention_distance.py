@@ -92,6 +92,7 @@ def measure_locality(
 def summarize_layer(
     path: str, layer: int | None, values: Sequence[float], uniform: Sequence[float], lines: int
 ) -> AttentionLocality:
+    """Locality of one layer from its values per sentence."""
     if not values:
         return AttentionLocality(path, layer, None, None, None, None, 0, lines)
     summary = summarize(values)

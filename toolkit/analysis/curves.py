@@ -12,6 +12,8 @@ from toolkit.reporting.runs import LoggedRun
 
 
 class Curve(NamedTuple):
+    """Summaries over runs at each update."""
+
     updates: Sequence[int]
     summaries: Sequence[SeedSummary]
     runs: int
@@ -41,6 +43,7 @@ def metric_by_update(run: LoggedRun, subset: str, metric: str) -> dict[int, floa
 
 
 def is_finite_number(value: object) -> bool:
+    """Whether a JSON value is a finite number."""
     return isinstance(value, int | float) and math.isfinite(value)
 
 

@@ -29,6 +29,8 @@ class TextBatch(NamedTuple):
 
 
 class ExtractedKernels(NamedTuple):
+    """The kernels of a model, and those that could not be determined."""
+
     kernels: list[KernelRows]
     """By layer."""
     undetermined: list[str]
@@ -82,6 +84,7 @@ def add_sums(before: list[Tensor], now: list[Tensor]) -> list[Tensor]:
 
 
 def pad_taps(rows: Tensor, taps: int) -> Tensor:
+    """Taps padded with zeros on both sides to this number."""
     each_side = (taps - rows.shape[-1]) // 2
     return nn.functional.pad(rows, (each_side, each_side))
 
@@ -164,6 +167,7 @@ def layer_number(path: str) -> int:
 
 
 def kernel_rows(path: str, name: str, statistics: TapStatistics) -> KernelRows:
+    """The collected statistics of a kernel as rows by head."""
     mean, deviation = statistics.mean(), statistics.deviation()
     return KernelRows(
         layer=layer_number(path),
@@ -191,5 +195,6 @@ def convolution_kernels(encoder: nn.Module) -> list[KernelRows]:
 
 
 def tap_offsets(taps: Tensor) -> list[int]:
+    """Offsets of the taps, from -radius to radius."""
     radius = taps.shape[-1] // 2
     return list(range(-radius, radius + 1))

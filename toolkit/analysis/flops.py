@@ -59,11 +59,13 @@ class Flops(NamedTuple):
 
     @property
     def batch(self) -> PassFlops:
+        """FLOPs of one micro-batch, all parts together."""
         columns = zip(*self.parts.values(), strict=True)
         return PassFlops(*map(sum, columns))
 
     @property
     def update(self) -> int:
+        """FLOPs of one update, forward and backward, over all ranks."""
         return sum(self.batch) * self.micro_batches
 
 
@@ -123,6 +125,7 @@ def count_batch(run: RunConfig, sizes: Sizes, batch: Batch) -> dict[str, PassFlo
 def count_on_device(
     device: torch.device, run: RunConfig, sizes: Sizes, batch: Batch
 ) -> dict[str, PassFlops]:
+    """FLOPs of one micro-batch by part, counted on this device."""
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     with device:
         learner = build_learner(run.arch, run.task, sizes).train()
@@ -142,6 +145,7 @@ def list_parts(learner: nn.Module) -> dict[str, nn.Module]:
 
 
 def walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+    """Modules with their names: layers and their parts, and modules outside of stacks."""
     for name, child in module.named_children():
         if isinstance(child, LayerStack):
             for number, layer in child.named_children():

@@ -53,6 +53,7 @@ class KernelRows(NamedTuple):
 
     @property
     def heads(self) -> Sequence[int]:
+        """Numbers of the heads, from 1."""
         return self.numbers or range(1, len(self.mean) + 1)
 
     def to_record(self) -> JsonObject:
@@ -101,6 +102,7 @@ def kernel_table(kernels: Sequence[KernelRows], width: int | None) -> Table:
 
 
 def format_number(number: float | int | None) -> str:
+    """A cell of the table: three decimals for floats, empty for None."""
     return "" if number is None else f"{number:.3f}" if isinstance(number, float) else str(number)
 
 

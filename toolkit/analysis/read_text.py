@@ -37,6 +37,7 @@ def load_reader(path: str, device: str) -> Learner:
 
 
 def model_device(learner: Learner) -> torch.device:
+    """The device of a learner."""
     return learner.encoder.token_embedding.weight.device
 
 
@@ -75,12 +76,14 @@ def encode_whole_sentence(learner: Learner, sentence: str, subject: str) -> list
 
 
 def encode_untruncated(learner: Learner, sentence: str) -> list[int]:
+    """[CLS] sentence [SEP] of any length."""
     vocabulary = learner.tokenizer.vocabulary
     ids = learner.tokenizer.encode_parsing_special(sentence)
     return [vocabulary.cls, *ids, vocabulary.sep]
 
 
 def max_length(learner: Learner) -> int:
+    """Maximum number of tokens that a learner reads here."""
     return min(MAX_TOKENS, learner.encoder.max_positions or MAX_TOKENS)
 
 

@@ -89,6 +89,7 @@ def compose_training(learner: Learner, options: dict[str, object]) -> RunConfig:
 
 
 def make_loader(examples: Examples[Any], run: RunConfig) -> BatchLoader[Batch]:
+    """A loader of the examples; 32 per batch without a limit."""
     c, default = run.data, None if run.data.max_tokens else 32
     return BatchLoader(
         examples,
@@ -112,7 +113,8 @@ def check_dataset(dataset: object) -> TaskDataset:
 def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) -> Metrics:
     """The loss and the metrics of the task over the dataset, every example once.
 
-    Metrics have the names that toolkit-validate prints. The precision is that of the weights.
+    Metrics have the names that toolkit-validate prints. The model reads `batch_size` examples at a
+    time, in the precision of its weights.
     """
     if batch_size < 1:
         raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")

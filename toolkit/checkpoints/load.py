@@ -99,6 +99,7 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
+    """Write the configuration, sizes and plugins of a checkpoint."""
     saved = {"run": to_dict(config), "sizes": sizes, "plugins": describe_run_plugins(config)}
     (folder / CONFIG).write_text(json_files.dumps(saved, indent=1), "utf-8")
 

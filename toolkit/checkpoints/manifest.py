@@ -97,6 +97,7 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def unreadable_error(path: Path, error: OSError) -> ToolkitError:
+    """The error for a file of a checkpoint that cannot be read."""
     return ToolkitError(f"{path} must be readable, but is not: {error}. Use another checkpoint.")
 
 

@@ -58,6 +58,7 @@ def record_start(
 
 
 def replace_text(path: Path, text: str) -> None:
+    """Write or replace a text file in one step."""
     with atomic_file(path) as temporary:
         temporary.write_text(text, "utf-8")
 

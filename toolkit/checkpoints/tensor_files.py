@@ -76,6 +76,7 @@ def read_shapes(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors by name to a safetensors file."""
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
     check_header(path)
 

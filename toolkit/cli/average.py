@@ -21,6 +21,7 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-average; returns the exit code."""
     return execute(COMMAND, call("toolkit.commands.average:average"), argv)
 
 

@@ -22,6 +22,7 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-convert; returns the exit code."""
     return execute(COMMAND, call("toolkit.conversion.convert:convert"), argv)
 
 

@@ -21,7 +21,8 @@ from toolkit.config.commands.generate import (
     TranslateConfig,
 )
 from toolkit.config.flags import scan_flags
-from toolkit.config.load import LoadedConfig, bootstrap_options, get_value, index_by_path
+from toolkit.config.load import LoadedConfig, bootstrap_options, get_value
+from toolkit.config.options import index_by_path
 from toolkit.config.values import OptionValues
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
@@ -110,10 +111,12 @@ COMMAND = CommandGroup(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-generate; returns the exit code."""
     return execute(COMMAND, generate, argv)
 
 
 def generate(loaded: LoadedConfig) -> int | None:
+    """Run the mode of toolkit-generate that the options belong to."""
     scores = isinstance(loaded.config, ScoreConfig)
     act = "toolkit.commands.score:score" if scores else "toolkit.commands.generate:generate"
     return call(act)(loaded)

@@ -42,6 +42,7 @@ COUNT = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-inspect; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     command = choose_command(words)
     return execute(command, count if command is COUNT else inspect, words)
@@ -96,6 +97,7 @@ def show_differences(paths: Sequence[str], output: Output) -> None:
 
 
 def show_flops(path: str, output: Output) -> None:
+    """Print the FLOPs of a checkpoint's run."""
     from toolkit.analysis.flops_report import checkpoint_flops, print_flops
     from toolkit.commands.describe_checkpoint import find_checkpoint
 

@@ -68,6 +68,7 @@ PLOTS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-plot; returns the exit code."""
     return execute(COMMAND, lambda loaded: call(PLOTS[loaded.config.kind])(loaded), argv)
 
 

@@ -10,6 +10,7 @@ from toolkit.config.commands.preprocess import PREPROCESS as COMMAND
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-preprocess; returns the exit code."""
     return execute(COMMAND, call("toolkit.data.preprocess:preprocess"), argv)
 
 

@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def help_text() -> str:
+    """The text of `toolkit --help`."""
     return "\n\n".join(
         [
             "usage: toolkit COMMAND [options]",
@@ -64,6 +65,7 @@ def help_text() -> str:
 
 
 def unknown_command(word: str) -> str:
+    """The message about a first word that is no command."""
     known = ", ".join(COMMANDS)
     if word.startswith("-"):
         return f"the first word must be a command, but is {word!r}: one of {known}."

@@ -26,6 +26,7 @@ COMMAND = dataclasses.replace(TRAIN, find_saved_run=find_saved_run)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-train; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     return execute(COMMAND, lambda loaded: train(words, loaded), words)
 

@@ -29,6 +29,7 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run toolkit-validate; returns the exit code."""
     return execute(COMMAND, call("toolkit.commands.validate:evaluate_checkpoints"), argv)
 
 

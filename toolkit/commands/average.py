@@ -94,6 +94,7 @@ def select_checkpoints(path: Path, c: AverageConfig) -> list[Path]:
 
 
 def open_checkpoint(folder: Path) -> AveragedCheckpoint:
+    """A checkpoint to average, from its folder or a save folder."""
     folder = find_checkpoint(folder)
     return AveragedCheckpoint(folder, manifest.read(folder), *read_config(folder))
 

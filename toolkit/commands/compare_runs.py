@@ -25,6 +25,7 @@ def compare_runs(checkpoints: Sequence[Path]) -> dict[str, list[object]]:
 
 
 def describe_run(checkpoint: Path) -> JsonObject:
+    """The options of a checkpoint's run, and the facts of its start to compare."""
     saved = read_checkpoint(checkpoint)
     start = saved.start or {}
     return relevant_options(saved.run) | flatten({key: start.get(key, "") for key in COMPARED})

@@ -55,6 +55,7 @@ def find_checkpoint(path: Path) -> Path | None:
 
 
 def read_checkpoint(folder: Path) -> SavedCheckpoint:
+    """The manifest, the configuration and the training state of a checkpoint."""
     listed = manifest.read(folder)
     config = read_json(folder / CONFIG, "run", "sizes", "plugins")
     state = read_json(folder / STATE) if STATE in listed["files"] else {}
@@ -114,6 +115,7 @@ def describe_names(folder: Path) -> str:
 
 
 def describe_plugins(saved: SavedCheckpoint) -> dict[str, str]:
+    """The plugins that a checkpoint needs, and whether they are loaded."""
     required = saved.config["plugins"]
     names = ", ".join(plugin["name"] for plugin in required)
     try:
@@ -127,6 +129,7 @@ def describe_plugins(saved: SavedCheckpoint) -> dict[str, str]:
 
 
 def describe_run(run: JsonObject) -> dict[str, str]:
+    """The components and the seed of a run."""
     return {
         "architecture": describe_component(run, "arch"),
         "task": describe_component(run, "task"),
@@ -148,6 +151,7 @@ def describe_component(run: JsonObject, section: str) -> str:
 
 
 def describe_parameters(saved: SavedCheckpoint) -> str:
+    """Number and types of the parameters of a checkpoint."""
     if saved.shapes is None:
         return "not in one file"
     shapes = saved.shapes.values()
@@ -167,11 +171,13 @@ def describe_layer_mixing(saved: SavedCheckpoint) -> dict[str, str]:
 
 
 def describe_save(listed: JsonObject) -> str:
+    """When and why a checkpoint was written."""
     reasons = ", ".join(listed.get("reasons", [])) or "unknown"
     return f"update {listed.get('update')}, epoch {listed.get('epoch')}, reasons: {reasons}"
 
 
 def best_validation(state: JsonObject) -> JsonObject | None:
+    """The best validation in a training state; None without one."""
     best: JsonObject | None = state.get("callbacks", {}).get("validation", {}).get("best")
     return best
 
@@ -197,6 +203,7 @@ def describe_run_data(saved: SavedCheckpoint) -> dict[str, str]:
 
 
 def describe_vocabulary(saved: SavedCheckpoint) -> str:
+    """Size, kind and fingerprint of the vocabulary of a checkpoint."""
     tokenizer, sizes = Tokenizer.load(saved.folder), saved.config["sizes"]
     target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
     fingerprint = tokenizer.vocabulary.fingerprint[:16]

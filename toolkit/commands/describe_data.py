@@ -28,6 +28,8 @@ SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in co
 
 
 class DataDescription(NamedTuple):
+    """What toolkit-inspect shows of data folders."""
+
     facts: Mapping[str, str]
     splits: str
     """A table."""
@@ -60,6 +62,7 @@ HEADS = [
 
 
 def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str, str]:
+    """Name -> value of the facts above the table."""
     settings = corpora.tokenizer.settings()
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
     files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
@@ -75,6 +78,7 @@ def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str
 
 
 def tokenizer_kind(settings: JsonObject) -> str:
+    """The kind of a tokenizer, and what is added to it."""
     inner = settings.get("inner")
     if not inner:
         return str(settings["kind"])
@@ -101,6 +105,7 @@ def describe_vocabularies(tokenizer: Tokenizer) -> str:
 
 
 def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonObject]:
+    """A record for each column of a split."""
     folder = DataFolder([source])
     for column in folder.split(split).columns.values():
         is_text = column.name == TEXT
@@ -111,6 +116,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
 
 
 def column_record(column: Column, counts: Mapping[str, int], tokenizer: Tokenizer) -> JsonObject:
+    """Counts, lengths and unknown tokens of a column."""
     lengths = count_lengths(column)
     unknown_rate, is_estimated = measure_unknown_rate(column, counts, tokenizer)
     return {
@@ -132,6 +138,7 @@ def column_record(column: Column, counts: Mapping[str, int], tokenizer: Tokenize
 
 
 def format_row(record: JsonObject) -> list[str]:
+    """A record as a row of the table."""
     unknown = "" if record["unknown_rate"] is None else f"{record['unknown_rate']:.3%}"
     return [
         record["name"],
@@ -205,6 +212,7 @@ def spread_indices(total: int, count: int) -> list[int]:
 
 
 def example_texts(column: Column, tokenizer: Tokenizer, count: int) -> Iterator[tuple[int, str]]:
+    """Items spread over a column, as text with their numbers."""
     ends = np.cumsum([part.items for part in column.parts])
     for number in spread_indices(column.items, count):
         owner = int(np.searchsorted(ends, number, side="right"))
@@ -214,6 +222,7 @@ def example_texts(column: Column, tokenizer: Tokenizer, count: int) -> Iterator[
 
 
 def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
+    """Pairs spread over a split, as text with their numbers."""
     for number in spread_indices(len(split), count):
         ids = np.array([number])
         source = split.source.take(ids, split.source.lengths[ids])
@@ -244,6 +253,7 @@ def verify_sources(sources: Sequence[FolderSource]) -> str:
 
 
 def file_size(file: Path) -> int:
+    """Size of a file in bytes."""
     return file.stat().st_size
 
 

@@ -57,6 +57,7 @@ def describe_code(code: JsonObject) -> str:
 
 
 def describe_machine(start: JsonObject) -> str:
+    """Host, processors, GPUs and ranks of a run, in one line."""
     ranks, memory = start["ranks"], start.get("memory_gib")
     parts = [
         f"{start['host']} ({start['os']})",

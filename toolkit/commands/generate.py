@@ -93,16 +93,19 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
 
 
 def fill_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
+    """The most probable tokens for the masks of some sentences."""
     predictions = learner.fill_mask(list(sentences), top=top, batch_size=len(sentences))
     return [FilledSentence(masks) for masks in predictions]
 
 
 def order_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
+    """Some sentences in their most probable order."""
     ordered = [learner.order_words(sentence, top=top) for sentence in sentences]
     return [FilledSentence(masks, sentence) for sentence, masks in ordered]
 
 
 def load_learner(path: str, c: GenerationOptions) -> Learner:
+    """The learner of a checkpoint; raises a ToolkitError if it has no such mode or task."""
     learner = load_checkpoint(path, weights=c.weights)
     check_mode(c, path, learner.task)
     task_class = TASKS[c.task].factory if c.task else type(learner.task)

@@ -31,6 +31,7 @@ from toolkit.tasks.text_generation import TextGenerator
 def generate_text(
     c: TextGenerationConfig, learners: Sequence[Learner], world: World, output: Output
 ) -> None:
+    """Generate text for every request, in order, and report the speed."""
     keep_freed_memory()
     dtype = DTYPES.get(resolve_precision(c.precision, world.device), torch.float32)
     generator = TextGenerator([learner.to(world.device, dtype) for learner in learners], c)
@@ -135,6 +136,7 @@ def generate_outputs(
 
 
 def empty_output(request: GenerationRequest) -> GenerationOutput:
+    """The output of a request that could not be processed, with its note."""
     return GenerationOutput(request.number, request.text, [], request.reference, request.note)
 
 

@@ -62,6 +62,7 @@ def read_requests(
 
 
 def renumber(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
+    """The requests with numbers from 1."""
     return [request._replace(number=number) for number, request in enumerate(requests, 1)]
 
 
@@ -77,6 +78,7 @@ def split_requests(
 def pair_requests(
     folder: DataFolder, name: str, generator: TextGenerator
 ) -> Iterator[GenerationRequest]:
+    """Requests for the sources of a split of parallel text."""
     split, c = ParallelSplit(folder, name), generator.c
     sources, targets = list_tokens(split.source), list_tokens(split.target)
     references = split.references(np.arange(len(split)))
@@ -97,6 +99,7 @@ def text_requests(
 
 
 def list_tokens(column: TokenColumn) -> list[list[int]]:
+    """The token ids of every item of a column."""
     text = column.take(np.arange(len(column.lengths)), column.lengths)
     return [row.tolist() for row in split_rows(*text)]
 

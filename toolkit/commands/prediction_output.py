@@ -44,6 +44,7 @@ def to_json_record(record: InputRecord, prediction: ItemPrediction | None) -> di
 
 
 def format_json(record: InputRecord, prediction: ItemPrediction | None) -> str:
+    """The prediction for a record as a JSON line."""
     return json_files.dumps(to_json_record(record, prediction)) + "\n"
 
 

@@ -15,6 +15,7 @@ LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
 
 def score(config: ScoreConfig) -> None:
+    """Run toolkit-generate score."""
     with Output(config.json) as output:
         score_files(config.files, output)
 

@@ -161,6 +161,7 @@ def report_details(
 def check_predictions_supported(
     collector: PredictionCollector[Any] | None, config: ValidateConfig, learner: Learner
 ) -> None:
+    """Raise a ToolkitError if --predictions is given for a task that collects none."""
     if config.predictions and collector is None:
         raise ToolkitError(
             f"--predictions requires a task that writes predictions, such as pos_tagging, but the "

@@ -44,6 +44,7 @@ def list_variants(
 
 
 def check_overridable(option: Option, component: str) -> None:
+    """Raise a ToolkitError for an option that the trained model depends on."""
     if option.of_model:
         raise ToolkitError(
             f"{option.flag} cannot be changed after training: it is part of the model of "

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 
 class Builtin(NamedTuple):
+    """Module and one-line summary of a built-in component."""
+
     module: str
     summary: str
 

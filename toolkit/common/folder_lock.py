@@ -108,6 +108,7 @@ def release(lock: BaseFileLock) -> None:
 
 
 def may_have_ended(holder: Holder | None) -> bool:
+    """Whether the holder of a lock is unknown, or a process of this machine that ended."""
     if holder is None:
         return False
     return holder.host != socket.gethostname() or not is_running(holder.pid)

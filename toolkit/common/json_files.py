@@ -54,6 +54,7 @@ def is_json_object(text: str) -> bool:
 
 
 def encode_non_finite(value: object) -> object:
+    """A value with NaN and infinity as text, which JSON can express."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
@@ -64,6 +65,7 @@ def encode_non_finite(value: object) -> object:
 
 
 def decode_non_finite(value: object) -> object:
+    """A value with the texts of NaN and infinity as numbers again."""
     if isinstance(value, str):
         return NON_FINITE.get(value, value)
     if isinstance(value, dict):

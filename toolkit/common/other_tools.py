@@ -17,6 +17,7 @@ class Counterpart(NamedTuple):
 
 
 def use(*options: str, note: str = "", otherwise: str = "") -> Counterpart:
+    """The options to write in place of another tool's option."""
     return Counterpart(options, note, otherwise)
 
 

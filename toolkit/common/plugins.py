@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Plugin(NamedTuple):
+    """A loaded plugin: a folder of user code or an installed package."""
+
     name: str
     """Name of the folder or of the entry point."""
     sha256: str
@@ -121,11 +123,13 @@ def list_python_files(folder: Path) -> list[Path]:
 
 
 def list_direct_files(folder: Path) -> list[Path]:
+    """The Python files directly in a folder, without tests."""
     files = sorted(folder.glob("*.py"))
     return [f for f in files if "." not in f.stem and not f.stem.startswith(IGNORED_PREFIXES)]
 
 
 def list_subpackages(folder: Path) -> list[Path]:
+    """The packages directly in a folder."""
     return [initial.parent for initial in sorted(folder.glob("*/__init__.py"))]
 
 

@@ -56,6 +56,7 @@ def suggest_name(name: str, known: Sequence[str], listed: Sequence[str] = ()) ->
 
 
 def fold_sizes(name: str, sizes: Sequence[str]) -> str:
+    """A name with its sizes in brackets, as taco[_small|_tiny]."""
     return f"{name}[{'|'.join(sizes)}]" if sizes else name
 
 
@@ -72,7 +73,11 @@ class Registry:
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str, config: object) -> Callable[[F], F]:
-        """Decorator that adds a factory; another one of the same name is an error."""
+        """Decorator that adds a factory, a class or a function, under a name.
+
+        `config` is an instance of the config class: its values are the defaults of the options.
+        Another factory of the same name is an error.
+        """
 
         def add(factory: F) -> F:
             self._check_reserved(name, factory)
@@ -125,6 +130,7 @@ class Registry:
         return name in self._entries or name in self.builtins
 
     def names(self) -> list[str]:
+        """All names, sorted: built-in ones and those of loaded plugins."""
         return sorted({*self.builtins, *self._entries})
 
     def families(self) -> dict[str, list[str]]:
@@ -184,9 +190,20 @@ COMPONENTS: dict[str, Registry] = {
 REGISTRIES: dict[str, Registry] = {**COMPONENTS, "format": FORMATS}
 
 register_arch = ARCHITECTURES.register
+"""Decorator `register_arch(name, config)` of `build(config, sizes)`, which returns an
+`EncoderModel`."""
 register_task = TASKS.register
+"""Decorator `register_task(name, config)` of a subclass of `Task`."""
 register_criterion = CRITERIA.register
+"""Decorator `register_criterion(name, config)` of a subclass of `Criterion`."""
 register_optimizer = OPTIMIZERS.register
+"""Decorator `register_optimizer(name, config)` of `build(config, named_parameters)`, which returns
+a `torch.optim.Optimizer`."""
 register_lr_scheduler = LR_SCHEDULERS.register
+"""Decorator `register_lr_scheduler(name, config)` of `build(config, total_updates)`, which returns
+the factor on the learning rate as a function of the update."""
 register_format = FORMATS.register
+"""Decorator `register_format(name, config)` of a subclass of `Format`."""
 register_callback = CALLBACKS.register
+"""Decorator `register_callback(name, config)` of `build(config, context)`, which returns a function
+of the `Step` after each update."""

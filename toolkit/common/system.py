@@ -41,6 +41,7 @@ def is_running(process: int) -> bool:
 
 
 def has_process(process: int) -> bool:
+    """Whether a process with this id exists, of any user."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -17,6 +17,7 @@ def format_columns(rows: Iterable[tuple[str, str]], *, indent: int = 2) -> str:
 
 
 def format_row(term: str, text: str, left: int, indent: int) -> str:
+    """One row: the term, then the text wrapped from column `left` on."""
     start = " " * indent + term
     lines = textwrap.wrap(text, max(30, terminal_width() - left), break_on_hyphens=False) or [""]
     if len(start) + 2 > left:
@@ -27,8 +28,10 @@ def format_row(term: str, text: str, left: int, indent: int) -> str:
 
 
 def wrap_paragraph(text: str) -> str:
+    """The text wrapped to the width of the terminal."""
     return textwrap.fill(text, terminal_width(), break_on_hyphens=False)
 
 
 def terminal_width() -> int:
+    """Width of the terminal in columns, at most 100."""
     return min(100, shutil.get_terminal_size((100, 24)).columns)

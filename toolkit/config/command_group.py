@@ -16,6 +16,8 @@ HELP_FLAGS = ("-h", "--help", "--help-all")
 
 @dataclass(frozen=True, kw_only=True)
 class CommandGroup:
+    """Commands that share a name, such as the modes of toolkit-generate."""
+
     name: str
     summary: str
     example: str

@@ -42,18 +42,26 @@ class Bound:
 
 
 class AtLeast(Bound):
+    """A lower limit that is allowed itself."""
+
     words, holds = "at least", operator.ge
 
 
 class AtMost(Bound):
+    """An upper limit that is allowed itself."""
+
     words, holds = "at most", operator.le
 
 
 class Above(Bound):
+    """A lower limit that is not allowed itself."""
+
     words, holds = "above", operator.gt
 
 
 class Below(Bound):
+    """An upper limit that is not allowed itself."""
+
     words, holds = "below", operator.lt
 
 

@@ -53,10 +53,12 @@ def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
 
 
 def is_requested(values: OptionValues, name: str) -> bool:
+    """Whether a flag without a value is given, and not as false."""
     return name in values and values[name].value.lower() not in FALSE_WORDS
 
 
 def load_plugin_folders(values: OptionValues) -> list[Plugin]:
+    """Load the plugin folders that `--user-dir` names."""
     return [plugins.load_folder(folder) for folder in get_value(values, "user_dir", [])]
 
 

@@ -15,6 +15,7 @@ BOOL_WORDS = ("true", "false")
 
 
 def missing_dashes_error(word: str) -> ToolkitError:
+    """The error for a word that is no value of an option."""
     return ToolkitError(f"unexpected argument {word!r}: options start with --. See --help.")
 
 
@@ -89,6 +90,7 @@ def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
 
 
 def store(values: OptionValues, option: Option, texts: list[str], flag: str) -> None:
+    """Store the texts of a flag; flags that append extend the earlier list."""
     if not option.type.is_list:
         values[option.path] = OptionValue(texts[-1], flag)
         return
@@ -100,6 +102,7 @@ def store(values: OptionValues, option: Option, texts: list[str], flag: str) -> 
 def positional_value(
     words: list[str], positional: Option | None, unexpected_word: Callable[[str], ToolkitError]
 ) -> OptionValues:
+    """The value of the positional argument; `unexpected_word` makes the error if there is none."""
     if positional is None:
         raise unexpected_word(words[0])
     if not positional.type.is_list and len(words) > 1:

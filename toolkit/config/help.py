@@ -62,6 +62,7 @@ def help_text(
 
 
 def usage(command: Command, positional: Option | None) -> str:
+    """The usage line of a command."""
     words = [argument(positional)[0]] if positional else []
     required = [section for section in command.components if section in ("arch", "task")]
     words += [f"--{section} NAME" for section in required]
@@ -74,6 +75,7 @@ def argument(option: Option) -> tuple[str, str]:
 
 
 def component_names(command: Command, section: str) -> str:
+    """The names to choose from in a section, with their summaries."""
     registry, named = command.components[section], command.defaults.get(section)
     default = f", {named} by default" if named else ""
     default = ", by default that of the task" if section == "criterion" else default
@@ -100,6 +102,7 @@ def common_option(command: Command, option: Option | None, path: str) -> tuple[s
 
 
 def component_options(command: Command, section: str, name: str, advanced: bool) -> str:
+    """The options of one component."""
     options = list_options(section, command.components[section][name].config)
     return add_title(f"options of {section} {name}", format_options(options, advanced))
 
@@ -130,6 +133,7 @@ def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:
 
 
 def format_options(options: Sequence[Option], advanced: bool = True) -> str:
+    """Rows for the options; advanced ones are optional."""
     return format_columns([option_row(o) for o in options if advanced or not o.advanced])
 
 
@@ -147,6 +151,7 @@ def option_row(option: Option) -> tuple[str, str]:
 
 
 def metavar(option: Option) -> str:
+    """The placeholder of an option's value: its choices, or its type."""
     choices = "{" + ",".join(option.type.choices) + "}"
     if option.type.choices and len(choices) <= MAX_CHOICES_WIDTH:
         return choices + "..." * option.type.is_list
@@ -162,10 +167,12 @@ def guess_metavar(annotation: str) -> str:
 
 
 def add_title(title: str, text: str) -> str:
+    """The text below its title; empty without text."""
     return f"{title}:\n{text}" if text else ""
 
 
 def closing_note(command: Command) -> str:
+    """The last paragraph for commands with components; empty for others."""
     if not command.components:
         return ""
     first = next(iter(command.components))

@@ -64,6 +64,7 @@ def identify_path(text: str) -> InputPath | None:
 
 
 def identify_folder(path: Path) -> InputPath | None:
+    """The kind of a folder by the names of its files; None for data folders and unknown ones."""
     names = {file.name for file in islice(path.iterdir(), MAX_LISTED_FILES)}
     if "meta.json" in names or any(name.endswith(".idx") for name in names):
         return None
@@ -88,6 +89,7 @@ def identify_folder(path: Path) -> InputPath | None:
 
 
 def identify_file(path: Path) -> InputPath | None:
+    """The kind of a file by its ending and first bytes; None for unknown binary files."""
     ending = (path.with_suffix("") if path.suffix in COMPRESSION else path).suffix
     if ending in (".yaml", ".yml"):
         return InputPath("config", "a configuration file", (str(path),))
@@ -122,6 +124,7 @@ def check_leading_words(argv: Sequence[str], command: Command) -> None:
 
 
 def misplaced_path_error(found: InputPath, command: Command) -> ToolkitError:
+    """The error for a path that the command does not read, with a remedy."""
     remedy = found.remedy(command.misplaced_paths)
     if not command.positional:
         return ToolkitError(f"unexpected argument {found.paths[0]!r}. {remedy}")

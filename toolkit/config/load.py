@@ -17,7 +17,7 @@ from toolkit.config.checkpoint_defaults import START_OPTIONS
 from toolkit.config.command import RUN, Command
 from toolkit.config.declared import OptionType
 from toolkit.config.flags import list_flags, parse_flags, scan_flags
-from toolkit.config.options import Option, list_options
+from toolkit.config.options import Option, index_by_path, list_options
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sections import callbacks
 from toolkit.config.values import (
@@ -79,6 +79,7 @@ def load(argv: Sequence[str], command: Command) -> LoadedConfig:
 
 
 def to_run_config(configs: Mapping[str, Any]) -> RunConfig:
+    """The run with these configs by section."""
     sections = {f.name: configs[f.name] for f in fields(RunConfig) if f.name in configs}
     return RunConfig(**sections, callbacks=callbacks.by_name(configs))
 
@@ -97,6 +98,7 @@ def compose_config(options: Mapping[str, object], command: Command) -> Any:
 
 
 def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved:
+    """Resolve options given in Python, by short name or path."""
     values = {key: OptionValue(value, names.PYTHON) for key, value in options.items()}
     named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
     early = {
@@ -288,13 +290,11 @@ TEXT = OptionType(str)
 
 
 def name_option(section: str, command: Command) -> Option:
+    """The option that selects the component of a section."""
     text = f"Name of the {command.components[section].kind}."
     return Option(f"{section}.name", TEXT, "", text, separator=None)
 
 
-def index_by_path(options: Iterable[Option]) -> dict[str, Option]:
-    return {option.path: option for option in options}
-
-
 def get_value(values: OptionValues, path: str, default: Any) -> Any:
+    """The value given for a path, or the default."""
     return values[path].value if path in values else default

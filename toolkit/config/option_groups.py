@@ -17,6 +17,8 @@ Weights = Literal["auto", "trained", "average"]
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options, title="output"):
+    """Options of every command that reports results."""
+
     json: str | None = None
     """File to write results to as JSON lines; - for standard output, which then holds nothing
     else."""
@@ -24,6 +26,8 @@ class OutputOptions(Options, title="output"):
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions(Options, title="device and precision"):
+    """Options of every command that runs a model."""
+
     device: Device = "auto"
     """Device to compute on. auto: cuda if there is a GPU, else cpu. mps (Apple) and xpu (Intel) are
     untested."""
@@ -31,6 +35,8 @@ class DeviceOptions(Options, title="device and precision"):
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionOptions(DeviceOptions, title="device and precision"):
+    """Options of every command that chooses a device and a precision."""
+
     precision: Precision = "auto"
     """Floating-point format to compute in. bf16, fp16: mixed precision. auto: bf16 if the hardware
     is fast at it, else fp32. tf32: fp32, with TensorFloat-32 for matrix products and convolutions
@@ -39,6 +45,8 @@ class PrecisionOptions(DeviceOptions, title="device and precision"):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(Options, title="batches"):
+    """Limits of a batch."""
+
     max_tokens: PositiveInt | None = None
     """Maximum number of tokens per batch, including padding."""
     batch_size: PositiveInt | None = None
@@ -48,6 +56,8 @@ class BatchOptions(Options, title="batches"):
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsOptions(Options, title="checkpoint"):
+    """Choice between the weights of a checkpoint and their moving average."""
+
     weights: Weights = "auto"
     """Weights to use. trained: the weights themselves; average: their moving average
     (--training.ema-decay); auto: the average if the run kept one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,7 +79,14 @@ def list_options(section: str, config: object) -> list[Option]:
     return [make_option(section, field, config) for field in describe_fields(cls)]
 
 
+def index_by_path(options: Iterable[Option]) -> dict[str, Option]:
+    """Path -> option."""
+    return {option.path: option for option in options}
+
+
 class FieldDescription(NamedTuple):
+    """A field of a config class with its declaration, help text and group."""
+
     field: dataclasses.Field[Any]
     type: OptionType
     help: str
@@ -103,12 +110,14 @@ def describe_fields(config: type) -> list[FieldDescription]:
 
 
 def declaration_order(config: type) -> Iterator[type]:
+    """The bases of a class, outermost first, then the class itself."""
     for ancestor in config.__bases__:
         yield from declaration_order(ancestor)
     yield config
 
 
 def make_option(section: str, described: FieldDescription, config: object) -> Option:
+    """The option that a field declares; raises a ToolkitError for unsupported types."""
     field, metadata = described.field, described.field.metadata
     path = f"{section}.{field.name}" if section else field.name
     if described.type.scalar not in SCALAR_RULES or (field.name == "name" and section):
@@ -131,6 +140,7 @@ def make_option(section: str, described: FieldDescription, config: object) -> Op
 
 
 def field_default(field: dataclasses.Field[Any], config: object) -> Any:
+    """The default of a field, or its value if `config` is an instance."""
     if not isinstance(config, type):
         return getattr(config, field.name)
     if field.default_factory is not dataclasses.MISSING:
@@ -139,6 +149,8 @@ def field_default(field: dataclasses.Field[Any], config: object) -> Any:
 
 
 class FieldDoc(NamedTuple):
+    """The annotation of a field, and the string under it."""
+
     annotation: str
     text: str
 
@@ -155,6 +167,7 @@ def read_field_docs(file: str) -> dict[str, dict[str, FieldDoc]]:
 
 
 def collect_field_docs(node: ast.ClassDef) -> dict[str, FieldDoc]:
+    """Field -> annotation and string under it, for one class of a source file."""
     docs = {}
     for statement, following in zip(node.body, node.body[1:], strict=False):
         match statement, following:

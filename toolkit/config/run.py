@@ -19,6 +19,8 @@ class ComponentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
+    """The configuration of a training run, with its components and sections."""
+
     arch: ComponentConfig
     task: ComponentConfig
     criterion: ComponentConfig

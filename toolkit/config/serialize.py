@@ -132,6 +132,7 @@ def print_config(resolved: Resolved) -> str:
 
 
 def resolved_value(config: object, option: Option) -> object:
+    """The value of an option in a config, a component or a set of overrides."""
     if isinstance(config, ComponentConfig):
         return config.name if option.name == "name" else getattr(config.config, option.name)
     if isinstance(config, Overrides):

@@ -87,6 +87,7 @@ def read_yaml(path: str) -> dict[str, Any]:
 
 
 def describe_yaml_error(error: Exception) -> str:
+    """The line and the problem of a YAML error, in one line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -84,6 +84,7 @@ def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
 
 
 def describe_imported(model: ConvertedModel) -> JsonObject:
+    """The facts that toolkit-convert reports about an imported model."""
     options = asdict(model.run.arch.config)
     return {
         "architecture": model.run.arch.name,
@@ -100,6 +101,7 @@ def describe_imported(model: ConvertedModel) -> JsonObject:
 
 
 def describe_exported(model: ExportedModel) -> JsonObject:
+    """The facts that toolkit-convert reports about an exported model."""
     return {
         "class": model.config["architectures"][0],
         "parameters": count_parameters(model.tensors),
@@ -112,10 +114,12 @@ def describe_exported(model: ExportedModel) -> JsonObject:
 
 
 def count_parameters(tensors: Mapping[str, Tensor]) -> int:
+    """Numbers in all tensors together."""
     return sum(tensor.numel() for tensor in tensors.values())
 
 
 def format_fact(value: object) -> str:
+    """A fact as text for the console."""
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, float):

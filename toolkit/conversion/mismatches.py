@@ -30,6 +30,7 @@ def check_none(source: object, mismatches: Sequence[Mismatch]) -> None:
 
 
 def report_mismatches(source: object, mismatches: Sequence[Mismatch]) -> NoReturn:
+    """Print the table of mismatches and raise a ToolkitError."""
     rows = [list(mismatch) for mismatch in mismatches]
     Table(columns=Mismatch._fields, rows=rows).print(Console(file=sys.stderr))
     kinds = list(dict.fromkeys(mismatch.kind for mismatch in mismatches))
@@ -61,4 +62,5 @@ def compare_tensors(
 
 
 def format_shape(shape: Shape | None) -> str:
+    """A shape as text, such as 768 x 768; a dash for None."""
     return "-" if shape is None else " x ".join(map(str, shape)) or "one number"

@@ -67,6 +67,7 @@ def export(
 
 
 def check_packages() -> None:
+    """Raise a ToolkitError that names the packages that ONNX export misses."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise ToolkitError(

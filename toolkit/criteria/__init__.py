@@ -1,3 +1,5 @@
+"""Criteria: losses of predictions, summed by objective."""
+
 from toolkit.criteria.criterion import IGNORED as IGNORED
 from toolkit.criteria.criterion import Binary as Binary
 from toolkit.criteria.criterion import Classes as Classes

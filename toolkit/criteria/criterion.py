@@ -38,6 +38,7 @@ class ProjectedClasses(NamedTuple):
     """The correct classes; IGNORED for padding that keeps shapes stable."""
 
     def to_classes(self) -> Classes:
+        """The same predictions with their logits."""
         return Classes(aligned_linear(self.states, self.table, self.bias), self.targets)
 
 
@@ -111,4 +112,5 @@ class Criterion(nn.Module, ABC):
         return totals
 
     @abstractmethod
-    def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]: ...
+    def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
+        """Objective -> summed loss of its predictions."""

@@ -31,6 +31,8 @@ from toolkit.criteria.rows import split_rows
 
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropyConfig(Options, section="criterion"):
+    """Options of the criterion cross_entropy."""
+
     label_smoothing: Rate = 0.0
     """Label smoothing: probability mass spread evenly over all classes; not for regression."""
 

@@ -46,6 +46,7 @@ class Chunk(NamedTuple):
 
 
 def split_chunks(states: Tensor, targets: Tensor) -> Iterator[Chunk]:
+    """Chunks of rows whose logits exist at the same time."""
     size = ROWS_PER_CHUNK.get(states.device.type, ROWS_PER_CHUNK["cuda"])
     for start in range(0, len(states), size):
         rows = slice(start, start + size)

@@ -152,4 +152,5 @@ def describe_progress(config: PreprocessConfig, finished: int, parts: int) -> st
 
 
 def count(number: int, noun: str, plural: str = "s") -> str:
+    """A number with its noun, in the plural unless it is 1."""
     return f"{number:,} {noun}{plural * (number != 1)}"

@@ -61,6 +61,7 @@ class TextError(Exception):
 
 
 def is_compressed(path: Path) -> bool:
+    """Whether the file's ending names a known compression."""
     return path.suffix in DECOMPRESSORS
 
 

@@ -33,6 +33,7 @@ def describe_environment(device: torch.device) -> dict[str, str]:
 
 
 def device_name(device: torch.device) -> str:
+    """Name of a GPU, or architecture and threads of a CPU."""
     if device.type != "cpu":
         return gpu_name(device)
     threads = torch.get_num_threads()
@@ -40,6 +41,7 @@ def device_name(device: torch.device) -> str:
 
 
 def installed_version(package: str) -> str | None:
+    """Version of an installed package; None if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 
 def is_sharded_tensor(tensor: Tensor) -> TypeGuard[DTensor]:
+    """Whether a tensor is a `DTensor`; does not import it."""
     module = sys.modules.get("torch.distributed.tensor")
     return module is not None and isinstance(tensor, module.DTensor)
 
 
 def is_sharded(learner: nn.Module) -> bool:
+    """Whether the parameters of a learner are sharded over the ranks."""
     module = sys.modules.get("torch.distributed.fsdp")
     return module is not None and isinstance(learner, module.FSDPModule)
 

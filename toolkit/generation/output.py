@@ -142,6 +142,8 @@ def to_single_line(text: str) -> str:
 
 @runtime_checkable
 class OutputRecord(Protocol):
+    """A record that can be written as a JSON line."""
+
     @property
     def number(self) -> int: ...
     @property
@@ -151,6 +153,8 @@ class OutputRecord(Protocol):
 
 @runtime_checkable
 class TextFile(Protocol):
+    """A file or stream that text is written to."""
+
     def write(self, text: str, /) -> int: ...
     def flush(self) -> None: ...
 
@@ -161,6 +165,7 @@ Writer = Callable[[Sequence[R]], None]
 
 
 def to_json_line(record: OutputRecord) -> str:
+    """The record as one line of JSON, without a line end."""
     return json_files.dumps(record.to_json())
 
 

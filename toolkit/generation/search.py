@@ -138,10 +138,12 @@ class BatchSearch:
 
 
 def make_strategy(c: SearchConfig, size: int) -> Strategy:
+    """The sampler or beam search that the options choose, for `size` hypotheses per group."""
     if c.sampling:
         return Sampler(c.beam, c.seed, c.temperature, c.sampling_topk, c.sampling_topp)
     return BeamSearch(c.diverse_beam_groups, size, c.diverse_beam_strength)
 
 
 def sort_by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    """The hypotheses by descending score; equal scores keep their order."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)

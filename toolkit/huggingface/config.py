@@ -40,6 +40,7 @@ class ToolkitConfig(PretrainedConfig):
 
     @property
     def vocab_size(self) -> int:
+        """Number of tokens of the vocabulary."""
         return self.sizes.get("tokens", 0)
 
     def to_run(self) -> RunConfig:
@@ -72,4 +73,5 @@ def has_components(arch: object, task: object) -> bool:
 
 
 def is_registered(registry: Registry, name: object) -> bool:
+    """Whether a registry has a component of this name."""
     return name in registry.names()

@@ -120,6 +120,7 @@ def build_stub(config: ToolkitConfig) -> str:
 
 
 def build_auto_map(*, generative: bool) -> dict[str, str]:
+    """Auto class -> class of the exported module, for config.json."""
     classes = GENERATIVE_CLASSES if generative else ENCODER_CLASSES
     classes = {"AutoConfig": "ToolkitConfig", **classes}
     return {auto: f"{MODULE}.{name}" for auto, name in classes.items()}

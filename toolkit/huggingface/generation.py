@@ -89,6 +89,7 @@ class ToolkitForConditionalGeneration(GenerativeToolkitModel):
     tasks = ("translation",)
 
     def get_encoder(self, modality: str | None = None) -> SourceEncoder:
+        """The encoder, as Transformers' generation calls it."""
         return SourceEncoder(self)
 
     @can_return_tuple

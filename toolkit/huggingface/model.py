@@ -84,9 +84,11 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         )
 
     def get_input_embeddings(self) -> nn.Embedding:
+        """The token embedding."""
         return self.encoder.token_embedding
 
     def set_input_embeddings(self, value: nn.Module) -> None:
+        """Raise an error: the vocabulary is fixed."""
         raise NotImplementedError(
             "The toolkit's models keep their vocabulary: their heads share the table. Train a "
             "tokenizer with the tokens that you need."

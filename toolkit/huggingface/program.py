@@ -49,12 +49,14 @@ class Graph(nn.Module):
 
 
 def input_names(model: ToolkitPreTrainedModel) -> list[str]:
+    """Names of the graph's inputs, in order."""
     types = model.config.arch.get("token_types", 1) > 1
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * types
     return names + ["char_ids"] * bool(model.config.padding_char_ids)
 
 
 def output_names(model: ToolkitPreTrainedModel) -> list[str]:
+    """Names of the graph's outputs, in order."""
     if not model.tasks or isinstance(model, ToolkitForConditionalGeneration):
         return ["last_hidden_state"]
     return ["start_logits", "end_logits"] if "squad" in model.tasks else ["logits"]

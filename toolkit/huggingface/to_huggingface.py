@@ -74,6 +74,7 @@ def hf_name(name: str, task: str) -> str:
 def choose_class(
     task: str, learner: Learner, component: str | None
 ) -> type[ToolkitPreTrainedModel]:
+    """The class with the heads of a task; ToolkitModel if none has them."""
     if component == "generator":
         return ToolkitForMaskedLM
     for model_class in HEAD_CLASSES:
@@ -84,6 +85,7 @@ def choose_class(
 
 
 def build_config(run: RunConfig, sizes: Sizes, learner: Learner) -> ToolkitConfig:
+    """The configuration of a learner for Transformers."""
     sections, encoder = to_dict(run), learner.encoder
     tokenizer = learner.tokenizer
     roles = tokenizer.vocabulary.roles
@@ -130,6 +132,7 @@ def describe_plugins(run: RunConfig) -> list[dict[str, Any]]:
 
 
 def read_plugin_files(config: ToolkitConfig) -> dict[str, bytes]:
+    """Name -> content of the Python files of the plugins that a model uses."""
     names = [plugin["name"] for plugin in config.plugins]
     used = [plugin for plugin in plugins.list_loaded() if plugin.name in names]
     return {file.name: file.read_bytes() for plugin in used for file in list_files(plugin)}

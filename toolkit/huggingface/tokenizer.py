@@ -48,9 +48,11 @@ class ToolkitTokenizer(PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
+        """Number of tokens of the vocabulary."""
         return len(self.source.vocabulary)
 
     def get_vocab(self) -> dict[str, int]:
+        """Token -> id."""
         return dict(self._ids)
 
     def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
@@ -72,6 +74,7 @@ class ToolkitTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
+        """The ids of one text or two with their special tokens."""
         before, after = special_tokens_of(self.template, self.reader.vocabulary)
         second = [] if token_ids_1 is None else [*token_ids_1, *after]
         return [*before, *token_ids_0, *after, *second]
@@ -119,6 +122,7 @@ class ToolkitTokenizer(PreTrainedTokenizer):
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
+        """Write the tokenizer's files; returns their paths."""
         prefix = f"{filename_prefix}-" if filename_prefix else ""
         path = Path(save_directory, prefix + TOOLKIT_TOKENIZER_FILE)
         path.write_bytes(self.content)

@@ -110,6 +110,7 @@ def class_metrics(counts: IntArray, names: Sequence[str]) -> list[ClassMetrics]:
 
 
 def compute_class_metrics(name: str, correct: int, support: int, predicted: int) -> ClassMetrics:
+    """Precision, recall and F1 of one class from its counts."""
     precision, recall = ratio(correct, predicted), ratio(correct, support)
     f1 = ratio(2 * correct, support + predicted)  # = 2 P R / (P + R)
     return ClassMetrics(name, precision, recall, f1, support)
@@ -121,4 +122,5 @@ def macro_f1(counts: IntArray, names: Sequence[str]) -> float:
 
 
 def ratio(part: int, whole: int) -> float:
+    """part / whole; 0 if the whole is 0."""
     return part / whole if whole else 0.0

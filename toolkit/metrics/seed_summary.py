@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSummary:
+    """Mean, spread and range of a metric over seeds."""
+
     mean: float
     deviation: float | None
     """Standard deviation with n - 1; None for a single value."""

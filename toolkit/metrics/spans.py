@@ -53,6 +53,7 @@ class SpanTags(NamedTuple):
 
 
 def is_span_tag(tag: str) -> bool:
+    """Whether a tag has the form of a span tag, such as B-PER or O."""
     return tag == OUTSIDE or tag.partition("-")[0] in (*FIRST, *LAST, *INSIDE)
 
 

@@ -26,6 +26,7 @@ def normalize_answer(answer: str) -> str:
 
 
 def exact_match(prediction: str, reference: str) -> float:
+    """1 if the normalized answers are equal, else 0."""
     return float(normalize_answer(prediction) == normalize_answer(reference))
 
 

@@ -30,6 +30,8 @@ from toolkit.nn.attention import (
 
 @dataclass(frozen=True, kw_only=True)
 class CompositeBertConfig(EncoderConfig):
+    """Options of composite attention: each term can be switched off."""
+
     absolute_positions: bool = False
     """Add a learned position embedding, which limits the length of sentences."""
     fixed: bool = True
@@ -77,12 +79,14 @@ def composite_bert(c: CompositeBertConfig, sizes: Sizes) -> Encoder:
 
 
 def projections(c: CompositeBertConfig) -> LinearProjections | ConvolvedProjections:
+    """Projections of a layer, convolved in the parts that `convolve` names."""
     if c.convolve:
         return ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
     return LinearProjections(c.width, c.heads)
 
 
 def scores(c: CompositeBertConfig) -> SoftmaxMap:
+    """The attention map: content, and the kernels that the options switch on."""
     kernels: list[Kernel] = []
     if c.fixed:
         kernels.append(FixedKernel(c.heads, c.radius))
@@ -95,4 +99,5 @@ def scores(c: CompositeBertConfig) -> SoftmaxMap:
 
 
 def values(c: CompositeBertConfig) -> PlainValues | DepthwiseValues:
+    """Values of a layer, with a depthwise convolution if `depthwise` is set."""
     return DepthwiseValues(c.width, c.radius) if c.depthwise else PlainValues()

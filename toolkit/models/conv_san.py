@@ -39,6 +39,8 @@ from toolkit.nn.ops.dropout import Dropout
 
 @dataclass(frozen=True, kw_only=True)
 class ConvSanConfig(ArchConfig):
+    """Options of conv_san."""
+
     layers: PositiveInt = 4
     """Number of layers, each self-attention only."""
     heads: PositiveInt = 4
@@ -239,6 +241,7 @@ def build_attention(c: ConvSanConfig, *, first: bool) -> Attention:
 
 
 def build_attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
+    """The attention map, smoothed by the convolution that the options choose."""
     content = Content(c.width // c.heads)
     if c.convolution == "none":
         return SoftmaxMap(content, terms)

@@ -27,6 +27,8 @@ from toolkit.nn.attention import (
 
 @dataclass(frozen=True, kw_only=True)
 class ConvBertConfig(EncoderConfig):
+    """Options of ConvBERT."""
+
     max_positions: PositiveInt = 512
     """Rows of the position table: maximum number of tokens per sentence."""
     head_ratio: PositiveInt = 2
@@ -104,6 +106,7 @@ def convbert(c: ConvBertConfig, sizes: Sizes) -> Encoder:
 
 
 def build_attention(c: ConvBertConfig) -> Attention:
+    """Self-attention of a layer, mixed with a convolution if one is configured."""
     heads, attention_map = (
         c.attention_heads,
         SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout),

@@ -61,6 +61,7 @@ class EncoderConfig(ArchConfig):
 
     @property
     def head_width(self) -> int:
+        """Width of one head."""
         return self.width // self.heads
 
     @property
@@ -86,6 +87,7 @@ def scale_width(width: int, fraction: float, multiple: int = 1) -> int:
 
 
 def check_multiple(name: str, value: int, of_name: str, of: int) -> None:
+    """Raise a ToolkitError unless one option is a multiple of another."""
     if value % of:
         raise ToolkitError(
             f"arch.{name} must be a multiple of arch.{of_name}, but {value} = "

@@ -26,6 +26,8 @@ from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(TransformerStackConfig):
+    """Options of models with an encoder and a decoder."""
+
     share_embeddings: Literal["all", "decoder", "none"] = "decoder"
     """Share the embedding tables of source, target and output (all, requires a joined dictionary),
     of target and output (decoder), or none."""

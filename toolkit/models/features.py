@@ -74,9 +74,11 @@ class LayerMixing(Features):
 
 
 def list_states(encoder: EncoderModel, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
+    """States of the embeddings and of every layer."""
     assert isinstance(encoder, LayeredEncoder), "the mixing was made for it"
     return encoder.layer_states(inputs)
 
 
 def build_features(encoder: EncoderModel, *, layer_mixing: bool) -> Features:
+    """The features of a head: the last layer's states, or a mix of all layers."""
     return LayerMixing(encoder) if layer_mixing else LastLayer()

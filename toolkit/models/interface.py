@@ -89,6 +89,7 @@ def check_tensors(inputs: Inputs) -> None:
 
 
 def dtype_name(values: Tensor) -> str:
+    """Name of a tensor's type without "torch.", for messages."""
     return str(values.dtype).removeprefix("torch.")
 
 

@@ -23,6 +23,8 @@ from toolkit.nn.attention import (
 
 @dataclass(frozen=True, kw_only=True)
 class LightConvConfig(EncoderDecoderConfig):
+    """Options of LightConv and DynamicConv."""
+
     encoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
     """Kernel size of each encoder layer's convolution, in tokens, odd; one number per layer."""
     decoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
@@ -79,6 +81,8 @@ def dynamicconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
 def build_encoder_decoder(
     c: LightConvConfig, sizes: Sizes, kernel: Callable[[int], Kernel]
 ) -> EncoderDecoder:
+    """An encoder and a decoder whose layers convolve with kernels from `kernel`."""
+
     def attention(size: int, *, left_only: bool) -> Attention:
         attention_map = KernelMap(kernel(size), size, c.kernel_dropout, left_only=left_only)
         return Attention(c.width, GatedProjection(c.width, c.heads, gated=c.gated), attention_map)

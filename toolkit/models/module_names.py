@@ -33,6 +33,7 @@ def find_modules(encoder: EncoderModel, patterns: Iterable[str]) -> list[nn.Modu
 def unknown_module_error(
     pattern: str, name: str, encoder: EncoderModel, modules: Iterable[str]
 ) -> ToolkitError:
+    """The error for a pattern that names no module of the encoder."""
     part = next((f", parts of them such as {it}" for it in modules if "." in it), "")
     return ToolkitError(
         f"cannot freeze {pattern!r}: the encoder has no module {name!r}. Choose from "
@@ -58,6 +59,7 @@ def expand_ranges(pattern: str) -> Iterator[str]:
 
 
 def has_parameters(module: nn.Module) -> bool:
+    """Whether a module or one of its parts has parameters."""
     return any(True for _ in module.parameters())
 
 

@@ -108,8 +108,10 @@ def keep_padding(padding: Bool[Tensor, "B S"]) -> Packing | None:
 
 
 def padding_is_at_ends(padding: Bool[Tensor, "B S"]) -> bool:
+    """Whether every sentence has its padding at its end."""
     return not bool((padding[:, :-1] & ~padding[:, 1:]).any())
 
 
 def pin_like(padding: Tensor, *tensors: Tensor) -> Sequence[Tensor]:
+    """The tensors in pinned memory if `padding` is in it."""
     return [t.pin_memory() for t in tensors] if padding.is_pinned() else tensors

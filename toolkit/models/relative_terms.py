@@ -25,6 +25,8 @@ BUCKETS, MAX_DISTANCE = 32, 128
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeConfig(TransformerStackConfig):
+    """Options of Transformer stacks with a relative position term."""
+
     relative: Literal["none", "t5", "shaw", "composite"] = "none"
     """Relative position term of self-attention: a number per head and bucket (t5), a product with
     the query (shaw), or a number and a product (composite). Decoders see the left side only."""

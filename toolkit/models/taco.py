@@ -46,6 +46,8 @@ from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLaye
 
 @dataclass(frozen=True, kw_only=True)
 class TacoConfig(ArchConfig):
+    """Options of TACO."""
+
     layers: PositiveInt = 12
     """Number of layers, each attention and a feed-forward network for both streams."""
     word_width: PositiveInt = 648

@@ -13,6 +13,8 @@ from toolkit.models.relative_terms import RelativeConfig, build_self_attention
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(EncoderDecoderConfig, RelativeConfig):
+    """Options of the Transformer."""
+
     encoder_layers: PositiveInt = 6
     """Number of encoder layers."""
     decoder_layers: PositiveInt = 6

@@ -13,6 +13,8 @@ from toolkit.models.relative_terms import RelativeConfig, build_self_attention
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerLMConfig(RelativeConfig):
+    """Options of the causal language model."""
+
     layers: PositiveInt = 6
     """Number of layers, each attention and a feed-forward network."""
     share_embeddings: bool = True

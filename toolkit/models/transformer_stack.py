@@ -166,5 +166,6 @@ class TransformerStack(nn.Module):
 
 
 def build_cross_attention(c: TransformerStackConfig) -> CrossAttention:
+    """Cross-attention with the width, heads and dropout of the stack."""
     attention_map = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
     return CrossAttention(c.width, c.heads, attention_map)

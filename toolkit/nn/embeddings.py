@@ -124,6 +124,7 @@ def position_vectors(
 
 
 def check_length(length: int, limit: int) -> None:
+    """Raise a ToolkitError if a sentence is longer than the position table."""
     if length > limit:
         raise ToolkitError(
             f"sentences must have at most arch.max_positions = {limit} tokens with a "
@@ -154,6 +155,7 @@ def check_position_ids(positions: Int[Tensor, "B S"], limit: int, *, hidden: boo
 
 
 def check_token_ids(tokens: Int[Tensor, "B S"], rows: int) -> None:
+    """Raise a ToolkitError if a token id has no row in the embedding table."""
     low, high = find_range(tokens)
     if low < 0 or high >= rows:
         raise ToolkitError(

@@ -33,6 +33,7 @@ class FeedForward(nn.Module):
 
 
 def build_linear(width: int, out: int, groups: int) -> nn.Module:
+    """A linear map, or one of several groups of channels."""
     return nn.Linear(width, out) if groups == 1 else GroupedLinear(width, out, groups)
 
 

@@ -27,11 +27,13 @@ def sinusoidal_encodings(
 
 @lru_cache(maxsize=8)
 def cached_encodings(length: int, width: int, device: torch.device) -> Float[Tensor, "S D"]:
+    """The encodings in fp32 on a device; cached."""
     with torch.inference_mode(False):  # a cached inference tensor would fail in training
         return copy_to_device(compute_encodings(length, width).float(), device)
 
 
 def compute_encodings(length: int, width: int) -> Float[Tensor, "S D"]:
+    """sin(s / 10000^(2c/D)) for c = 0 .. D/2 - 1, then cos (Vaswani et al. 2017, section 3.5)."""
     channels = torch.arange(0, width, 2, dtype=torch.float64)
     positions = torch.arange(length, dtype=torch.float64)[:, None]
     angles = positions * torch.exp(-math.log(10_000) / width * channels)

@@ -30,6 +30,8 @@ TINY = 1e-30
 
 @dataclass(frozen=True, kw_only=True)
 class AdafactorConfig(OptimizerConfig):
+    """Options of Adafactor."""
+
     relative_step: bool = True
     """Limit the rate to 1 / sqrt(update); with lr 0.01 this is the paper's rate without a schedule.
     If false, the rate is lr times the schedule's factor."""
@@ -46,6 +48,8 @@ class AdafactorConfig(OptimizerConfig):
 
 
 class Adafactor(ForeachOptimizer[AdafactorConfig]):
+    """Adafactor, with state and step per batch of parameters."""
+
     def __init__(self, groups: Iterable[ParameterGroup], c: AdafactorConfig) -> None:
         super().__init__(groups, c)
         if any(is_sharded_tensor(p) for group in self.param_groups for p in group["params"]):
@@ -114,6 +118,7 @@ def relative_rate(lr: float, updates: Any) -> Any:
 
 
 def root_mean_squares(tensors: Tensors) -> Tensors:
+    """The root mean square of each tensor."""
     norms = list(torch._foreach_norm(tensors))
     torch._foreach_div_(norms, [tensor.numel() ** 0.5 for tensor in tensors])
     return norms

@@ -28,6 +28,8 @@ INFINITE_STEP = 2.0**40
 
 @dataclass(frozen=True, kw_only=True)
 class AdamConfig(OptimizerConfig):
+    """Options of Adam, shared by the optimizers derived from it."""
+
     beta1: Rate = 0.9
     """Decay rate of the running mean of gradients."""
     beta2: Rate = 0.999

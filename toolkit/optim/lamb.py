@@ -16,6 +16,8 @@ from toolkit.optim.parameter_groups import NamedParameter, ParameterGroup, build
 
 
 class Lamb(ForeachOptimizer[AdamConfig]):
+    """LAMB, with state and step per batch of parameters; `lamb` has the equations."""
+
     def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
 

@@ -54,6 +54,8 @@ TINY = 1e-7
 
 @dataclass(frozen=True, kw_only=True)
 class MuonConfig(AdamConfig):
+    """Options of Muon; those of Adam apply to parameters that are not matrices of layers."""
+
     momentum: Rate = 0.95
     """Decay rate of the running mean of a matrix's gradients."""
     nesterov: bool = True

@@ -13,6 +13,8 @@ from toolkit.optim.schedules import WarmupConfig
 
 @dataclass(frozen=True, kw_only=True)
 class PlateauConfig(WarmupConfig):
+    """Options of the schedule plateau."""
+
     factor: Annotated[float, Above(0), Below(1)] = 0.1
     """Factor on the learning rate at each plateau."""
     patience: NonNegativeInt = 0

@@ -33,14 +33,23 @@ class MetricSchedule(Protocol):
     """A schedule that also follows validation metrics; lower values are better."""
 
     def __call__(self, update: int) -> float: ...
-    def on_validation(self, value: float, update: int) -> None: ...
-    def reset_metric(self) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any]) -> None: ...
+    def on_validation(self, value: float, update: int) -> None:
+        """Receive the metric of a validation after `update` updates."""
+
+    def reset_metric(self) -> None:
+        """Forget earlier values: a resumed run follows another metric."""
+
+    def state(self) -> dict[str, Any]:
+        """The state to store in a checkpoint, as JSON values."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a stored state."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarmupConfig(Options, section="lr_scheduler"):
+    """Options of a schedule with a linear warm-up."""
+
     warmup_updates: NonNegativeInt = 0
     """Number of warm-up updates, over which the learning rate rises linearly to its peak."""
     warmup_fraction: Fraction = 0.0
@@ -62,6 +71,8 @@ class WarmupConfig(Options, section="lr_scheduler"):
 
 @dataclass(frozen=True, kw_only=True)
 class DecayConfig(WarmupConfig):
+    """Options of a schedule that decays after its warm-up."""
+
     end_rate: Fraction = 0.0
     """Final learning rate of the decay, as a fraction of the peak."""
 
@@ -73,12 +84,16 @@ def decay_after_warmup(c: DecayConfig, w: int, shape: Callable[[int], float]) ->
 
 @dataclass(frozen=True, kw_only=True)
 class PolynomialConfig(DecayConfig):
+    """Options of polynomial decay."""
+
     power: PositiveFloat = 1.0
     """Exponent of the decay; 1 is linear."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CosineConfig(DecayConfig):
+    """Options of cosine decay."""
+
     cycles: PositiveInt = 1
     """Number of cosine cycles of equal length (warm restarts)."""
 
@@ -102,6 +117,8 @@ def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class InverseSqrtConfig(WarmupConfig):
+    """Options of decay with the inverse square root of the update."""
+
     warmup_updates: NonNegativeInt = 4000
     """Number of warm-up updates, over which the learning rate rises linearly to its peak."""
 
@@ -138,6 +155,8 @@ def fixed_rate(c: WarmupConfig, total_updates: int) -> Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class WsdConfig(DecayConfig):
+    """Options of warm-up, stable rate and decay at the end."""
+
     decay_fraction: Fraction = 0.1
     """Fraction of the run's updates at its end over which the rate decays."""
     shape: Literal["linear", "sqrt"] = "sqrt"
@@ -163,6 +182,8 @@ def wsd(c: WsdConfig, total_updates: int) -> Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class TriStageConfig(Options, section="lr_scheduler"):
+    """Options of the schedule with warm-up, hold and exponential decay."""
+
     phase_ratio: list[Fraction] = field(default_factory=lambda: [0.1, 0.4, 0.5])
     """Fractions of the run for warm-up, hold and decay; three numbers that sum to 1."""
     start_rate: Fraction = 0.01

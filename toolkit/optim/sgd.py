@@ -23,6 +23,8 @@ from toolkit.optim.parameter_groups import (
 
 @dataclass(frozen=True, kw_only=True)
 class SgdConfig(OptimizerConfig):
+    """Options of SGD."""
+
     momentum: Rate = 0.0
     """Momentum: fraction of the previous step kept at each update."""
     nesterov: bool = False
@@ -61,6 +63,8 @@ def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
 
 @dataclass(frozen=True, kw_only=True)
 class RmspropConfig(OptimizerConfig):
+    """Options of RMSprop."""
+
     alpha: Rate = 0.99
     """Decay rate of the running mean of squared gradients."""
     eps: PositiveFloat = 1e-8

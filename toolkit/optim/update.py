@@ -26,6 +26,7 @@ class Update(NamedTuple):
 
 
 def collect_gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """The gradients of the parameters that have one."""
     return [p.grad for p in parameters if p.grad is not None]
 
 

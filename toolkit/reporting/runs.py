@@ -21,6 +21,8 @@ IRRELEVANT_OPTIONS = ("checkpoint.", "logging.", "data.num_workers")
 
 @dataclass(frozen=True)
 class LoggedRun:
+    """The log and the options of one run."""
+
     folder: Path
     records: Sequence[Record]
     options: JsonObject
@@ -122,6 +124,7 @@ def describe_group(run: LoggedRun, differing: Sequence[str]) -> str:
 
 
 def format_value(value: object) -> str:
+    """An option's value as on the command line; items of a list are separated by spaces."""
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

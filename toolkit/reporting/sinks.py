@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 @runtime_checkable
 class Sink(Protocol):
+    """A destination of the metrics and events of a run."""
+
     def write(self, event: str, values: EventValues) -> None:
         """Report the values of one event: start, train, valid, save, end, that of a callback."""
         ...
@@ -183,6 +185,7 @@ def read_run_id(folder: Path, project: str) -> str | None:
 
 
 def save_run_id(folder: Path, project: str, run: str) -> None:
+    """Store the id of a W&B run in the save folder, so that the run can be resumed."""
     try:
         text = json.dumps({"project": project, "run": run}) + "\n"
         (folder / RUN_ID_FILE).write_text(text, encoding="utf-8")
@@ -204,4 +207,5 @@ def read_reported(log: Path, *, after: int) -> set[EventKey]:
 
 
 def event_key(event: str, values: EventValues) -> EventKey:
+    """What identifies an event in a log: its name, subset and update."""
     return event, values.get("subset"), values.get("update")

@@ -26,6 +26,8 @@ LATEX_ESCAPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
+    """A table with a caption and a note, independent of its format."""
+
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     marked: Sequence[int] = ()
@@ -139,6 +141,7 @@ class Table:
 
 
 def format_column(cells: Sequence[Cell], decimals: int) -> list[str]:
+    """Cells as text: floats with this many decimals, a dash for None."""
     return [
         "-" if cell is None else f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
         for cell in cells

@@ -51,6 +51,7 @@ def option_columns(configurations: Sequence[Configuration]) -> dict[str, list[Ce
 
 
 def summary_cell(row: RankedRow, name: str) -> Cell:
+    """A cell of the comparison table."""
     cell: Cell = row.value if name == "best" else getattr(row.configuration.summary, name)
     return cell
 

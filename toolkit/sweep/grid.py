@@ -17,6 +17,8 @@ MAX_NAME_LENGTH = 150  # file systems take 255 bytes
 
 @dataclass(frozen=True)
 class GridPoint:
+    """A configuration of a sweep, with one of its seeds."""
+
     values: Mapping[str, str]
     """Option -> value, as text."""
     seed: int | None

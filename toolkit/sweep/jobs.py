@@ -24,6 +24,8 @@ LOG_FILE = "log.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class SweepJob:
+    """A command to run, and its save folder."""
+
     name: str
     command: Sequence[str]
     folder: Path
@@ -32,6 +34,8 @@ class SweepJob:
 
 @dataclass(frozen=True)
 class JobResult:
+    """Exit code, time and reason of failure of a job that ended."""
+
     exit_code: int
     seconds: float
     reason: str
@@ -45,6 +49,8 @@ class JobResult:
 
 @dataclass
 class RunningJob:
+    """A job with its process."""
+
     job: SweepJob
     process: subprocess.Popen[bytes]
     started_at: float
@@ -114,6 +120,7 @@ def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
 
 
 def collect_result(ended: RunningJob) -> JobResult:
+    """The result of a job whose process has ended."""
     code, seconds = ended.process.returncode, time.monotonic() - ended.started_at
     if code >= 0:
         return JobResult(code, seconds, last_log_line(ended.job.folder / LOG_FILE) if code else "")
@@ -125,6 +132,7 @@ def collect_result(ended: RunningJob) -> JobResult:
 
 
 def last_log_line(path: Path) -> str:
+    """The last line of a log that is not blank."""
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 

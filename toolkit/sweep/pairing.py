@@ -49,4 +49,5 @@ def compare_equal_seeds(a: Configuration, b: Configuration) -> PairedDifference:
 
 
 def seed_order(seed: int | None) -> int:
+    """Sort key of a seed; None comes first."""
     return -1 if seed is None else seed

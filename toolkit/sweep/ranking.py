@@ -37,6 +37,8 @@ class RankedRow:
 
 @dataclass(frozen=True)
 class Ranking:
+    """The configurations of a sweep, compared with the best of them."""
+
     rows: Sequence[RankedRow]
     """In the order of the configurations."""
     best: int | None

@@ -125,6 +125,7 @@ def build_run(argv: Sequence[str], point: GridPoint) -> SweepRun:
 
 
 def prepare_folder(folder: Path, options: str = "") -> None:
+    """Make the folder of a sweep, and store the options of the sweep in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if options:

@@ -22,6 +22,7 @@ def best_of_each_variant(ranking: Ranking, tuned: Collection[str], metric: str) 
 
 
 def group_by_variant(ranking: Ranking, tuned: Collection[str]) -> list[list[RankedRow]]:
+    """Rows that differ in the tuned options only, in one group."""
     groups: dict[tuple[str, ...], list[RankedRow]] = {}
     for row in ranking.rows:
         values = row.configuration.point.values

@@ -20,14 +20,18 @@ class Batch(Protocol):
     """Every task's batch is a NamedTuple with at least these fields."""
 
     @property
-    def inputs(self) -> Inputs: ...
+    def inputs(self) -> Inputs:
+        """Inputs of the encoder."""
+
     @property
     def weights(self) -> dict[str, float]:
         """Objective -> number of terms its loss sums over; all zero for an idle rank."""
         ...
 
     @property
-    def sentences(self) -> int: ...
+    def sentences(self) -> int:
+        """Number of sentences."""
+
     @property
     def tokens(self) -> int:
         """Tokens without padding."""
@@ -58,6 +62,7 @@ def to_device(batch: T, device: torch.device, *, packs: bool = False) -> T:
 
 
 def move(value: object, device: torch.device) -> Any:
+    """The value on the device, including tensors inside NamedTuples."""
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=device.type != "mps")  # only from pinned memory there
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -56,6 +56,8 @@ def build_model(
 ) -> EncoderModel | Learner:
     """The encoder of a registered architecture, or with `task` the learner with that task's heads.
 
+    `name` is the name of the architecture, as `toolkit-train --list archs` shows it.
+
     The sizes that the data decides are those of the `tokenizer`, which a learner keeps. `sizes` are
     added to them, as `tokenizer.sizes` gives them: `tokens`, and what else its format has, such as
     `characters`, `tags`, `targets` or `labels`. `vocabulary_size` is short for `tokens`. Keyword
@@ -106,10 +108,12 @@ def add_labels(
 
 
 def build_encoder(arch: ComponentConfig, sizes: Sizes) -> EncoderModel:
+    """An encoder from its configuration and the sizes of the data."""
     return EncoderFactory(arch, sizes)()
 
 
 def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) -> Learner:
+    """An encoder with a task's heads; raises a ToolkitError if they do not fit together."""
     make_encoder = EncoderFactory(arch, sizes)
     encoder, build = make_encoder(), TASKS[task.name].factory
     is_generative = isinstance(build, type) and issubclass(build, Task) and build.is_generative

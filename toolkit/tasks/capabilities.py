@@ -45,6 +45,7 @@ def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int = 0)
 
 
 def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) -> None:
+    """Raise a ToolkitError unless the architecture has the kind of decoder that a task needs."""
     if isinstance(encoder, GenerativeModel) and encoder.decoder_only == decoder_only:
         return
     required = "a causal language model" if decoder_only else "an encoder-decoder model"
@@ -55,6 +56,7 @@ def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) ->
 
 
 def check_encoder_only(encoder: EncoderModel, task: str, *, is_generative: bool) -> None:
+    """Raise a ToolkitError if a task of encoders is combined with a decoder."""
     if isinstance(encoder, GenerativeModel) and not is_generative:
         raise ToolkitError(
             f"Task {task} requires an encoder, but this architecture has a decoder. Choose "

@@ -115,6 +115,7 @@ def to_integers(layers: SupportsIndex | Sequence[SupportsIndex]) -> int | list[i
 def check_options(
     encoder: EncoderModel, layers: int | Sequence[int], pooling: str | None, batch_size: int
 ) -> None:
+    """Raise a ToolkitError if these options of `embed` are invalid for the encoder."""
     if batch_size < 1:
         raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
     if pooling is not None and pooling not in REDUCTIONS:

@@ -15,6 +15,8 @@ C = TypeVar("C")
 
 
 class EncoderFactory(NamedTuple):
+    """Builds encoders of one architecture for data of these sizes."""
+
     arch: ComponentConfig
     sizes: Sizes
 

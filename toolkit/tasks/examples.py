@@ -88,6 +88,7 @@ class Examples(ABC, Generic[B]):
         return self.to_idle(self.make_batch(np.zeros(1, np.int64), None))
 
     def to_idle(self, batch: B) -> B:
+        """The batch with weight zero and without targets."""
         replaced: dict[str, Any] = {
             name: torch.full_like(values, np.nan if values.is_floating_point() else value)
             for name, value in self.idle_values.items()
@@ -104,11 +105,13 @@ class Examples(ABC, Generic[B]):
 
 
 def pad_to_multiple(values: IntArray, fill: int, multiple: int) -> Int[Tensor, " N"]:
+    """Values padded to a multiple of rows, at least one multiple."""
     rows = multiple * max(1, -(-len(values) // multiple))
     return pad_rows(values.astype(np.int64, copy=False), rows, fill)
 
 
 def pad_rows(values: IntArray | BoolArray, rows: int, fill: int) -> Shaped[Tensor, " N"]:
+    """Values padded with `fill` to this number of rows, as a tensor."""
     padded = np.full(rows, fill, values.dtype)
     padded[: len(values)] = values
     return torch.from_numpy(padded)

@@ -10,6 +10,8 @@ from toolkit.config.options import OF_MODEL
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureOptions(Options):
+    """Options of every task that reads features from an encoder."""
+
     layer_mixing: bool = field(default=False, metadata=OF_MODEL)
     """Feed the head a learned weighted average of the states of all layers and of the embeddings,
     times a learned scale, instead of the last layer's states (Peters et al. 2018)."""

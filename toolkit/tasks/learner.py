@@ -43,8 +43,9 @@ class Learner(TextModel):
         """What was given to `save` as metadata, if the learner is that of a checkpoint."""
 
     def freeze(self, patterns: Sequence[str]) -> None:
-        """Exclude modules of the encoder from training: embeddings, layers.0-5, or encoder for all.
+        """Exclude modules of the encoder from training.
 
+        `patterns` is a list such as ["embeddings", "layers.0-5"], or ["encoder"] for all of it.
         Their parameters get no gradients, and they stay in evaluation mode, without dropout. Make
         the optimizer afterwards, from the parameters that require gradients.
         """
@@ -99,6 +100,9 @@ class Learner(TextModel):
 
         Pretraining reads them like the lines of one document: with task option sample_mode pairs,
         the default, texts 1-2, 3-4, ... are an example each. An item of glue is a text or a pair.
+
+        With `training`, random choices such as masks are drawn for each batch; otherwise they
+        depend on `seed` only.
         """
         folder = self.task.encode_items(self.encoder, self.tokenizer, items, labels)
         return self._make_dataset(SplitSource(folder, SPLIT, seed, training, SHAPE_MULTIPLE))
@@ -106,7 +110,11 @@ class Learner(TextModel):
     def open_dataset(
         self, folder: str | Path, split: str = "train", *, training: bool = True, seed: int = 1
     ) -> TaskDataset:
-        """A split of a data folder of toolkit-preprocess as examples, for every task."""
+        """A split of a data folder of toolkit-preprocess as examples, for every task.
+
+        With `training`, random choices such as masks are drawn for each batch; otherwise they
+        depend on `seed` only.
+        """
         opened = DataFolder.open(folder)
         check_data_matches_checkpoint(opened.tokenizer, str(folder), self.tokenizer, "the learner")
         return self._make_dataset(SplitSource(opened, split, seed, training, SHAPE_MULTIPLE))

@@ -123,5 +123,6 @@ def check_unique_ids(ids: Sequence[str], kind: str) -> None:
 
 
 def write_predictions_file(path: Path, text: str) -> None:
+    """Write a file of predictions; a failure is a ToolkitError."""
     with report_write_errors(path):
         path.write_text(text, "utf-8", "replace", newline="\n")

@@ -26,6 +26,7 @@ class InputField(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Its name in results of `read_item`."""
         return self.names[0]
 
 
@@ -108,6 +109,7 @@ def check_names(fields: Fields, names: Collection[str]) -> None:
 
 
 def find_name(field: InputField, names: Container[str]) -> str | None:
+    """The name among `names` that a field has; None if there is none."""
     return next((name for name in reversed(field.names) if name in names), None)
 
 
@@ -147,6 +149,7 @@ def replace_invalid(text: str) -> str:
 
 
 def describe(value: object) -> str:
+    """The type of a value in the words of JSON, for messages."""
     return JSON_TYPES.get(type(value), f"of type {type(value).__name__}")
 
 

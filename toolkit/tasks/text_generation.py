@@ -107,6 +107,7 @@ class TextGenerator:
         return fit_length(self.max_positions, self.c.max_length(source_length), prompt_length)
 
     def to_prompt(self, request: GenerationRequest) -> DecodingPrompt:
+        """The prompt of a request: forced tokens and length limits."""
         most = self.max_new_tokens(len(request.source))
         prompt, min_length = request.source if self.decoder_only else (), min(self.c.min_len, most)
         return DecodingPrompt(most, request.target, prompt, min_length, request.number)
@@ -145,6 +146,7 @@ class TextGenerator:
         inputs: Inputs | None,
         hypotheses: list[list[Hypothesis]],
     ) -> list[list[GeneratedText]]:
+        """The hypotheses of each request as text."""
         alignments = self.align(inputs, hypotheses)
 
         def to_text(request: GenerationRequest, h: Hypothesis) -> GeneratedText:
@@ -180,6 +182,7 @@ class TextGenerator:
 
 
 def format_alignment(weights: torch.Tensor, *, hard: bool) -> Alignment:
+    """The alignment of one hypothesis from its attention weights."""
     if not hard:
         return [list(row) for row in weights.tolist()]
     return [[int(i), j] for j, i in enumerate(weights.argmax(1).tolist())]

@@ -57,6 +57,7 @@ class TextModel(nn.Module):
         self._tokenizer = tokenizer
 
     def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
+        """Objective -> predictions and targets for a batch; call the learner itself instead."""
         return self.task.predict(self.encoder, batch)
 
     def encode(self, texts: Sequence[str]) -> Inputs:
@@ -99,8 +100,9 @@ class TextModel(nn.Module):
 
         `pooling` is mean, max, first (the state of the first token) or None: then the result is a
         list with the states of the tokens of each text, (S, D). `layers` is the layer to read, 0
-        for the embeddings and -1 for the last; several make vectors of (L, D). Vectors are on the
-        CPU and do not depend on the other texts, up to rounding.
+        for the embeddings and -1 for the last; several make vectors of (L, D). The encoder reads
+        `batch_size` texts at a time. Vectors are on the CPU and do not depend on the other texts,
+        up to rounding.
         """
         with self._evaluating() as tokenizer:
             vectors = embed_rows(
@@ -169,8 +171,9 @@ class TextModel(nn.Module):
         """One prediction per item, such as a LabelPrediction: a NamedTuple of the task's.
 
         An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
-        or a mapping with the names that tables and JSON use. Batches are those of evaluation: 32
-        items without a limit.
+        or a mapping with the names that tables and JSON use. A batch has at most `batch_size` items
+        and `max_tokens` tokens, padding included; without a limit it is that of evaluation: 32
+        items.
         """
         if isinstance(items, str | Mapping):
             raise ToolkitError(

@@ -28,6 +28,8 @@ MAX_EVALUATION_TOKENS = 16_384
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedSplit:
+    """A split with its examples and loader."""
+
     name: str
     examples: Examples[Batch]
     loader: BatchLoader[Batch]
@@ -60,6 +62,7 @@ def make_loader(
     name: str,
     corpus_weights: CorpusWeights | None = None,
 ) -> BatchLoader[Batch]:
+    """A loader of examples, with the batch limits of training or validation."""
     longest = int(examples.lengths.max(initial=0))
     max_tokens, batch_size = batch_limits(c, longest, world.device, training=training)
     return BatchLoader(
@@ -98,6 +101,7 @@ def make_examples(
     training: bool,
     row_multiple: int = SHAPE_MULTIPLE,
 ) -> Examples[Batch]:
+    """The examples that a task makes of a split."""
     source = SplitSource(folder, name, seed, training, row_multiple)
     examples: Examples[Batch] = TASKS[task.name].factory.examples(task.config, source)
     return examples
@@ -225,4 +229,5 @@ def resolve_task(task: ComponentConfig, arch: ComponentConfig) -> ComponentConfi
 
 
 def to_sizes(folder: DataFolder) -> Sizes:
+    """The sizes of a model for the data of a folder."""
     return Sizes(**folder.tokenizer.sizes)

@@ -27,10 +27,12 @@ def run_in_memory(function: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that a GPU or the host ran out of memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return any(text in str(error) for text in OOM_MESSAGES)
 
 
 def first_line(error: BaseException) -> str:
+    """The first line of an error's message without its period, or the name of its class."""
     return (str(error) or type(error).__name__).splitlines()[0].strip().rstrip(".")

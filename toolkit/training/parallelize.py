@@ -45,6 +45,7 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
 
 
 def find_stacks(learner: Learner) -> list[LayerStack]:
+    """All stacks of layers in a learner."""
     return [module for module in learner.modules() if isinstance(module, LayerStack)]
 
 

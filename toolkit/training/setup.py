@@ -86,6 +86,7 @@ def make_trainer(
     resume_point: resume.ResumePoint | None,
     print_message: resume.PrintMessage,
 ) -> Trainer:
+    """The trainer of a run, with learner and optimizer restored if it resumes."""
     precision = choose_precision(c, resume_point, world.device)
     learner = make_learner(c, folder, resume_point=resume_point, print_message=print_message).to(
         world.device
@@ -140,6 +141,7 @@ def check_same_on_all_ranks(c: RunConfig, fingerprints: Mapping[str, str], world
 
 
 def make_sinks(c: RunConfig, console: TrainingConsole, resumed_at: int) -> Sink:
+    """The sinks that the options choose, as one."""
     folder, project = Path(c.checkpoint.save_dir), c.logging.wandb_project
     sinks: list[Sink] = []
     if project:  # before the log is cut
@@ -165,6 +167,7 @@ def make_validation(
     console: TrainingConsole | None,
     total_updates: int,
 ) -> Validation:
+    """The validation of a run on these splits."""
     c = config.training
     subsets = {split.name: partial(evaluate_split, split, trainer, console) for split in splits}
     return Validation(

@@ -60,10 +60,12 @@ class Step:
 
     @property
     def update(self) -> int:
+        """Number of updates taken, this one included."""
         return self.progress.update
 
     @property
     def ends_epoch(self) -> bool:
+        """Whether it is the last update of its epoch."""
         return self.progress.epoch > self.epoch
 
 
@@ -110,5 +112,8 @@ class ValidationObserver(Protocol):
 class Stateful(Protocol):
     """A callback or another object whose state is part of a checkpoint."""
 
-    def state(self) -> State: ...
-    def restore(self, state: State) -> None: ...
+    def state(self) -> State:
+        """The state to store in a checkpoint."""
+
+    def restore(self, state: State) -> None:
+        """Continue from a stored state."""

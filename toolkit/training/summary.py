@@ -46,6 +46,7 @@ def start_rows(
 
 
 def describe_parameters(learner: nn.Module) -> str:
+    """The number of parameters, and of trained ones if some are frozen."""
     trained, frozen = (count_parameters(learner, trained=it) for it in (True, False))
     total = f"{trained + frozen:,} parameters"
     return f"{total}, {trained:,} of them trained" if frozen else total
@@ -57,6 +58,7 @@ def count_parameters(learner: nn.Module, *, trained: bool) -> int:
 
 
 def describe_ema(decay: float) -> str:
+    """A phrase about the moving average of weights; empty without one."""
     return f", weights averaged with decay {decay:g}" if decay else ""
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -15,12 +15,15 @@ sys.path.insert(0, str(REPOSITORY))  # `mkdocs build` finds tools.docs_site from
 from tools.docs_site.command_pages import COMMANDS_MARK, list_commands  # noqa: E402
 from tools.docs_site.equations import render_equations  # noqa: E402
 from tools.docs_site.links import rewrite_links  # noqa: E402
+from tools.docs_site.modules import module_pages  # noqa: E402
 from tools.docs_site.option_links import link_options  # noqa: E402
 from tools.docs_site.option_pages import PAGES_MARK, list_pages, option_pages  # noqa: E402
 from tools.docs_site.outside import OUTSIDE_PAGES, list_images  # noqa: E402
 
 GENERATED = {COMMANDS_MARK: list_commands, PAGES_MARK: list_pages}
 """Comment in a page -> the text in its place."""
+PYTHON_BOOST = 0.5
+"""Weight in the search of names in Python: guides and options of the same name come first."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -32,6 +35,9 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for source, target in list_images(REPOSITORY).items():
         content = (REPOSITORY / source).read_bytes()
         files.append(File.generated(config, target, content=content))
+    for page, text in module_pages(REPOSITORY).items():
+        level = InclusionLevel.NOT_IN_NAV
+        files.append(File.generated(config, page, content=text, inclusion=level))
     return files
 
 
@@ -40,6 +46,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         if mark in markdown:
             markdown = markdown.replace(mark, generate())
     markdown = link_options(markdown)
+    if page.file.src_uri.startswith("reference/python/"):
+        page.meta.setdefault("search", {"boost": PYTHON_BOOST})
     return rewrite_links(markdown, page.file.src_uri, config.repo_url or "")
 
 

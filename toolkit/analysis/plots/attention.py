@@ -119,6 +119,7 @@ def grid_shape(maps: Sequence[HeadMap]) -> tuple[int, int]:
 
 
 def max_weight(maps: Sequence[Weights]) -> float:
+    """The largest weight of all maps, the end of their common color scale."""
     return max(weight for weights in maps for row in weights for weight in row)
 
 
@@ -129,6 +130,7 @@ def add_axes(fig: Figure, left: float, bottom: float, width: float, height: floa
 
 
 def draw_map(ax: Axes, weights: Weights, vmax: float) -> AxesImage:
+    """Draw one map; colors grow with the square root of the weight."""
     from matplotlib.colors import PowerNorm
 
     ax.spines[:].set_color("#bbbbbb")

@@ -72,6 +72,7 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
 
 
 def parse_confusion(event: JsonObject) -> ConfusionMatrix:
+    """The confusion matrix of an event of toolkit-validate --json."""
     title = f"{event['checkpoint']} {event['subset']}"
     counts = np.array(event["counts"], np.int64)
     return ConfusionMatrix(title, event["true"], event["predicted"], counts)
@@ -108,6 +109,7 @@ def draw_confusions(matrices: Sequence[ConfusionMatrix], title: str) -> Figure:
 
 
 def annotate_cells(ax: Axes, counts: IntArray, fractions: FloatArray) -> None:
+    """Write the counts into the cells."""
     for row, column in np.argwhere(counts).tolist():
         color = "white" if fractions[row, column] > DARK_CELL else "black"
         text = str(counts[row, column])

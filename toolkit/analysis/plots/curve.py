@@ -55,6 +55,8 @@ class CurveLine(NamedTuple):
 
 
 class Legend(NamedTuple):
+    """The labels of the lines, and a title for all of them."""
+
     labels: Mapping[int, str]
     """Number of a line -> its label."""
     title: str
@@ -150,6 +152,7 @@ def choose_subsets(
 
 
 def to_record(line: CurveLine) -> JsonObject:
+    """The line as a JSON record with its subset and name."""
     return {"subset": line.subset, "name": line.name, **line.curve.record()}
 
 

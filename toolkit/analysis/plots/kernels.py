@@ -57,6 +57,7 @@ def split_heads_and_channels(
 
 
 def draw_block(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
+    """Draw the kernels of one checkpoint: heads on the left, channels on the right."""
     heads, channels = split_heads_and_channels(kernels)
     if not (heads and channels):
         draw_heads(block, heads) if heads else draw_channels(block, channels)

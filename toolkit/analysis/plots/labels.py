@@ -28,6 +28,8 @@ PARTS = {
 
 
 class MetricLabel(NamedTuple):
+    """The name of a metric on an axis, and the factor on its values."""
+
     text: str
     factor: float = 1.0
     """From the logged value to the drawn one: 100 for percentages."""
@@ -49,6 +51,7 @@ def label_metric(metric: str) -> MetricLabel:
 
 
 def label_subset(subset: str) -> str:
+    """The name of a split in words."""
     return SUBSETS.get(subset, subset)
 
 
@@ -85,6 +88,7 @@ def label_option(option: str) -> str:
 
 
 def to_words(name: str) -> str:
+    """A name with spaces for underscores."""
     return name.replace("_", " ").strip() or name
 
 

@@ -35,6 +35,8 @@ INSTALL = (
 
 
 class LineStyle(NamedTuple):
+    """Color, dashes and marker of a line."""
+
     color: str
     dashes: tuple[float, ...]
     marker: str

@@ -19,6 +19,8 @@ class AverageConfig(
         "output": "--output is required: a folder that does not exist yet.",
     },
 ):
+    """Options of toolkit-average."""
+
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)

@@ -15,6 +15,8 @@ from toolkit.config.options import NO_SPLIT
 class ConvertConfig(
     WeightsOptions, OutputOptions, required={"to": "--to is required: toolkit, hf or onnx."}
 ):
+    """Options of toolkit-convert."""
+
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)

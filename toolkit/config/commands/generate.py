@@ -36,6 +36,8 @@ MAX_LENGTH_PENALTY = 50.0
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig(Options, title="search"):
+    """Options of beam search and sampling."""
+
     beam: PositiveInt = 5
     """Beam size; 1 is greedy search. With --sampling, the number of samples."""
     nbest: PositiveInt = 1
@@ -164,6 +166,8 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateConfig(TextGenerationConfig):
+    """Options of toolkit-generate translate."""
+
     mode = "translate"
 
     print_alignment: Literal["none", "hard", "soft"] = "none"
@@ -173,6 +177,8 @@ class TranslateConfig(TextGenerationConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ContinueConfig(TextGenerationConfig):
+    """Options of toolkit-generate continue."""
+
     mode = "continue"
 
     prefix_size: NonNegativeInt = 0
@@ -181,6 +187,8 @@ class ContinueConfig(TextGenerationConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class FillMaskConfig(GenerationOptions):
+    """Options of toolkit-generate fill-mask."""
+
     mode = "fill-mask"
 
     top: PositiveInt = 5
@@ -196,6 +204,8 @@ class FillMaskConfig(GenerationOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderConfig(FillMaskConfig):
+    """Options of toolkit-generate order."""
+
     mode = "order"
 
     top: PositiveInt = 5
@@ -204,6 +214,8 @@ class OrderConfig(FillMaskConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreConfig(OutputOptions):
+    """Options of toolkit-generate score."""
+
     POSITIONAL: ClassVar[str] = "files"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)

@@ -17,6 +17,8 @@ class InspectConfig(
         "paths": "Name a data folder or a checkpoint, or with --flops an architecture (--arch)."
     },
 ):
+    """Options of toolkit-inspect."""
+
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
@@ -33,6 +35,8 @@ class InspectConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class FlopsConfig(OutputOptions, section="inspect", required={"flops": "--arch requires --flops."}):
+    """Options of toolkit-inspect --flops with an architecture."""
+
     flops: bool = False
     """Count the floating-point operations of each layer, of an update and of the whole run that
     the options of toolkit-train describe. No data is needed; a data folder gives its vocabulary

@@ -18,6 +18,8 @@ MAX_INCHES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions(OutputOptions, title="output"):
+    """Options of every kind of plot."""
+
     kind: ClassVar[str]
     """First word after toolkit-plot; the plot's default file name without its ending."""
 
@@ -86,6 +88,8 @@ class CheckpointOptions(
 
 @dataclass(frozen=True, kw_only=True)
 class LayerOptions(Options, title="layers and heads"):
+    """Selection of layers and heads to draw."""
+
     layers: list[PositiveInt] = field(default_factory=list)
     """Layers to draw, from 1, separated by commas. Default: all; of kernels with a row per channel,
     the last."""
@@ -101,6 +105,8 @@ class CurveConfig(
         "metric": "--metric must name a metric, but is empty.",
     },
 ):
+    """Options of toolkit-plot curve."""
+
     POSITIONAL: ClassVar[str] = "runs"
     kind = "curve"
 
@@ -131,6 +137,8 @@ class ConfusionConfig(
         "wrote."
     },
 ):
+    """Options of toolkit-plot confusion."""
+
     POSITIONAL: ClassVar[str] = "files"
     kind = "confusion"
 
@@ -140,6 +148,8 @@ class ConfusionConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
+    """Options of toolkit-plot kernels."""
+
     kind = "kernels"
 
     sentences: str | None = None
@@ -151,6 +161,8 @@ class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionConfig(CheckpointOptions, LayerOptions, PlotOptions):
+    """Options of toolkit-plot attention."""
+
     kind = "attention"
 
     sentence: str = ""
@@ -180,6 +192,8 @@ class PerturbationConfig(
     PlotOptions,
     required={"sentences": "toolkit-plot perturbation needs --sentences FILE."},
 ):
+    """Options of toolkit-plot perturbation."""
+
     kind = "perturbation"
 
     sentences: str = ""

@@ -31,6 +31,8 @@ class PredictConfig(
     OutputOptions,
     required={"path": "--path is required: a checkpoint or a save folder."},
 ):
+    """Options of toolkit-predict."""
+
     path: str = ""
     """Checkpoint, or a save folder, whose best checkpoint is used."""
     input: str = "-"

@@ -34,6 +34,8 @@ TOKENIZER_BY_OPTION: dict[
 
 @dataclass(frozen=True, kw_only=True)
 class InputOptions(Options, title="input and output"):
+    """Input files and the output folder of toolkit-preprocess."""
+
     trainpref: str = ""
     """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas. A
     folder stands for the files of the format in it; - is standard input. Each file is a
@@ -92,6 +94,8 @@ class InputOptions(Options, title="input and output"):
 
 @dataclass(frozen=True, kw_only=True)
 class PreprocessConfig(InputOptions, title="tokenizer"):
+    """Options of toolkit-preprocess for every format."""
+
     tokenizer: TokenizerKind | None = None
     """Kind of tokenizer. sentencepiece: subwords, trained on the text. words: split at white space.
     wordpiece: BERT's subwords. Default: that of the given vocabulary, else sentencepiece."""

@@ -21,6 +21,8 @@ FIXED_OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SweepConfig(Options, section="sweep", title="sweeps"):
+    """The section `sweep`: seeds, values to try, and jobs."""
+
     seeds: list[int] = field(default_factory=list)
     """Train once with each of these seeds, separated by commas, in subfolders of the save folder.
     Ends with a table that compares the configurations on equal seeds."""

@@ -29,6 +29,8 @@ class ValidateConfig(
         "path": "--path is required: the checkpoints to evaluate.",
     },
 ):
+    """Options of toolkit-validate."""
+
     POSITIONAL: ClassVar[str] = "dirs"
 
     dirs: list[str] = field(default_factory=list)

@@ -15,6 +15,7 @@ SELECTION = Option("training.callbacks", OptionType(str, is_list=True), [], "")
 
 
 def callback_section(name: str) -> str:
+    """Name of the section with the options of a callback."""
     return f"{SECTION}.{name}"
 
 

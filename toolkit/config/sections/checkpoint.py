@@ -10,6 +10,8 @@ from toolkit.config.options import ADVANCED
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
+    """The section `checkpoint`."""
+
     save_dir: str = "checkpoints"
     """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it, and
     keeps its options unless they are given."""

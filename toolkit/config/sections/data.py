@@ -15,6 +15,8 @@ Weight = Annotated[float, Above(0), Below(float("inf"))]
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions(Options, title="data"):
+    """Options that choose the data of a run."""
+
     dirs: list[str] = field(default_factory=list)
     """Data folders written by toolkit-preprocess or fairseq-preprocess. Several are read as one
     corpus. Separated by colons, as in a:b:c, they are shards of one corpus: each epoch reads the
@@ -35,6 +37,8 @@ class CorpusOptions(Options, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBatchOptions(BatchOptions, title="batches"):
+    """Limits of training and validation batches, and their order."""
+
     max_tokens_valid: PositiveInt | None = field(default=None, metadata=ADVANCED)
     """Maximum number of tokens per validation batch, including padding. Without this and
     --batch-size-valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
@@ -53,6 +57,8 @@ class TrainingBatchOptions(BatchOptions, title="batches"):
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
+    """The section `data`: corpora and batches."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.weights and len(self.weights) != len(self.dirs):

@@ -10,6 +10,8 @@ from toolkit.config.declared import Options, PositiveInt
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingConfig(Options, section="logging", title="logging"):
+    """The section `logging`."""
+
     log_interval: PositiveInt = 100
     """Log training metrics every N updates."""
     progress: Literal["auto", "bar", "lines"] = "auto"

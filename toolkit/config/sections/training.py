@@ -20,6 +20,8 @@ from toolkit.config.options import ADVANCED
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingOptions(Options, title="when to stop"):
+    """Options that end a run."""
+
     max_update: NonNegativeInt | None = None
     """Stop after N updates. This or --max-epoch is required."""
     max_epoch: NonNegativeInt | None = None
@@ -35,6 +37,8 @@ class StoppingOptions(Options, title="when to stop"):
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateOptions(Options, title="updates"):
+    """Options of one update."""
+
     update_freq: PositiveInt = 1
     """Gradient accumulation: micro-batches per update on each rank."""
     micro_batches_per_update: PositiveInt | None = field(default=None, metadata=ADVANCED)
@@ -57,6 +61,8 @@ class UpdateOptions(Options, title="updates"):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
+    """Options of device, precision and distribution in training."""
+
     fp16: bool = field(default=False, metadata=ADVANCED)
     """Short for --precision fp16."""
     bf16: bool = field(default=False, metadata=ADVANCED)
@@ -79,6 +85,8 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationOptions(Options, title="validation"):
+    """Options of validation during training."""
+
     validate_interval_updates: NonNegativeInt = 0
     """Validate every N updates, in addition to the end of each epoch (0: only there)."""
     best_metric: str = "loss"
@@ -87,6 +95,8 @@ class ValidationOptions(Options, title="validation"):
 
 @dataclass(frozen=True, kw_only=True)
 class FailureOptions(Options, title="failures"):
+    """Options for bad updates, diverging ranks and lack of memory."""
+
     skip_spikes: bool = field(default=False, metadata=ADVANCED)
     """Skip an update if its loss or gradient norm is more than 6 standard deviations above the mean
     of the last 128 updates. A non-finite loss or gradient norm is always skipped."""
@@ -101,6 +111,8 @@ class FailureOptions(Options, title="failures"):
 
 @dataclass(frozen=True, kw_only=True)
 class CallbackOptions(Options, title="callbacks of plugins"):
+    """Selection of callbacks of plugins."""
+
     callbacks: list[str] = field(default_factory=list)
     """Names of callbacks of --user-dir folders, in the order of their calls. Their options are
     --callback.NAME.OPTION."""
@@ -116,6 +128,8 @@ class TrainingConfig(
     CallbackOptions,
     section="training",
 ):
+    """The section `training`: all of its groups of options."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.micro_batches_per_update is not None and self.update_freq != 1:

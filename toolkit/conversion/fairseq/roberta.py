@@ -108,6 +108,7 @@ def missing_tables(tensors: Mapping[str, Tensor], file: str) -> list[Mismatch]:
 
 
 def encoder_mappings(layers: int) -> list[TensorMapping]:
+    """The tensors of RoBERTa's encoder in fairseq."""
     embeddings = f"{ENCODER}.embeddings"
     mappings = [
         TensorMapping(f"{embeddings}.words.weight", (WORDS,)),
@@ -129,6 +130,7 @@ def encoder_mappings(layers: int) -> list[TensorMapping]:
 
 
 def head_mappings() -> list[TensorMapping]:
+    """The tensors of RoBERTa's masked language modeling head in fairseq."""
     return [
         *affine_mappings(f"{HEAD}.transform", "lm_head.dense"),
         *affine_mappings(f"{HEAD}.norm", "lm_head.layer_norm"),

@@ -149,6 +149,7 @@ def list_model_types(
 
 
 def class_name(model_type: ModelType, component: ModelComponent, head: ExportedHead | None) -> str:
+    """Name of the class of Transformers for a model and its head."""
     ending = head.class_ending if head else "ForMaskedLM" if component.has_mlm_head else "Model"
     if component.is_discriminator and model_type is ELECTRA:
         ending = "ForPreTraining"

@@ -45,6 +45,7 @@ class HfModelFiles:
 
 
 def read_model(folder: Path) -> HfModelFiles:
+    """The config and tensors of a folder, with tensor names in their current form."""
     config = read_config(folder)
     model_type = find_model_type(config, folder)
     saved, file = read_all_tensors(folder)
@@ -60,6 +61,7 @@ def read_model(folder: Path) -> HfModelFiles:
 
 
 def read_config(folder: Path) -> JsonObject:
+    """The config.json of a folder; raises a ToolkitError if the folder is no model."""
     reason = "" if (folder / CONFIG).exists() else f"has no {CONFIG}"
     if any((folder / name).exists() for name in (manifest.NAME, "checkpoint_last")):
         reason = "is a checkpoint of the toolkit; for that use --to hf"
@@ -84,6 +86,7 @@ def read_config(folder: Path) -> JsonObject:
 
 
 def find_model_type(config: JsonObject, folder: Path) -> ModelType:
+    """The supported model type that a config names; raises a ToolkitError for others."""
     name = config.get("model_type")
     if name is None and any(str(key).startswith("num_hidden") for key in config):
         name = "bert"  # folders released by Google do not name it
@@ -134,6 +137,7 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
 
 
 def write_config(folder: Path, config: JsonObject) -> None:
+    """Write config.json into a folder."""
     text = json.dumps(config, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8")
 

@@ -139,6 +139,7 @@ def read_saved(config: JsonObject, task: str) -> JsonObject:
 def read_label_set(
     task: str, config: JsonObject, saved: JsonObject, *, pairs: bool
 ) -> LabelSet | None:
+    """The labels of a classifier or tagger; None for other tasks."""
     labels = saved.get("labels", {})
     if not isinstance(labels, dict):
         raise TypeError("its labels are not an object")
@@ -148,6 +149,7 @@ def read_label_set(
 
 
 def read_buffers(task: str, saved: JsonObject) -> dict[str, Tensor]:
+    """Stored numbers of a task that are not weights: the null threshold of squad."""
     if task != "squad":
         return {}
     return {NULL_THRESHOLD: torch.tensor(float(saved.get("null_threshold", 0.0)))}

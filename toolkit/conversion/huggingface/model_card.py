@@ -167,6 +167,7 @@ def describe_start(save_folder: Path) -> dict[str, str]:
 
 
 def describe_commit(source: JsonObject) -> str:
+    """The Git commit of a training run, and whether the code had changed since."""
     commit = str(source.get("commit") or "")
     return f"{commit} with uncommitted changes" if source.get("uncommitted_changes") else commit
 

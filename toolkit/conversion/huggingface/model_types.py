@@ -106,6 +106,7 @@ def replace_prefix(name: str, prefixes: Mapping[str, str]) -> str | None:
 
 
 def embedding_mappings(projected: bool) -> list[TensorMapping]:
+    """Tensors of the embeddings; `projected` if their width differs from the model's."""
     embeddings = f"{ENCODER}.embeddings"
     tables = {"words": "word", "types": "token_type", "positions": "position"}
     mappings = [
@@ -124,6 +125,7 @@ def layer_names(number: int) -> tuple[str, str]:
 
 
 def bert_layer(number: int) -> list[TensorMapping]:
+    """Tensors of one layer of BERT."""
     layer, hf_layer = layer_names(number)
     projections = (f"{hf_layer}.attention.self.{part}" for part in ("query", "key", "value"))
     return [
@@ -133,6 +135,7 @@ def bert_layer(number: int) -> list[TensorMapping]:
 
 
 def convbert_layer(number: int) -> list[TensorMapping]:
+    """Tensors of one layer of ConvBERT."""
     layer, hf_layer = layer_names(number)
     attention, hf_attention = f"{layer}.attention", f"{hf_layer}.attention.self"
     kernel, span = f"{attention}.values.convolution.kernel", f"{hf_attention}.key_conv_attn_layer"

@@ -110,6 +110,7 @@ def build_template(source: Tokenizer, template: Template, *, second: int) -> Pos
 
 
 def wordpiece_tokenizer(source: WordPieceTokenizer) -> HfTokenizer:
+    """A WordPiece tokenizer as an object of the package tokenizers."""
     package = import_tokenizers()
     index = {symbol: i for i, symbol in enumerate(source.vocabulary.symbols)}
     unknown = source.vocabulary.symbols[source.vocabulary.unk]

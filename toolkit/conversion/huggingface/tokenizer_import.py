@@ -69,6 +69,7 @@ def build_wordpiece(symbols: list[str], *, lower: bool, rows: int) -> WordPieceT
 
 
 def check_symbol_count(symbols: int, rows: int) -> None:
+    """Raise a ToolkitError if the tokenizer has more symbols than the model has rows."""
     if symbols > rows:
         raise ToolkitError(
             f"a tokenizer must have at most as many symbols as its model has rows, but has "
@@ -154,6 +155,7 @@ def symbol_ids(description: JsonObject) -> dict[str, int]:
 
 
 def added_token_ids(description: JsonObject) -> dict[str, int]:
+    """Added tokens of a tokenizer.json -> their ids."""
     return {token["content"]: token["id"] for token in description.get("added_tokens", [])}
 
 

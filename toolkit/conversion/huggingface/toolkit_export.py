@@ -58,6 +58,7 @@ def export(
 
 @contextmanager
 def hidden_progress_bars() -> Iterator[None]:
+    """Hide the progress bars of Transformers inside the context."""
     logging = importlib.import_module("transformers.utils.logging")
     enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -69,6 +70,7 @@ def hidden_progress_bars() -> Iterator[None]:
 
 
 def fill(folder: Path, card: str, learner: Learner, model: ToolkitPreTrainedModel) -> None:
+    """Write model, tokenizer and model card into a folder."""
     model.save_pretrained(folder)
     export_tokenizer(folder, learner, model)
     (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
@@ -111,6 +113,7 @@ def needs_toolkit(tokenizer: Tokenizer) -> bool:
 
 
 def choose_template(tokenizer: Tokenizer, encoder: object) -> Template:
+    """The special tokens that the exported tokenizer adds to a text."""
     if isinstance(encoder, GenerativeModel):
         return "prompt" if encoder.decoder_only else "source"
     return "pair" if tokenizer.vocabulary.cls != tokenizer.vocabulary.pad else "none"

@@ -142,6 +142,7 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         return {split: self.write_split(split, content, job) for split, content in splits.items()}
 
     def write_split(self, split: str, content: Content, job: Job[AnyTokenizer]) -> JsonObject:
+        """Write the columns of a split; returns its entry in meta.json."""
         writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
         counts = Counter[str]()
         for block in self.encode(split, content, job):

@@ -88,6 +88,7 @@ def label_settings(tokenizer: Tokenizer) -> JsonObject:
 
 
 def name_settings(names: Sequence[str]) -> JsonObject:
+    """id2label and label2id of class names."""
     return {
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},

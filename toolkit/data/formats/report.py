@@ -71,4 +71,5 @@ def print_splits(
 
 
 def format_cell(value: int | str) -> str:
+    """A cell as text; numbers have thousands separators."""
     return value if isinstance(value, str) else f"{value:,}"

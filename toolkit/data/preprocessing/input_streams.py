@@ -56,6 +56,7 @@ def check_no_streams(config: PreprocessConfig) -> None:
 
 
 def is_stream(name: str) -> bool:
+    """Whether a name is standard input or a named pipe."""
     return name == STDIN or Path(name).is_fifo()
 
 

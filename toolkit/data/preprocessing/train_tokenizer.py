@@ -69,6 +69,7 @@ def count_words(text: TrainingText, pool: WorkerPool, *, lowercase: bool) -> Cou
 
 
 def count_part(part: Sequence[FileChunk], text: TrainingText, lowercase: bool) -> Counter[str]:
+    """Count the words of some chunks."""
     counts = Counter[str]()
     for item in text.items(part):
         counts.update((lower_without_accents(item) if lowercase else item).split())

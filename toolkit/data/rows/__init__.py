@@ -1,0 +1,1 @@
+"""Rows of text in JSON lines, CSV, TSV, Parquet and Arrow files."""

@@ -16,6 +16,8 @@ MAX_ROW_BYTES = 1 << 30
 
 
 class JsonLinesReader(RowReader):
+    """Reads a string field of each JSON object."""
+
     def fields(self, path: Path) -> Sequence[str]:
         """The fields of the first row that hold strings."""
         for lines in read_lines(FileChunk(path, 0, path.stat().st_size, True), MAX_ROW_BYTES):

@@ -91,6 +91,7 @@ def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]
 
 
 def split_rows(batch: RowBatch, max_line_bytes: int) -> LineChunk:
+    """The texts of some rows as lines, each with the number of its row."""
     lines, numbers = list[str](), list[int]()
     for number, text in zip(batch.numbers, batch.texts, strict=True):
         if "\0" in text:

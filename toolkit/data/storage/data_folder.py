@@ -29,6 +29,7 @@ class Split:
     columns: Mapping[str, Column]
 
     def column(self, name: str) -> Column:
+        """The column of this name; raises a ToolkitError if there is none."""
         if name not in self.columns:
             raise ToolkitError(
                 f"split {self.name!r} has no column {name!r}, only {', '.join(self.columns)}: this "
@@ -39,6 +40,7 @@ class Split:
 
     @property
     def items(self) -> int:
+        """Number of items."""
         return next(iter(self.columns.values())).items
 
 
@@ -85,10 +87,12 @@ class DataFolder:
 
     @property
     def splits(self) -> list[str]:
+        """Names of all splits."""
         return list(dict.fromkeys(name for source in self.sources for name in source.splits))
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
+        """The tokenizer that the data was encoded with."""
         return self.sources[0].load_tokenizer()
 
     @cached_property
@@ -99,9 +103,11 @@ class DataFolder:
 
     @property
     def vocabulary(self) -> Vocabulary:
+        """The vocabulary of the tokenizer."""
         return self.tokenizer.vocabulary
 
     def split(self, name: str) -> Split:
+        """The split of this name; raises a ToolkitError if there is none."""
         if name not in self._splits:
             raise ToolkitError(
                 f"no split of {self.path} is called {name!r}. Known: {', '.join(self.splits)}."

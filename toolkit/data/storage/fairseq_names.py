@@ -43,6 +43,7 @@ def split_pair(pair: str, languages: set[str]) -> LanguagePair | None:
 
 
 def languages_error(folder: Path, pairs: list[str]) -> ToolkitError:
+    """The error for a folder without exactly one language pair."""
     if pairs:
         return ToolkitError(
             f"{folder} holds several language pairs: {', '.join(sorted(pairs))}. Choose one with "
@@ -63,6 +64,7 @@ def list_splits(folder: Path, pair: str) -> list[str]:
 
 
 def match_names(folder: Path) -> list[re.Match[str]]:
+    """The parts of the names of all index files; other names are an error."""
     matches = {path.name: NAME.fullmatch(path.stem) for path in sorted(folder.glob("*.idx"))}
     for name, match in matches.items():
         if match is None:
@@ -74,5 +76,6 @@ def match_names(folder: Path) -> list[re.Match[str]]:
 
 
 def by_number(name: str) -> tuple[str, int]:
+    """Sort key that orders numbered names by number."""
     stem = name.rstrip("0123456789")
     return stem, int(name[len(stem) :] or 0)

@@ -22,6 +22,8 @@ _REMEDY = "Copy the folder again, or run toolkit-preprocess again."
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
+    """The fields of a header."""
+
     role: str
     """bin (values) or idx (starts of items and documents)."""
     dtype: str

@@ -95,6 +95,7 @@ class OriginalSpans:
 
 
 def identity_span(span: Span) -> Span:
+    """The span itself: for text that no normalization has changed."""
     return span
 
 

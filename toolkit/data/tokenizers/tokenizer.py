@@ -97,6 +97,7 @@ class Tokenizer(ABC):
 
         `kind` is sentencepiece (a unigram model), wordpiece (BERT's subwords) or words.
         `vocabulary_size` is the maximum number of subwords or words, not counting special tokens.
+        With `lowercase` the tokenizer is uncased: it reads text in lower case without accents.
         """
         if kind not in TRAINED_KINDS:
             raise ToolkitError(f"kind must be one of {', '.join(TRAINED_KINDS)}, but is {kind!r}.")
@@ -225,6 +226,7 @@ def find_tokenizer_class(kind: object, folder: Path) -> type[Tokenizer]:
 
 
 def import_tokenizer_class(kind: str) -> type[Tokenizer]:
+    """The class of a built-in kind of tokenizer."""
     module, name = KINDS[kind]
     tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)
     return tokenizer_class

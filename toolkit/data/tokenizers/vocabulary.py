@@ -57,6 +57,7 @@ class Vocabulary:
 
     @property
     def roles(self) -> dict[str, int]:
+        """Role, such as pad or mask -> id."""
         return {role: getattr(self, role) for role in ROLES}
 
     @property

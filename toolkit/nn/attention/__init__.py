@@ -1,3 +1,5 @@
+"""Attention: projections, score terms, kernels, maps and values to compose."""
+
 from toolkit.nn.attention.attention import Attention as Attention
 from toolkit.nn.attention.cross import CrossAttention as CrossAttention
 from toolkit.nn.attention.cross import CrossAttentionSource as CrossAttentionSource

@@ -40,6 +40,7 @@ class KernelMap(AttentionMap):
         return ConvolutionCache(self.left_window)
 
     def taps(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
+        """The taps of all positions, with dropout."""
         taps = self.dropout(self.kernel(p)).to(p.v.dtype)
         return taps.expand(len(p.q), -1, p.q.shape[2], -1)
 

@@ -24,7 +24,8 @@ class Kernel(nn.Module, ABC):
     """The taps of each position: one number per offset within the radius."""
 
     @abstractmethod
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]:
+        """The taps of each head, at every position or the same for all."""
 
     def tables(self) -> OffsetTables | None:
         """What attention in one kernel computes the taps of queries from; None if it cannot."""
@@ -128,6 +129,7 @@ class SharedKernel(Kernel):
         """x: the queries or the keys."""
 
     def project_offsets(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
+        """W r for each shared vector r, by head."""
         return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:

@@ -27,7 +27,8 @@ class AttentionMap(nn.Module, ABC):
     """Attention weights of the keys for each query, and the values averaged with them."""
 
     @abstractmethod
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
+        """The attention weights."""
 
     @abstractmethod
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:

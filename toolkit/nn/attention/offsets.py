@@ -60,6 +60,7 @@ def clip_offsets(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S
 def one_hot(
     taps: Int[Tensor, "*B S T"], radius: int, dtype: torch.dtype
 ) -> Float[Tensor, "*B S T R"]:
+    """1 where a pair of positions reads tap r, else 0."""
     return (taps[..., None] == torch.arange(2 * radius + 1, device=taps.device)).to(dtype)
 
 
@@ -104,6 +105,7 @@ class Offsets:
 
     @cached_property
     def host_bounds(self) -> tuple[int, int]:
+        """The bounds of all ids, computed on the host."""
         assert self.positions is not None, "plain positions need no look"
         return min(0, int(self.positions.min())), max(self.length - 1, int(self.positions.max()))
 

@@ -26,7 +26,8 @@ class Projections(nn.Module, ABC):
     """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
 
     @abstractmethod
-    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs: ...
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
+        """The inputs of attention: queries, keys and values of the layer input x."""
 
 
 class LinearProjections(Projections):
@@ -61,6 +62,7 @@ class LinearProjections(Projections):
 
 
 def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tensor, "P B H S K"]:
+    """The parts of one projection, each split into heads."""
     y = y.unflatten(-1, (parts, heads, -1))
     return y.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, P, H, K) -> (P, B, H, S, K)
 
@@ -139,6 +141,7 @@ class HalfConvolved(nn.Module):
 
 
 def split_heads(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K"]:
+    """A projection split into heads."""
     return y.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, S, HK) -> (B, H, S, K)
 
 
@@ -158,6 +161,7 @@ class TemperedProjections(Projections):
             glorot_normal_(head, width, width // heads)
 
     def weight(self) -> Float[Tensor, "D3 D"]:
+        """The scaled weight of all three projections, (3 D, D)."""
         weight = self.qkv.weight
         if self.temperature is None:
             return weight

@@ -27,7 +27,8 @@ class Smoothing(nn.Module, ABC):
     """Maps attention weights to weights of the same shape, which need not sum to 1."""
 
     @abstractmethod
-    def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]: ...
+    def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+        """The smoothed weights."""
 
 
 class SmoothedMap(SoftmaxMap):

@@ -22,7 +22,8 @@ class ScoreTerm(nn.Module, ABC):
     """One summand of the attention scores; may broadcast over the batch."""
 
     @abstractmethod
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
+        """The summand for each query and key."""
 
     def source(self, p: AttentionInputs) -> MapSource:
         """The summand, or taps that it is a view of."""
@@ -60,6 +61,7 @@ class Relative(ScoreTerm):
         self.kernels = nn.ModuleList(kernels)
 
     def taps(self, p: AttentionInputs) -> Float[Tensor, "#B H S R"]:
+        """The sum of the taps of all kernels."""
         total = self.kernels[0](p)
         for kernel in self.kernels[1:]:
             total = total + kernel(p)

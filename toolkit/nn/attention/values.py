@@ -26,9 +26,8 @@ class AttentionValues(nn.Module, ABC):
     """Whether the result depends on the states of padding."""
 
     @abstractmethod
-    def forward(
-        self, attention_map: AttentionMap, p: AttentionInputs
-    ) -> Float[Tensor, "B H S K"]: ...
+    def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        """The output of the heads, before the output projection."""
 
 
 class PlainValues(AttentionValues):
@@ -62,7 +61,8 @@ class Convolution(nn.Module, ABC):
     """Output of the convolutional heads; masked positions are 0 in `p.x` and `p.v`."""
 
     @abstractmethod
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        """The output of the convolutional heads."""
 
 
 class KernelConvolution(Convolution):
@@ -114,6 +114,7 @@ class MixedValues(AttentionValues):
         return torch.cat(by_token, dim=2).transpose(1, 2)  # (B, S, H2, K) -> (B, H2, S, K)
 
     def convolution_inputs(self, p: AttentionInputs) -> AttentionInputs:
+        """The inputs of the convolution, 0 at padding."""
         v = p.v if p.convolution_values is None else p.convolution_values
         padding = p.sequence.padding
         if padding is None:

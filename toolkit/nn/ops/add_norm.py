@@ -37,6 +37,7 @@ def add_norm(
 def add_norm_on_cpu(
     x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float
 ) -> Tensor:
+    """LN(x + dropout(y)) on a CPU; never compiled."""
     normed: Tensor = _AddNorm.apply(x, y, weight, bias, eps, rate)
     return normed
 

@@ -64,6 +64,7 @@ def _add_norm(*arguments: Any) -> tuple[Tensor, Tensor]:
 
 @_add_norm.register_fake
 def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    """Shapes of the forward results, for compilers."""
     return torch.empty_like(x), torch.empty_like(x)
 
 
@@ -81,6 +82,7 @@ def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
 def allocate_backward(
     gradient: Tensor, total: Tensor, weight: Tensor, seed: Tensor | None, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapes of the backward results, for compilers."""
     width = total.shape[-1]
     programs = min(PROGRAMS, total.numel() // width)
     of_y = total.new_empty(0 if seed is None else total.shape)
@@ -88,12 +90,14 @@ def allocate_backward(
 
 
 def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """Save the sum, the weight and the seed for the backward pass."""
     _, _, weight, _, seed, ctx.eps, ctx.rate = inputs
     ctx.save_for_backward(output[1], weight, seed)
     ctx.set_materialize_grads(False)
 
 
 def differentiate(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+    """Gradients of the inputs; sums of the weight and bias over programs are added here."""
     if gradient is None:
         return (None,) * 7
     total, weight, seed = ctx.saved_tensors

@@ -89,11 +89,13 @@ def differentiate(
 
 
 def blocks(width: int) -> dict[str, int]:
+    """Rows and columns of a program's block."""
     columns = triton.next_power_of_2(width)
     return {"ROWS": max(1, NUMBERS // columns), "COLUMNS": columns}
 
 
 def numbers(total: Tensor, eps: float, rate: float) -> tuple[Any, ...]:
+    """The scalar arguments of both kernels: rows, width, epsilon and dropout."""
     width = total.shape[-1]
     return total.numel() // width, width, eps, *dropout_numbers(rate)
 
@@ -108,6 +110,7 @@ def launch_forward(
     eps: float,
     rate: float,
 ) -> None:
+    """Launch the forward kernel, unless there are no rows."""
     sizes, given = blocks(x.shape[-1]), numbers(x, eps, rate)
     if x.numel():
         grid = (triton.cdiv(given[0], sizes["ROWS"]),)
@@ -123,6 +126,7 @@ def launch_backward(
     eps: float,
     rate: float,
 ) -> None:
+    """Launch the backward kernel, unless there are no rows."""
     sizes, given = blocks(total.shape[-1]), numbers(total, eps, rate)
     if total.numel():
         grid = (len(results[2]),)

@@ -82,6 +82,7 @@ def attend(
 
 
 def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
+    """Whether plain products are faster than torch's SDPA for these tensors."""
     training, single = dropout > 0 or torch.is_grad_enabled(), q.shape[2] == 1
     half = q.dtype == torch.bfloat16
     return q.device.type == "cpu" and (training or single or half or bias is not None)

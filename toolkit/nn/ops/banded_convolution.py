@@ -93,6 +93,7 @@ def pad_to_blocks(x: Float[Tensor, "B H S _"], block: int) -> Float[Tensor, "N P
 
 
 def convolve_blocks(taps: Float[Tensor, "N P R"], v: Float[Tensor, "N P K"], block: int) -> Tensor:
+    """The convolution of one kernel per position, as a product per block of positions."""
     return (to_bands(taps, block) @ block_windows(v, block, taps.shape[-1])).view(v.shape)
 
 

@@ -84,6 +84,7 @@ def _correlate(
 
 
 def launch_convolution(taps: Tensor, v: Tensor, *, transposed: bool) -> Tensor:
+    """Launch the kernel that convolves v with the taps, or with their transpose."""
     heads, length, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
     out, padded_width = torch.empty_like(v), triton.next_power_of_2(width)
     grid = (heads, triton.cdiv(length, ROWS))
@@ -116,19 +117,23 @@ def correlate(g: Tensor, v: Tensor, taps: int) -> Tensor:
 @convolve.register_fake
 @convolve_transposed.register_fake
 def allocate_values(taps: Tensor, v: Tensor) -> Tensor:
+    """Shape of the convolved values, for compilers."""
     return torch.empty_like(v)
 
 
 @correlate.register_fake
 def allocate_taps(g: Tensor, v: Tensor, taps: int) -> Tensor:
+    """Shape of the gradient of the taps, for compilers."""
     return v.new_empty(*v.shape[:3], taps)
 
 
 def save_inputs(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    """Save the taps and the values for the backward pass."""
     ctx.save_for_backward(*inputs)
 
 
 def differentiate(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the taps and of the values."""
     taps, v = ctx.saved_tensors
     gradient = gradient.contiguous()
     return correlate(gradient, v, taps.shape[-1]), convolve_transposed(taps, gradient)
@@ -140,6 +145,7 @@ def convolution_flops(taps: torch.Size, v: torch.Size, **named: object) -> int:
 
 
 def correlation_flops(g: torch.Size, v: torch.Size, taps: int, **named: object) -> int:
+    """FLOPs of the gradient of the taps."""
     return 2 * v.numel() * taps
 
 

@@ -27,6 +27,7 @@ def as_batch(x: Float[Tensor, "B H S K"]) -> Float[Tensor, "N S K"]:
 
 
 def as_heads(x: Float[Tensor, "N S K"], heads: int) -> Float[Tensor, "B H S K"]:
+    """Heads that are outermost in the batch as the second axis, without a copy."""
     return x.unflatten(0, (heads, -1)).transpose(0, 1)
 
 

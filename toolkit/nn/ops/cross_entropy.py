@@ -47,4 +47,5 @@ def allocate_losses(
     classes: int,
     smoothing: float,
 ) -> Float[Tensor, " N"]:
+    """Shape of the losses, for compilers."""
     return logits.new_empty(len(logits), dtype=torch.float32)

@@ -18,6 +18,7 @@ LOWEST = tl.constexpr(-1e30)
 @triton.jit
 @no_type_check  # Triton compiles the source, so the functions must not be wrapped
 def load_logits(row, column, classes):
+    """Logits of one row in fp32; LOWEST for columns beyond the last class."""
     return tl.load(row + column, mask=column < classes, other=LOWEST).to(tl.float32)
 
 
@@ -63,6 +64,7 @@ def differentiate(
 def launch(
     logits: Tensor, targets: Tensor, valid: Tensor, losses: Tensor, classes: int, smoothing: float
 ) -> None:
+    """Launch one program per row; losses and gradients are written in place."""
     columns = min(COLUMNS, triton.next_power_of_2(logits.shape[1]))
     if len(logits):
         differentiate[(len(logits),)](

@@ -44,6 +44,7 @@ class DepthwiseConvolution(nn.Module):
 def depthwise_conv1d(
     x: Float[Tensor, "B S D"], weight: Float[Tensor, "D 1 R"], bias: Float[Tensor, " D"] | None
 ) -> Float[Tensor, "B S D"]:
+    """y_s = sum_r weight_r x_(s+r) + bias by channel, with zeros beyond both ends."""
     bf16_on_cpu = x.device.type == "cpu" and x.dtype == torch.bfloat16
     if bf16_on_cpu and len(weight) <= MAX_UNSAFE_BF16_CHANNELS:
         with torch.autocast("cpu", enabled=False):  # it would convert back to bf16

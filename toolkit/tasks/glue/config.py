@@ -13,6 +13,8 @@ from toolkit.tasks.feature_options import FeatureOptions
 
 @dataclass(frozen=True, kw_only=True)
 class GlueConfig(FeatureOptions, section="task"):
+    """Options of the task glue."""
+
     head: HeadKind = field(default="pooled", metadata=OF_MODEL)
     """What the label is predicted from. pooled: tanh of a linear map of the first token's last
     state, as in BERT and Chang et al. 2021; plain: that state itself, as in ConvBERT; gelu: like

@@ -29,6 +29,8 @@ from toolkit.tasks.predictions import (
 
 
 class GlueCollector(PredictionCollector[GlueBatch]):
+    """Collects the predicted classes or values of a split and scores them."""
+
     def __init__(self, split: ClassificationSplit) -> None:
         super().__init__(len(split))
         self.split, self.labels = split, split.labels

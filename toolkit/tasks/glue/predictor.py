@@ -31,6 +31,7 @@ class LabelPrediction(NamedTuple):
     """Class -> its probability."""
 
     def to_row(self) -> tuple[str, ...]:
+        """Label and probability as text."""
         return self.label, f"{self.probability:.4f}"
 
 
@@ -40,6 +41,7 @@ class NumberPrediction(NamedTuple):
     value: float
 
     def to_row(self) -> tuple[str, ...]:
+        """The number as text."""
         return (f"{self.value:.6g}",)
 
 
@@ -64,6 +66,8 @@ class GluePredictor(Predictor[Texts, LabelPrediction | NumberPrediction]):
 
 
 class GlueItems(ItemBatches[GlueBatch, LabelPrediction | NumberPrediction]):
+    """Raw texts or pairs as examples, and their predictions."""
+
     def __init__(
         self, config: GlueConfig, tokenizer: ClassificationTokenizer, items: Sequence[Texts]
     ) -> None:

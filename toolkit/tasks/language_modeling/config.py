@@ -11,6 +11,8 @@ from toolkit.config.declared import AtLeast, Options
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelingConfig(Options, section="task"):
+    """Options of the task language_modeling."""
+
     tokens_per_sample: Annotated[int, AtLeast(2, or_zero=True)] = 0
     """Maximum number of tokens per sample, end symbols included: the length of the context. 0 for
     512, or the architecture's maximum if less."""

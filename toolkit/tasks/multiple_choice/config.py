@@ -13,6 +13,8 @@ from toolkit.tasks.feature_options import FeatureOptions
 
 @dataclass(frozen=True, kw_only=True)
 class MultipleChoiceConfig(FeatureOptions, section="task"):
+    """Options of the task multiple_choice."""
+
     head: HeadKind = field(default="pooled", metadata=OF_MODEL)
     """What an option's score is computed from. pooled: tanh of a linear map of the first token's
     last state, as in BERT; plain: that state itself; gelu: like pooled with

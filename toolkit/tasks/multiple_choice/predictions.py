@@ -21,6 +21,8 @@ from toolkit.tasks.predictions import (
 
 
 class MultipleChoiceCollector(PredictionCollector[MultipleChoiceBatch]):
+    """Collects the options chosen in a split and scores them."""
+
     def __init__(self, split: ChoiceSplit) -> None:
         super().__init__(len(split))
         self.split = split

@@ -43,6 +43,7 @@ class OptionPrediction(NamedTuple):
     """Probability of each option."""
 
     def to_row(self) -> tuple[str, ...]:
+        """Index, probability and text of the option."""
         return str(self.option), f"{self.probability:.4f}", to_single_line(self.text)
 
 
@@ -75,6 +76,8 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
 
 
 class MultipleChoiceItems(ItemBatches[MultipleChoiceBatch, OptionPrediction]):
+    """Raw questions as examples, and their predictions."""
+
     def __init__(
         self, config: MultipleChoiceConfig, tokenizer: Tokenizer, items: Sequence[ChoiceItem]
     ) -> None:

@@ -53,6 +53,7 @@ def encode_masked(tokenizer: Tokenizer, sentence: str, limit: int | None) -> lis
 
 
 def check_length(sentence: str, tokens: int, limit: int | None) -> None:
+    """Raise a ToolkitError if a sentence is longer than the model reads."""
     if limit is not None and tokens > limit:
         raise ToolkitError(
             f"The sentence must have at most {limit} tokens for this model, but has {tokens}: "
@@ -83,6 +84,7 @@ def collate_masked(
 def top_predictions(
     probabilities: Float[Tensor, "N V"], vocabulary: Vocabulary, top: int
 ) -> Iterator[MaskPrediction]:
+    """The most probable tokens of each row."""
     best = probabilities.topk(min(top, probabilities.shape[-1]), dim=-1)
     for values, ids in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         yield [(vocabulary.symbols[i], value) for i, value in zip(ids, values, strict=True)]

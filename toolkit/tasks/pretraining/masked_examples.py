@@ -92,6 +92,7 @@ class MaskedExamples(MaskingExamples[MaskedBatch]):
 def make_samples(
     config: MaskingConfig, column: Column, vocabulary: Vocabulary
 ) -> TextSamples | SegmentedSamples:
+    """The samples of a split: segment pairs or running text, as the options choose."""
     tokens = config.tokens_per_sample
     if config.pair_mode == "electra":
         return SegmentedSamples(column, vocabulary, tokens_per_sample=tokens)
@@ -99,6 +100,7 @@ def make_samples(
 
 
 def make_masking(config: MaskingConfig, vocabulary: Vocabulary) -> Masking:
+    """The masking that the options describe."""
     mask_token_rate, random_token_rate = config.replacement_rates
     return Masking(
         strategy=config.masking,

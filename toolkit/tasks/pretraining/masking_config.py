@@ -14,6 +14,8 @@ MaskingStrategy = Literal["bernoulli", "exact", "whole_word", "span", "electra"]
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig(Options, section="task"):
+    """Options of every task that masks tokens."""
+
     tokens_per_sample: Annotated[int, AtLeast(4)] = 128
     """Maximum number of tokens per sentence, special tokens included; longer ones are truncated."""
     sample_mode: Literal["pairs", "blocks", "documents"] = "pairs"
@@ -58,6 +60,7 @@ class MaskingConfig(Options, section="task"):
 
 
 def check_sum(names: str, rates: tuple[float, float]) -> None:
+    """Raise a ToolkitError if two rates exceed 1 together."""
     if sum(rates) > 1:
         raise ToolkitError(
             f"task.{names} must sum to at most 1, but are {rates[0]} and {rates[1]}."

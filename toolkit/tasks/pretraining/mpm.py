@@ -108,6 +108,7 @@ def check_position_ids(encoder: EncoderModel) -> None:
 
 
 def check_max_position(position: int, positions: int) -> None:
+    """Raise a ToolkitError if max_position has no row in the position table."""
     if position >= positions:
         raise ToolkitError(
             f"task.max_position must be below arch.max_positions, but is {position} and the table "

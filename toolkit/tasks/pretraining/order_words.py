@@ -37,6 +37,7 @@ def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int],
 
 
 def check_braces(words: Sequence[str]) -> None:
+    """Raise a ToolkitError unless braces enclose single words."""
     for word in words:
         if re.search("[{}]", HIDDEN_WORD.sub("", word)):
             raise ToolkitError(
@@ -46,6 +47,7 @@ def check_braces(words: Sequence[str]) -> None:
 
 
 def check_orderable(sentence: str, hidden: Sequence[bool], limit: int | None) -> None:
+    """Raise a ToolkitError if the sentence has too few tokens to order, or too many in all."""
     if sum(hidden) < 2:
         raise ToolkitError(
             f"The sentence must have at least two tokens to order, but has {sum(hidden)}: "
@@ -95,6 +97,7 @@ def order_words(
 def top_positions(
     token: str, probabilities: Float[Tensor, " P"], free: Sequence[int], top: int
 ) -> MaskPrediction:
+    """The most probable free positions of a token."""
     best = probabilities.topk(min(top, len(free)))
     return [
         (f"{token} {free[i]}", probability)

@@ -20,6 +20,8 @@ OBJECTIVES = ("mlm", "mpm")
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedPositionConfig(MaskingConfig):
+    """Options of the task mpm."""
+
     masking: MaskingStrategy = "span"
     """Which tokens are selected. span: runs of words as in SpanBERT and TACO; bernoulli: each
     independently; exact: an exact fraction; whole_word: all subwords of a word; electra: drawn with

@@ -88,6 +88,7 @@ def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
 
 
 def concatenate_inputs(first: Inputs, second: Inputs) -> Inputs:
+    """Two batches of the same sentences as one."""
     assert second.positions is not None, "the second half has masked positions"
     in_order = torch.arange(first.tokens.shape[1]).expand_as(first.tokens)
     padding, segments = first.padding, first.segments

@@ -12,6 +12,8 @@ from toolkit.tasks.pretraining.masking_config import MaskingConfig, MaskingStrat
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacedTokenConfig(MaskingConfig):
+    """Options of the task rtd."""
+
     masking: MaskingStrategy = "electra"
     """Which tokens the generator predicts. electra: drawn with replacement, as in ELECTRA; exact:
     an exact fraction; bernoulli: each independently; whole_word: all subwords of a word; span: runs

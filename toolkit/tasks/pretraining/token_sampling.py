@@ -42,6 +42,7 @@ def sample_tokens(
 
 
 def count_classes(prediction: Classes | ProjectedClasses) -> int:
+    """Number of classes of a prediction."""
     if isinstance(prediction, ProjectedClasses):
         return len(prediction.table)
     return prediction.logits.shape[-1]
@@ -55,6 +56,7 @@ def iterate_logits(prediction: Classes | ProjectedClasses) -> Iterable[Float[Ten
 
 
 def rows_at_once(logits: Float[Tensor, "n V"]) -> int:
+    """Number of rows to sample at a time on the device of the logits."""
     if logits.device.type == "cpu":
         return CPU_ROWS
     return max(1, GPU_LOGITS // logits.shape[-1])

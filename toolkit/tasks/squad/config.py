@@ -12,6 +12,8 @@ from toolkit.tasks.feature_options import FeatureOptions
 
 @dataclass(frozen=True, kw_only=True)
 class SquadConfig(FeatureOptions, section="task"):
+    """Options of the task squad."""
+
     tokens_per_sample: Annotated[int, AtLeast(8, or_zero=True)] = 0
     """Maximum number of tokens of question and passage, special tokens included; longer passages
     are read in several windows. 0 for 384, or the architecture's maximum if less."""

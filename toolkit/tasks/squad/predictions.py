@@ -58,6 +58,8 @@ class QuestionPrediction(NamedTuple):
 
 
 class SquadCollector(PredictionCollector[SquadBatch]):
+    """Collects the best answers of each window of a split and scores them."""
+
     def __init__(self, examples: SquadExamples, threshold: Tensor) -> None:
         super().__init__(len(examples))
         self.examples, self.split = examples, examples.split
@@ -198,6 +200,7 @@ def write_answers(
 
 
 def to_json(values: Mapping[str, object]) -> str:
+    """Values as indented JSON with a final line end."""
     return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -37,6 +37,7 @@ class AnswerPrediction(NamedTuple):
     """Score of "no answer" minus that of the best answer."""
 
     def to_row(self) -> tuple[str, ...]:
+        """Answer and probability as text."""
         return to_single_line(self.answer), f"{self.probability:.4f}"
 
 
@@ -62,6 +63,8 @@ class SquadPredictor(Predictor[QuestionAndContext, AnswerPrediction]):
 
 
 class SquadItems(ItemBatches[SquadBatch, AnswerPrediction]):
+    """Raw questions as examples, and their answers."""
+
     def __init__(self, examples: SquadExamples, null_threshold: Tensor) -> None:
         self.examples, self.truncated = examples, examples.truncated
         self._collector = SquadCollector(examples, null_threshold)

@@ -17,6 +17,8 @@ DEFAULT_TOKENS = 512
 
 @dataclass(frozen=True, kw_only=True)
 class PosTaggingConfig(FeatureOptions, section="task"):
+    """Options of the task pos_tagging."""
+
     pooling: Literal["first", "mean"] = field(default="first", metadata=OF_MODEL)
     """State from which a word's tag is predicted. first: that of its first subword; mean: the mean
     over its subwords."""

@@ -23,6 +23,8 @@ MAX_CONFUSIONS = 8
 
 
 class TaggingCollector(PredictionCollector[TaggingBatch]):
+    """Collects the predicted tags of a split and scores them."""
+
     def __init__(self, split: TaggedSplit) -> None:
         super().__init__(len(split.types))
         self.split = split

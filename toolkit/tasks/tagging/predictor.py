@@ -26,6 +26,7 @@ class TagPrediction(NamedTuple):
     """Probability of each tag."""
 
     def to_row(self) -> tuple[str, ...]:
+        """The tags, separated by spaces."""
         return (" ".join(self.tags),)
 
 
@@ -47,6 +48,8 @@ class TagPredictor(Predictor[list[str], TagPrediction]):
 
 
 class TaggedItems(ItemBatches[TaggingBatch, TagPrediction]):
+    """Raw sentences as examples, and their tags."""
+
     def __init__(
         self,
         config: ResolvedTaggingConfig,

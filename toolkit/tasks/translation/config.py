@@ -10,6 +10,8 @@ from toolkit.config.declared import AtLeast, NonNegativeInt, Options
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(Options, section="task"):
+    """Options of the task translation."""
+
     tokens_per_sample: Annotated[int, AtLeast(2, or_zero=True)] = 0
     """Maximum number of tokens on either side, end symbol included; 0 for the architecture's
     maximum."""

@@ -131,6 +131,7 @@ def overlength_remark(count: int, limit: int, *, skipped: bool) -> str:
 
 
 def raise_too_long(split: ParallelSplit, number: int, tokens: int, limit: int) -> None:
+    """Raise a ToolkitError about the first pair that is too long."""
     raise ToolkitError(
         f"Sentences may have at most {limit} tokens, end symbol included, but pair {number} of "
         f"{split.name} in {split.folder.name} has {tokens}. Raise --tokens-per-sample as far as "
@@ -139,6 +140,7 @@ def raise_too_long(split: ParallelSplit, number: int, tokens: int, limit: int) -
 
 
 def raise_all_too_long(split: ParallelSplit, limit: int) -> None:
+    """Raise a ToolkitError because no pair is short enough."""
     raise ToolkitError(
         f"Every pair of {split.name} in {split.folder.name} has more than {limit} tokens, end "
         f"symbol included. Raise --tokens-per-sample as far as the architecture allows, or choose "

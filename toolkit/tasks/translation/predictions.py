@@ -28,6 +28,8 @@ LENGTH_FACTOR, LENGTH_OFFSET = 2, 20
 
 
 class TranslationCollector(PredictionCollector[TranslationBatch]):
+    """Collects the translations of a split and scores them."""
+
     def __init__(self, split: ParallelSplit, beam: int) -> None:
         super().__init__(0)
         self.split, self.beam = split, beam

@@ -73,6 +73,7 @@ def ranks_with_other_norm(norms: Sequence[float]) -> list[int]:
 
 
 def divergence_message(what: str, ranks: Sequence[int], step: Step, where: str) -> str:
+    """The message about ranks whose copy differs from the others."""
     listed = ", ".join(map(str, ranks))
     return (
         f"all ranks must have the same {what}, but after update {step.update} (epoch {step.epoch}) "

@@ -58,6 +58,7 @@ class RegisteredCallbacks:
 
 
 def check_callable(name: str, callback: object) -> Callback:
+    """The callback; raises a ToolkitError if it cannot be called."""
     if not callable(callback):
         raise ToolkitError(
             f"callback {name!r} must be callable with the Step after each update, but is a "

@@ -40,4 +40,5 @@ class ExternalTensors(TorchDispatchMode):
 
 
 def storage_address(tensor: Tensor) -> int:
+    """The address of a tensor's memory, which its views share."""
     return tensor.untyped_storage().data_ptr()

@@ -27,6 +27,7 @@ MAX_GRAPHS = 32
 
 
 def is_small(batch: Batch) -> bool:
+    """Whether a batch has so few tokens that graphs are made for it."""
     return batch.inputs.tokens.numel() < MAX_TOKENS
 
 

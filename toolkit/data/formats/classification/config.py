@@ -22,6 +22,8 @@ class ClassificationFormatConfig(Options, section="format"):
 
 @dataclass(frozen=True, kw_only=True)
 class GlueFormatConfig(ClassificationFormatConfig):
+    """Options of the format for GLUE's tables."""
+
     glue_task: str = ""
     """Task: CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI, or AX, the diagnostic set, which
     a model of MNLI predicts."""
@@ -29,6 +31,8 @@ class GlueFormatConfig(ClassificationFormatConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TsvConfig(ClassificationFormatConfig):
+    """Options of the format for your own tables."""
+
     text_columns: str = "sentence"
     """Name of the column with the text; for pairs two names, separated by a comma."""
     label_column: str = "label"

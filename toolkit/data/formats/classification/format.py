@@ -247,6 +247,7 @@ def encode_labels(rows: Sequence[TableRow], labels: Labels, path: Path) -> IntAr
 
 
 def describe_labels(entry: JsonObject, rows: int) -> str:
+    """The labels of a split with their counts, for the report."""
     if entry["unlabeled"]:
         return "none"
     labels = sorted(entry["labels"].items())

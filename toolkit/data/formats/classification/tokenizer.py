@@ -33,7 +33,7 @@ class Labels:
 
     @classmethod
     def of_classes(cls, classes: Sequence[str], *, pairs: bool = False) -> Labels:
-        """Classes of your own, scored by accuracy."""
+        """Classes of your own, scored by accuracy; with `pairs` each row has two texts."""
         names = [] if isinstance(classes, str) else list(classes)
         if len(set(names)) < max(2, len(names)) or not all(isinstance(it, str) for it in names):
             raise ToolkitError(
@@ -53,6 +53,7 @@ class Labels:
 
     @classmethod
     def load(cls, folder: Path) -> Labels:
+        """The labels of a data folder or a checkpoint."""
         return cls.parse(read_json(folder / LABELS_FILE))
 
     @classmethod

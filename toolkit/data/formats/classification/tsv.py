@@ -38,6 +38,8 @@ class RowProblem(NamedTuple):
 
 
 class LabeledTable(NamedTuple):
+    """The rows of a table, and the problems found in it."""
+
     path: Path
     rows: list[TableRow]
     problems: list[RowProblem]
@@ -101,6 +103,7 @@ def find_columns(path: Path, first: str, task: TableSchema) -> tuple[ColumnLayou
 
 
 def find_column(names: Sequence[str], known: Sequence[str]) -> int | None:
+    """Index of the first known name among the names of the columns; None without one."""
     return next((names.index(name) for name in known if name in names), None)
 
 

@@ -11,6 +11,8 @@ from toolkit.data.formats.text.config import check_limit
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelFormatConfig(Options, section="format"):
+    """Options of the format for parallel text."""
+
     source_lang: str = ""
     """Source language, such as de. trainpref P stands for the files P.de and P.en, plain, .gz,
     .xz or .zst, whose lines correspond."""

@@ -92,6 +92,7 @@ def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[Li
 def build_block(
     files: FilePair, first: int, pairs: list[tuple[str, str]], readers: list[LineReader]
 ) -> LineBlock:
+    """Pairs of lines as one block, with the bytes read for them."""
     source, target = map(list, zip(*pairs, strict=True))
     read_bytes = sum(reader.take_read_bytes() for reader in readers)
     return LineBlock(files, first, source, target, read_bytes)
@@ -118,6 +119,7 @@ class LineReader:
 
 
 def raise_unequal(files: FilePair, counts: list[int]) -> None:
+    """Raise a ToolkitError about files with different numbers of lines."""
     raise ToolkitError(
         f"{files.source} and {files.target} must have equally many lines, but have {counts[0]:,} "
         f"and {counts[1]:,}. Line n of one must translate line n of the other; look for a blank "

@@ -66,6 +66,7 @@ def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
 
 
 def sort_key(file: Path) -> tuple[str, int, str]:
+    """Sort key that orders numbered files of a folder by number."""
     stem = file.name.split(".")[0]
     return str(file.parent), int(stem) if stem.isdecimal() else -1, file.name
 
@@ -108,6 +109,7 @@ def read_passage(
 
 
 def describe_counts(*lists: Sequence[object]) -> str:
+    """The message about lists of unequal length."""
     counts = ", ".join(f"{len(it)} {name}" for name, it in zip(LISTS, lists, strict=True))
     return f"there must be as many options and answers as questions, but there are {counts}."
 

@@ -67,6 +67,7 @@ def read_squad(
 
 
 def describe_value(value: object) -> str:
+    """The type of a JSON value, with the keys of an object, for messages."""
     if isinstance(value, dict):
         return f"an object with {', '.join(map(repr, list(value)[:5])) or 'nothing'}"
     return f"of type {type(value).__name__}"
@@ -80,6 +81,7 @@ def get_fields(value: object, *names: str) -> list[object]:
 def list_paragraphs(
     path: Path, articles: Sequence[object]
 ) -> Iterator[tuple[ParagraphLocation, object]]:
+    """Every paragraph with its location in the file."""
     for number, article in enumerate(articles, 1):
         paragraphs, title = get_fields(article, "paragraphs", "title")
         if not isinstance(paragraphs, list):

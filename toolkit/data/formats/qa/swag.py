@@ -67,10 +67,12 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
 
 
 def is_tsv(path: Path) -> bool:
+    """Whether a file is tab-separated by its endings."""
     return ".tsv" in path.suffixes
 
 
 def tsv_rows(text: str) -> Iterator[tuple[int, Fields]]:
+    """The rows of a tab-separated text with their line numbers, without blank lines."""
     for line, row in enumerate(text.split("\n"), 1):
         if row.strip():
             yield line, row.removesuffix("\r").split("\t")
@@ -149,6 +151,7 @@ def parse_row(fields: Fields, layout: SwagLayout, number: int, answer_required: 
 
 
 def read_cell(fields: Fields, column: int | None) -> str:
+    """The text of a cell; empty if the table lacks the column."""
     return "" if column is None else fields[column].strip()
 
 

@@ -42,6 +42,7 @@ def build_tables(
 
 
 def join_sentences(files: Iterable[TaggedFile]) -> list[TaggedSentence]:
+    """The sentences of all files."""
     return [sentence for file in files for sentence in file.sentences]
 
 

@@ -33,6 +33,8 @@ class TaggingFormatConfig(Options, section="format"):
 
 @dataclass(frozen=True, kw_only=True)
 class ConlluConfig(TaggingFormatConfig):
+    """Options of the format for CoNLL-U."""
+
     tag: str = "upos"
     """The column to predict: upos, xpos or the name of a feature such as Number."""
     empty_nodes: bool = False
@@ -41,6 +43,8 @@ class ConlluConfig(TaggingFormatConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PennTreebankConfig(TaggingFormatConfig):
+    """Options of the format for the Penn Treebank."""
+
     train_sections: str = ""
     """Sections of trainpref to read, such as 0-18 or 0,2,4; empty for all. The section of wsj_0123
     is 01, that of another file its folder. Four digits are files, such as 0001-0139."""

@@ -28,6 +28,7 @@ def read_conll_columns(
 def parse_sentences(
     path: Path, data: bytes, tag_column: int, untagged: bool
 ) -> Iterator[ParsedSentence]:
+    """The sentences of a file, whose lines are checked."""
     separator, columns, offset, start = b"", 0, 0, 0
     sentence = TaggedSentence.empty()
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -60,6 +61,7 @@ def check_columns(
     separator: bytes,
     tag_column: int,
 ) -> None:
+    """Raise a ToolkitError unless a line has the columns of the lines before it."""
     name = "tabs" if separator == b"\t" else "single spaces"
     if len(parts) < 2:
         raise_at_line(

@@ -80,6 +80,7 @@ def find_block_end(lines: Sequence[str], start: int) -> int:
 
 
 def check_columns(path: Path, number: int, line: str) -> None:
+    """Raise a ToolkitError unless a line has CoNLL-U's ten columns."""
     columns = line.split("\t")
     if len(columns) != 10:
         found = f"but there are {len(columns)}. Correct the line."
@@ -135,6 +136,7 @@ def build_sentence(
 
 
 def check_number(path: Path, line: int, number: int, expected: int) -> None:
+    """Raise a ToolkitError unless a word has the expected number."""
     if number != expected:
         remedy = (
             "A blank line is missing before it." if number == 1 else "A line is missing or twice."
@@ -145,6 +147,7 @@ def check_number(path: Path, line: int, number: int, expected: int) -> None:
 
 
 def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:
+    """The tag of a word in the chosen column or feature."""
     tag = options.tag
     if tag not in TAG_COLUMNS:
         return str((token["feats"] or {}).get(tag) or MISSING_TAG)

@@ -28,6 +28,8 @@ FIRST_CHARACTER = 2  # after the ids of padding and of unknown characters
 
 @dataclass(frozen=True, kw_only=True)
 class LabelTables:
+    """The labels of a tagger, and what it knows of characters and words."""
+
     tags: list[str]
     """Labels, the most frequent first."""
     characters: list[str]

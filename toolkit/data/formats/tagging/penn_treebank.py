@@ -68,6 +68,7 @@ def parse_bracketed(path: Path, data: bytes) -> Iterator[ParsedSentence]:
 
 
 def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
+    """Raise a ToolkitError if a tree ends with open brackets."""
     if depth:
         line = data.count(b"\n", 0, start) + 1
         raise_at_line(
@@ -108,4 +109,5 @@ def parse_tagged(path: Path, data: bytes) -> Iterator[ParsedSentence]:
 
 
 def quote(token: bytes) -> str:
+    """The start of a token in quotes, for messages."""
     return repr(token[:40].decode())

@@ -149,4 +149,5 @@ class TaggedSplit(TaggedWords):
 
 
 def read_types(path: Path) -> Sequence[str]:
+    """The distinct words of a split."""
     return read_symbols(read_text(path / TYPES_FILE, MAX_BYTES))

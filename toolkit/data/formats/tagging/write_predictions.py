@@ -119,6 +119,7 @@ def replace_tags(
 
 
 def add_column(field: str, tag: str, *, separator: str) -> str:
+    """A field with a tag after it."""
     return f"{field}{separator}{tag}"
 
 

@@ -1,0 +1,1 @@
+"""The format for running text."""

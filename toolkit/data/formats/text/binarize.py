@@ -38,6 +38,8 @@ class PartTask(NamedTuple):
 
 
 class EncodedItems(NamedTuple):
+    """Token ids of items back to back, with the lengths of items and documents."""
+
     ids: IntArray
     lengths: IntArray
     documents: IntArray

@@ -11,6 +11,8 @@ from toolkit.config.declared import NonNegativeInt, Options, Rate
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormatConfig(Options, section="format"):
+    """Options of the format for running text."""
+
     segment_by: Literal["lines", "paragraphs", "sentences"] = "lines"
     """What makes an item. lines: each line (one sentence per line, as in Chang et al.); a blank
     line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs split

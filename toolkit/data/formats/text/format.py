@@ -172,4 +172,5 @@ def text_bytes(task: PartTask) -> int:
 
 
 def count_items(number: int) -> str:
+    """A number of items in words."""
     return f"{number:,} item{'s' * (number != 1)}"

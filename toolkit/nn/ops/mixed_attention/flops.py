@@ -13,6 +13,7 @@ import torch
 def forward_flops(
     sources: list[torch.Size], kinds: list[int], weight: torch.Size, *rest: Any, **named: Any
 ) -> int:
+    """FLOPs of the forward pass."""
     batch, _, length, _ = sources[0]
     return 2 * batch * length * length * weight.numel()
 

@@ -23,10 +23,12 @@ ROW_NUMBERS = 2048
 
 
 def width_of(heads: int) -> int:
+    """Number of heads padded to a power of two that Triton can multiply."""
     return max(MIN_WIDTH, triton.next_power_of_2(heads))
 
 
 def group_constants(maps: Sequence[Float[Tensor, "B _ S T"]], out: int) -> dict[str, Any]:
+    """Compile-time constants of a launch over several groups of maps."""
     heads = tuple(m.shape[1] for m in maps)
     first = tuple(sum(heads[:k]) for k in range(len(heads)))
     widths = tuple(map(width_of, heads))
@@ -46,6 +48,7 @@ def launch_mix(
     slope: Float[Tensor, " H"],
     out: Float[Tensor, "B H S T"],
 ) -> None:
+    """Launch the forward kernel, with a program per tile of a sentence's maps."""
     length, (rows, columns) = out.shape[-1], count_tiles(out)
     mix[columns, rows, len(out)](
         tuple(maps), strides_of(maps), weight, bias, slope, out, *strides_of([out]),
@@ -74,6 +77,7 @@ def launch_mix_backward(
 
 
 def softmax_blocks(length: int) -> dict[str, int]:
+    """Rows and columns of a softmax program's block."""
     columns = max(MIN_WIDTH, triton.next_power_of_2(length))
     return {"ROWS": max(1, ROW_NUMBERS // columns), "COLUMNS": columns}
 
@@ -81,6 +85,7 @@ def softmax_blocks(length: int) -> dict[str, int]:
 def launch_normalize(
     scores: Float[Tensor, "H B S T"], padding: Tensor | None, seed: Tensor | None, rate: float
 ) -> Float[Tensor, "H B S T"]:
+    """Softmax with dropout of each row of the scores, as a new tensor."""
     out, length = torch.empty_like(scores), scores.shape[-1]
     rows, blocks = scores.numel() // length, softmax_blocks(length)
     normalize[(triton.cdiv(rows, blocks["ROWS"]),)](

@@ -76,6 +76,7 @@ def load_weight(weight, first, channels, HEADS, WIDTH: tl.constexpr, OUT, OUT_WI
 @triton.jit
 @no_type_check
 def load_vector(vector, OUT, OUT_WIDTH: tl.constexpr):
+    """A vector with a number per output head, as a column in fp32."""
     row = tl.arange(0, OUT_WIDTH)
     return tl.load(vector + row, mask=row < OUT, other=0.0).to(tl.float32)[:, None]
 

@@ -76,6 +76,7 @@ def mix_maps(
 def allocate_scores(
     sources: list[Tensor], kinds: list[int], weight: Tensor, *rest: Tensor
 ) -> Tensor:
+    """Shape of the mixed scores, for compilers."""
     batch, _, length, _ = sources[0].shape
     return empty_by_head((batch, weight.shape[0], length, length), sources[0])
 
@@ -102,6 +103,7 @@ def mix_maps_backward(
 def allocate_gradients(
     sources: list[Tensor], kinds: list[int], weight: Tensor, *rest: Tensor
 ) -> list[Tensor]:
+    """Shapes of the gradients of the mixed maps, for compilers."""
     grads = [empty_by_head(source.shape, source) for source in sources]
     return [empty_sums(rest[-1], weight), *grads]
 
@@ -132,6 +134,7 @@ def normalize_scores_backward(
 @normalize_scores.register_fake
 @normalize_scores_backward.register_fake
 def allocate_weights(scores: Tensor, *rest: Tensor | float | None) -> Tensor:
+    """Shape of the attention weights or of their gradient, for compilers."""
     return torch.empty_like(scores)
 
 

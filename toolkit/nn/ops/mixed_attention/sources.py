@@ -33,6 +33,7 @@ def view_maps(tensors: Sequence[Tensor], kinds: Sequence[int]) -> list[Float[Ten
 
 
 def view_map(tensor: Tensor, kind: int) -> Float[Tensor, "B _ S T"]:
+    """The attention map that a source stands for, as a view of its tensor."""
     if kind == MAP:
         return tensor
     length = tensor.shape[2]

@@ -155,6 +155,7 @@ def add_table_gradient(gradient, by_offset, table, PRECISION: tl.constexpr):
 @triton.jit
 @no_type_check
 def store_taps(grad_taps, by_offset, rows, start, length, head, H: tl.constexpr, RP: tl.constexpr):
+    """Store the gradients of the taps of some rows, if they are needed."""
     if grad_taps is not None:
         grad_taps += (start * H + head) * RP
         store_rows(grad_taps, by_offset, rows, length, H * RP, RP, RP)

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 
 def forward_flops(qkv: Tensor, *rest: Any, **named: Any) -> int:
+    """FLOPs of the forward pass."""
     return 2 * attention_flops(qkv, *rest) + taps_flops(qkv, *rest)
 
 

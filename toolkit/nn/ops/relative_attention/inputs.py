@@ -63,6 +63,7 @@ def add_tables(tables: Sequence[OffsetTables | None]) -> OffsetTables | None:
 
 
 def add_optional(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """The sum of two tensors, either of which may be missing."""
     return b if a is None else a if b is None else a + b
 
 

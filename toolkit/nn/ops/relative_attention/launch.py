@@ -51,6 +51,7 @@ def constants(qkv: Tensor, tables: OffsetTables, *, causal: bool) -> dict[str, A
 
 
 def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Arguments) -> None:
+    """Launch a kernel with a program per block of rows, sentence and head."""
     qkv, bias, query, key, starts, *_, max_length, scale, dropout, causal, _ = arguments
     sizes = tile_size(qkv.shape[3]), qkv.element_size()
     blocks = choose_blocks(kernel, *sizes, has_key_table=key is not None)
@@ -67,6 +68,7 @@ def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Argume
 
 
 def launch_forward(results: tuple[Tensor, Tensor], arguments: Arguments) -> None:
+    """Launch the forward kernel; rows that belong to no sentence become 0."""
     out, covers_all = results[0], arguments[-1]
     if not covers_all:
         out.zero_()

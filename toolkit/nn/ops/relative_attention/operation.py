@@ -80,6 +80,7 @@ def _attention(*arguments: Any) -> tuple[Tensor, Tensor]:
 
 @_attention.register_fake
 def allocate_forward(qkv: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    """Shapes of the forward results, for compilers."""
     rows, _, heads, width = qkv.shape
     return qkv.new_empty(rows, heads, width), qkv.new_empty(rows, heads, dtype=torch.float32)
 
@@ -108,6 +109,7 @@ def allocate_backward(
     key: Tensor | None,
     *rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapes of the backward results, for compilers."""
     rows, _, heads, _ = qkv.shape
     by_query, by_key = bias is not None or query is not None, key is not None
     taps = heads, OffsetTables(bias, query, key).padded_offsets
@@ -116,6 +118,7 @@ def allocate_backward(
 
 
 def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """Save inputs and results for the backward pass."""
     ctx.set_materialize_grads(False)
     ctx.numbers = inputs[TENSORS:]
     ctx.save_for_backward(*output, *inputs[:TENSORS])

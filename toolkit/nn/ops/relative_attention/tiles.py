@@ -38,6 +38,7 @@ def load_rows(x, rows, length, stride, WIDTH: tl.constexpr, PADDED: tl.constexpr
 @triton.jit
 @no_type_check
 def store_rows(x, block, rows, length, stride, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    """Store a block of rows of one sentence, in the type of the destination."""
     columns = tl.arange(0, PADDED)[None, :]
     mask = (rows < length)[:, None]
     if PADDED > WIDTH:

@@ -50,6 +50,7 @@ def store_row_bits(row_bits, bits, places, mask):
 @triton.jit
 @no_type_check
 def load_row_bits(row_bits, places, mask):
+    """The random bits of some rows as two words each; None without dropout."""
     bits = None
     if row_bits is not None:
         low = tl.load(row_bits + 2 * places, mask=mask, other=0).to(tl.uint32, bitcast=True)

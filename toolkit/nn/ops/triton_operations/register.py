@@ -18,6 +18,7 @@ see it whole."""
 
 @cache
 def has_triton() -> bool:
+    """Whether Triton is installed."""
     return find_spec("triton") is not None
 
 
