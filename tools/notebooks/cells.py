@@ -14,7 +14,10 @@ from typing import NamedTuple
 from tools.docs_site.outside import site_path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = {name: f"docs/start/{name}.md" for name in ("tutorial", "attention-variant")}
+PAGES = {
+    name: f"docs/start/{name}.md"
+    for name in ("tutorial", "attention-variant", "fine-tune-and-predict")
+}
 """Notebook -> its page."""
 BLOCK = re.compile(
     r"^```(?P<kind>python|sh|text)\n(?P<text>.*?)^```\n|^!\[[^\]]*\]\((?P<image>[^)]+)\)\n",
