@@ -88,7 +88,7 @@ def mean_attention(events: Events) -> Figure:
     tokens = [display(it["tokens"]) for it in events if it["event"] == "sentence"]
     means = [it for it in events if it["event"] == "concentration" and it["layer"] is None]
     maps = [
-        MeanMap(Path(it["path"]).name, row, head_map.weights, it["mean"])
+        MeanMap(Path(it["checkpoint"]).name, row, head_map.weights, it["mean"])
         for it, row, head_map in zip(means, tokens, read_maps(events), strict=True)
     ]
     return draw_mean_maps(maps, SENTENCES["mean_attention"])

@@ -13,7 +13,7 @@ from example_plots import PICTURES, main  # noqa: E402
 
 
 @pytest.mark.parametrize(
-    "picture", ["examples/composite_bert/curve.png", "examples/taco/perturbation.png"]
+    "picture", ["examples/composite_bert/curve.png", "docs/images/mean_attention.png"]
 )
 def test_pictures_are_drawn_from_records(tmp_path, picture):
     main([picture, "--into", str(tmp_path)])

@@ -110,7 +110,7 @@ def draw_head(ax: Axes, kernel: KernelRows, head: int, index: int) -> None:
         color=style.color,
         linestyle=style.linestyle,
         marker=style.marker,
-        markersize=2.5,
+        markersize=2,
         markevery=marked_points(len(mean), index),
     )
     if kernel.deviation is not None:

@@ -10,7 +10,7 @@ from toolkit.analysis.plots.style import COLORS, HATCHES, Axes, Figure, hide_box
 PANEL_HEIGHT, BAR_WIDTH, MIN_WIDTH = 2.2, 0.14, 3.2  # inches
 LEGEND_HEIGHT = 0.4
 CLS, CLS_GROUP = "[CLS]", "[CLS] of sentences"
-MEASURES = {"distance": "distance / shorter vector", "angle": "angle (degrees)"}
+MEASURES = {"distance": "relative distance", "angle": "angle (degrees)"}
 
 
 class VectorDifference(NamedTuple):

@@ -76,6 +76,7 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
         "font.size": c.font_size,
         "axes.titlesize": "medium",
         "figure.titlesize": "medium",
+        "figure.labelsize": "medium",
         "xtick.labelsize": "small",
         "ytick.labelsize": "small",
         "legend.fontsize": "small",
