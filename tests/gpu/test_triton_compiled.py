@@ -26,6 +26,8 @@ def test_kernels_keep_registers_and_spill_no_more_than_before(names, tmp_path, m
     known = bounds.get(triton.__version__, {name: [255, 0] for name in variants})
     assert set(variants) == set(known), "run python -m tests.gpu.stored_usage"
     chosen = {name: variant for name, variant in variants.items() if re.match(names, name)}
+    if any(hasattr(variant.kernel.fn, "__wrapped__") for variant in chosen.values()):
+        pytest.skip("Triton needs the source of kernels, which jaxtyping for Python 3.10 wraps")
     usage = {name: list(measure_usage(variant)) for name, variant in chosen.items()}
     over = {n: [a > b for a, b in zip(u, known[n], strict=True)] for n, u in usage.items()}
     worse = {name: usage[name] for name, which in over.items() if any(which)}
