@@ -32,6 +32,7 @@ class Learner(TextModel):
     """An encoder and its task: the module to wrap for data parallelism.
 
     Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
+    `encoder` and `task` are attributes; `build_model` and `load_checkpoint` make learners.
     """
 
     def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
