@@ -10,46 +10,29 @@ from __future__ import annotations
 
 import argparse
 import io
+import runpy
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from collect_runs import unpack
-from run_records import load_runs, read_lines
+from recorded_plots import (
+    TACO,
+    attention,
+    draw_from_json,
+    kernels,
+    mean_attention,
+    perturbation,
+)
+from run_records import load_runs
 
-from toolkit.analysis.kernel_table import KernelRows
-from toolkit.analysis.kernels import kernels_to_draw
-from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
-from toolkit.analysis.plots.kernels import draw_kernels
-from toolkit.analysis.plots.perturbation import VectorDifference, draw_differences
-from toolkit.analysis.plots.style import Figure, plot_style, save_plot
 from toolkit.cli.plot import main as plot
-from toolkit.config.commands.plot import KernelsConfig
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
-SAN = {
-    "none": "none",
-    "concat": "PE[con]",
-    "add": "PE[add]",
-    "p": "P",
-    "r": "R",
-    "pr": "P+R",
-    "temp": "PE[add] + Temp",
-    "conv1d": "PE[add] + Conv",
-    "conv2d": "PE[add] + Conv2d",
-}
-TACO = {
-    "taco_192": "TACO",
-    "taco_192_summed": "TACO without its convolution",
-    "taco_192_words": "TACO, masked words only",
-    "bert_192": "BERT",
-}
+SAN = runpy.run_path(str(ROOT / "tools/tables/conv_san.py"))["NAMES"]
 RTD = "--metric=mlm_loss,generator_accuracy,rtd_loss,discriminator_accuracy,auc"
-Events = Sequence[dict[str, Any]]
 
 
 def draw_from_runs(
@@ -64,76 +47,18 @@ def draw_from_runs(
     assert status == 0
 
 
-def draw_from_json(source: str, draw: Callable[[Events], Figure], file: Path) -> None:
-    """Any other plot, from the events that toolkit-plot --json wrote."""
-    c = KernelsConfig(path=["recorded"], output=str(file))  # its options for style
-    with plot_style(c):
-        save_plot(draw(read_lines(ROOT / source)), c)
-
-
-def kernels(events: Events) -> Figure:
-    rows = [
-        KernelRows(it["layer"], it["kernel"], it["by"], it["offsets"], it["mean"], it["deviation"])
-        for it in events
-    ]
-    return draw_kernels({"": kernels_to_draw(rows, KernelsConfig(path=["recorded"]))}, "")
-
-
-def attention(events: Events) -> Figure:
-    [sentence] = [it for it in events if it["event"] == "sentence"]
-    return draw_maps(read_maps(events), display(sentence["tokens"]), SENTENCES["attention"])
-
-
-def mean_attention(events: Events) -> Figure:
-    tokens = [display(it["tokens"]) for it in events if it["event"] == "sentence"]
-    means = [it for it in events if it["event"] == "concentration" and it["layer"] is None]
-    maps = [
-        MeanMap(Path(it["checkpoint"]).name, row, head_map.weights, it["mean"])
-        for it, row, head_map in zip(means, tokens, read_maps(events), strict=True)
-    ]
-    return draw_mean_maps(maps, SENTENCES["mean_attention"])
-
-
-def read_maps(events: Events) -> list[HeadMap]:
-    return [
-        HeadMap(it["layer"], it["head"], it["weights"]) for it in events if it["event"] == "map"
-    ]
-
-
-def display(symbols: Sequence[str]) -> list[str]:
-    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0)
-    return [vocabulary.display_symbol(symbol) for symbol in symbols]
-
-
-def perturbation(events: Events) -> Figure:
-    differences = [
-        VectorDifference(
-            TACO[Path(it["checkpoint"]).name],
-            (it["sentences"][0], it["sentences"][1]),
-            it["word"],
-            it["distance"],
-            it["angle"],
-        )
-        for it in events
-    ]
-    return draw_differences(differences, "")
-
-
 def labels(names: dict[str, str], prefix: str = "") -> list[str]:
+    """The option --labels for the names of configurations."""
     return ["--labels", *(f"{prefix}{name}={label}" for name, label in names.items())]
 
 
 def treebank(name: str) -> Callable[[Path], None]:
+    """The plot of five models on a treebank."""
     models = {key: SAN[key] for key in ("add", "conv1d", "conv2d", "pr", "temp")}
     options = ["--metric=accuracy", *labels(models, "conv_san_ud_")]
     return partial(draw_from_runs, "conv_san", [f"ud/{name}/*"], options)
 
 
-SENTENCES = {
-    "attention": "The old man opened the [MASK] and looked out into the night.",
-    "mean_attention": "He said the foodservice pie business doesn't fit the company's "
-    "long-term growth strategy.",
-}
 BERT = partial(draw_from_runs, "composite_bert", ["novels"])
 TACO_RUNS = {name: TACO[name] for name in ("taco_192", "taco_192_summed", "bert_192")}
 RECORDED = "examples/composite_bert/pictures"

@@ -1,0 +1,93 @@
+"""Plots drawn again from the JSON lines of toolkit-plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from run_records import read_lines
+
+from toolkit.analysis.kernel_table import KernelRows
+from toolkit.analysis.kernels import kernels_to_draw
+from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
+from toolkit.analysis.plots.kernels import draw_kernels
+from toolkit.analysis.plots.perturbation import VectorDifference, draw_differences
+from toolkit.analysis.plots.style import Figure, plot_style, save_plot
+from toolkit.config.commands.plot import KernelsConfig
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+ROOT = Path(__file__).resolve().parents[1]
+TACO = {
+    "taco_192": "TACO",
+    "taco_192_summed": "TACO without its convolution",
+    "taco_192_words": "TACO, masked words only",
+    "bert_192": "BERT",
+}
+SENTENCES = {
+    "attention": "The old man opened the [MASK] and looked out into the night.",
+    "mean_attention": "He said the foodservice pie business doesn't fit the company's "
+    "long-term growth strategy.",
+}
+Events = Sequence[dict[str, Any]]
+
+
+def draw_from_json(source: str, draw: Callable[[Events], Figure], file: Path) -> None:
+    """Draw the events of a file that toolkit-plot --json wrote, a path in the repository."""
+    c = KernelsConfig(path=["recorded"], output=str(file))  # its options for style
+    with plot_style(c):
+        save_plot(draw(read_lines(ROOT / source)), c)
+
+
+def kernels(events: Events) -> Figure:
+    """The learned kernels of a checkpoint."""
+    rows = [
+        KernelRows(it["layer"], it["kernel"], it["by"], it["offsets"], it["mean"], it["deviation"])
+        for it in events
+    ]
+    return draw_kernels({"": kernels_to_draw(rows, KernelsConfig(path=["recorded"]))}, "")
+
+
+def attention(events: Events) -> Figure:
+    """The attention maps of a sentence."""
+    [sentence] = [it for it in events if it["event"] == "sentence"]
+    return draw_maps(read_maps(events), display(sentence["tokens"]), SENTENCES["attention"])
+
+
+def mean_attention(events: Events) -> Figure:
+    """The mean attention maps of several checkpoints."""
+    tokens = [display(it["tokens"]) for it in events if it["event"] == "sentence"]
+    means = [it for it in events if it["event"] == "concentration" and it["layer"] is None]
+    maps = [
+        MeanMap(Path(it["checkpoint"]).name, row, head_map.weights, it["mean"])
+        for it, row, head_map in zip(means, tokens, read_maps(events), strict=True)
+    ]
+    return draw_mean_maps(maps, SENTENCES["mean_attention"])
+
+
+def read_maps(events: Events) -> list[HeadMap]:
+    """The weights of each head, or of the mean."""
+    return [
+        HeadMap(it["layer"], it["head"], it["weights"]) for it in events if it["event"] == "map"
+    ]
+
+
+def display(symbols: Sequence[str]) -> list[str]:
+    """Tokens as plots show them."""
+    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0)
+    return [vocabulary.display_symbol(symbol) for symbol in symbols]
+
+
+def perturbation(events: Events) -> Figure:
+    """Differences between the vectors of a word in two sentences."""
+    differences = [
+        VectorDifference(
+            TACO[Path(it["checkpoint"]).name],
+            (it["sentences"][0], it["sentences"][1]),
+            it["word"],
+            it["distance"],
+            it["angle"],
+        )
+        for it in events
+    ]
+    return draw_differences(differences, "")
