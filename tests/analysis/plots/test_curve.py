@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.analysis.curves import Curve, band_edges, compute_curve, smooth
-from toolkit.analysis.plots.curve import CurveLine, draw_line, new_panels, plot_curves
+from toolkit.analysis.plots.curve import draw_line, new_panels, plot_curves
+from toolkit.analysis.plots.curve_lines import CurveLine
 from toolkit.analysis.plots.style import new_plot
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from toolkit.analysis.curves import Curve, band_edges, compute_curve, list_metrics, smooth
-from toolkit.analysis.plots.labels import (
-    MetricLabel,
-    label_metric,
-    label_subset,
-    label_variants,
-    parse_labels,
-)
+from toolkit.analysis.curves import band_edges, smooth
+from toolkit.analysis.plots.curve_legend import add_legend, make_legend
+from toolkit.analysis.plots.curve_lines import CurveLine, collect_lines, to_record
+from toolkit.analysis.plots.labels import MetricLabel, label_metric, label_subset, parse_labels
 from toolkit.analysis.plots.style import (
     Axes,
     Axis,
@@ -28,8 +22,6 @@ from toolkit.analysis.plots.style import (
     plot_style,
     save_plot,
 )
-from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
@@ -37,29 +29,7 @@ from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
 PANEL_WIDTH, PANEL_HEIGHT = 3.3, 2.3  # inches
 SINGLE_WIDTH, SINGLE_HEIGHT = 4.8, 3.0  # of a plot with one panel
 MIN_PANEL_WIDTH, MAX_COLUMNS = 2.0, 3
-LETTER = 0.5 / 72  # average width of a letter in inches, for each point of the font size
-LINE = 1.5 / 72  # height of a line of the legend in inches, for each point
-LEGEND_KEY_LETTERS = 8  # width of a line of the legend, in letters
 LABEL_LETTERS = 25  # per line of a y label
-BANDS = {"deviation": "mean ± standard deviation", "range": "mean, minimum and maximum"}
-
-
-class CurveLine(NamedTuple):
-    """One configuration on one split."""
-
-    name: str
-    subset: str
-    curve: Curve
-    number: int
-    """Index of the line, which sets its style in every panel."""
-
-
-class Legend(NamedTuple):
-    """The labels of the lines, and a title for all of them."""
-
-    labels: Mapping[int, str]
-    """Number of a line -> its label."""
-    title: str
 
 
 def plot_curves(c: CurveConfig) -> None:
@@ -109,53 +79,6 @@ def new_panels(count: int, c: CurveConfig) -> tuple[Figure, list[Axes]]:
     return fig, list(axes.flat[:count])
 
 
-def collect_lines(
-    groups: Mapping[str, Sequence[LoggedRun]],
-    metric: str,
-    c: CurveConfig,
-    runs: Sequence[LoggedRun],
-) -> list[CurveLine]:
-    """The lines that have the metric; at least one must."""
-    keys = [(subset, name) for subset in choose_subsets(groups, c, metric) for name in groups]
-    lines = [
-        CurveLine(name, subset, compute_curve(groups[name], subset, metric), index)
-        for index, (subset, name) in enumerate(keys)
-    ]
-    drawable = [line for line in lines if line.curve.updates]
-    disjoint = [line.name for line in lines if line.curve.runs and not line.curve.updates]
-    if not drawable and disjoint:
-        raise ToolkitError(
-            f"the seeds of {disjoint[0]} have logged {metric!r} at no common update. Name one run "
-            f"of each configuration."
-        )
-    if not drawable:
-        raise ToolkitError(
-            f"no run has logged {metric!r} of {c.subset or 'valid'}. "
-            f"Logged: {', '.join(list_metrics(runs)) or 'nothing'}."
-        )
-    return drawable
-
-
-def choose_subsets(
-    groups: Mapping[str, Sequence[LoggedRun]], c: CurveConfig, metric: str
-) -> list[str]:
-    """The selected subset, else valid, and train too for a single configuration."""
-    if c.subset:
-        return [c.subset]
-    trained, validated = (
-        max(len(compute_curve(group, subset, metric).updates) for group in groups.values())
-        for subset in ("train", "valid")
-    )
-    if trained and validated < 2:  # a point is no curve
-        return ["train"]
-    return ["train", "valid"] if len(groups) == 1 else ["valid"]
-
-
-def to_record(line: CurveLine) -> JsonObject:
-    """The line as a JSON record with its subset and name."""
-    return {"subset": line.subset, "name": line.name, **line.curve.record()}
-
-
 def axis_label(label: MetricLabel, lines: Sequence[CurveLine]) -> str:
     """Label of the y-axis, with the split if all lines are of one."""
     subsets = {line.subset for line in lines}
@@ -184,52 +107,6 @@ def draw_line(ax: Axes, line: CurveLine, c: CurveConfig, factor: float = 1.0) ->
     lower, upper = (smooth(edge, weight) for edge in band_edges(curve, c.band, factor))
     if lower != upper:
         ax.fill_between(curve.updates, lower, upper, color=style.color, alpha=0.15, linewidth=0)
-
-
-def make_legend(
-    lines: Sequence[CurveLine], names: Sequence[str], given: Mapping[str, str], c: CurveConfig
-) -> Legend:
-    """Names in words; the number of seeds once if it is the same for all."""
-    words, option = label_variants([label_subset(name) for name in names])
-    texts = [given.get(name, words[label_subset(name)]) for name in names]
-    seeds = {line.curve.runs for line in lines}
-    if len(seeds) > 1:
-        texts = [
-            f"{text} ({line.curve.runs} seed{'s' * (line.curve.runs > 1)})"
-            for text, line in zip(texts, lines, strict=True)
-        ]
-    title = [option] if option and not given else []
-    if max(seeds) > 1:
-        of_seeds = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
-        title.append(f"{BANDS.get(c.band, 'mean')} of {of_seeds}")
-    return Legend(
-        {line.number: text for line, text in zip(lines, texts, strict=True)}, "; ".join(title)
-    )
-
-
-def add_legend(fig: Figure, legend: Legend, c: CurveConfig) -> None:
-    """One legend below the panels, in the order in which the lines end."""
-    handles = {h.get_label(): h for ax in fig.axes for h in ax.get_lines()}
-    numbers = sorted(
-        legend.labels,
-        key=lambda number: float(np.asarray(handles[str(number)].get_ydata())[-1]),
-        reverse=True,
-    )
-    letters = max(map(len, legend.labels.values())) + LEGEND_KEY_LETTERS
-    fitting = max(1, int(fig.get_figwidth() / (LETTER * c.font_size * letters)))
-    rows = math.ceil(len(numbers) / fitting) + bool(legend.title)
-    if not (c.inches and c.inches[1]):
-        fig.set_figheight(fig.get_figheight() + rows * LINE * c.font_size)
-    fig.legend(
-        [handles[str(number)] for number in numbers],
-        [legend.labels[number] for number in numbers],
-        loc="outside lower center",
-        ncols=min(len(numbers), fitting),
-        frameon=False,
-        title=legend.title or None,
-        title_fontsize="small",
-        handlelength=3.2,
-    )
 
 
 def format_axes(ax: Axes, c: CurveConfig, ylabel: str) -> None:
