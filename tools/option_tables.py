@@ -20,6 +20,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from toolkit.cli.toolkit import COMMANDS  # noqa: E402
 from tools.docs_site.catalog import list_entries  # noqa: E402
+from tools.docs_site.option_entries import CODE  # noqa: E402
 from tools.docs_site.other_names import TOOLS, OtherName, other_names  # noqa: E402
 from tools.table_cells import Rows, markdown  # noqa: E402
 
@@ -55,8 +56,8 @@ def option_cell(other: OtherName) -> str:
 
 def remark_cell(other: OtherName) -> str:
     """The remark, its flags and commands as code."""
-    flag = r"`[^`]*`|(?<![\w-])(?:toolkit-[a-z]+|--[a-z]\w*(?:[.-]\w+)*)"
-    return re.sub(flag, lambda match: f"`{match[0].strip('`')}`", other.remark)
+    code = rf"`[^`]*`|{CODE.pattern}"
+    return re.sub(code, lambda match: f"`{match[0].strip('`')}`", other.remark)
 
 
 def regenerate(page: Path) -> str:

@@ -6,9 +6,10 @@ from toolkit.config.declared import AtLeast, OptionType
 from toolkit.config.options import Option
 from tools.docs_site.catalog import CatalogEntry, list_entries
 from tools.docs_site.command_pages import command_section
+from tools.docs_site.component_pages import defaults_table
 from tools.docs_site.option_entries import describe_type, entry_section, mark_up
 from tools.docs_site.option_links import link_options
-from tools.docs_site.option_pages import defaults_table, option_pages
+from tools.docs_site.option_pages import option_pages
 
 
 def find(key: str) -> CatalogEntry:

@@ -75,6 +75,11 @@ def list_entries() -> list[CatalogEntry]:
     return list(found.values())
 
 
+def entries_of(section: str) -> list[CatalogEntry]:
+    """The options of a section of a run, or of another command."""
+    return [entry for entry in list_entries() if entry.section == section]
+
+
 def declared_options() -> Iterator[tuple[str, str, Option]]:
     """Key, owner and declaration of each option of each component and each mode of a command."""
     modes = command_modes()

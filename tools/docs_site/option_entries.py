@@ -16,6 +16,7 @@ TYPES = {bool: "true or false", int: "integer", float: "number", str: "text"}
 LIST_TYPES = {bool: "switches", int: "integers", float: "numbers", str: "texts"}
 UNSET = ("", None, MISSING)
 CODE = re.compile(r"(?<![`\w-])(toolkit-[a-z]+|--[a-z]\w*(?:[.-]\w+)*)")
+"""Commands and flags in plain text."""
 SPECIAL = re.compile(r"[\\`*_\[\]<>]")
 
 

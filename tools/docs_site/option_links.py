@@ -7,8 +7,9 @@ from functools import cache
 
 from toolkit.cli.toolkit import COMMANDS
 from tools.docs_site.catalog import CatalogEntry, list_entries
+from tools.docs_site.component_pages import COMPONENT_PAGES
 from tools.docs_site.option_entries import anchor
-from tools.docs_site.option_pages import COMPONENT_PAGES, FOLDER
+from tools.docs_site.option_pages import FOLDER
 
 TABLE = re.compile(r"<!-- table: .*?<!-- end -->", re.S)
 CELL = re.compile(

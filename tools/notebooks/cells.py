@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.docs_site.outside import site_path
+from tools.docs_site.links import change_links
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -24,7 +24,6 @@ BLOCK = re.compile(
     re.M | re.S,
 )
 FILE = re.compile(r"# (\S+\.py)\n")
-LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)(?P<section>#[^)]*)?\)")
 SHOW = 'from IPython.display import Image\n\nImage("{}")'
 
 
@@ -79,12 +78,8 @@ def link_to_site(text: str, page: str) -> str:
         re.search(rf"^{name}: (\S+?)/?$", config, re.M)[1] for name in ("site_url", "repo_url")
     )
 
-    def changed(link: re.Match[str]) -> str:
-        source = posixpath.normpath(posixpath.join(posixpath.dirname(page), link["target"]))
-        target = site_path(source)
-        if target is None:
-            return f"]({repository}/blob/main/{source}{link['section'] or ''})"
+    def address(target: str) -> str:
         folder = re.sub(r"(index)?\.md$", "", target).rstrip("/")
-        return f"]({site}/{folder}/{link['section'] or ''})"
+        return f"{site}/{folder}/"
 
-    return LINK.sub(changed, text)
+    return change_links(text, posixpath.dirname(page), address, repository)
