@@ -37,6 +37,7 @@ def test_unknown_command_is_an_error():
         inline(r"a \nosuch b")
 
 
+@pytest.mark.slow
 def test_every_equation_of_the_site_is_rendered(site):
     pages, equations = 0, 0
     for page in site.glob("**/index.html"):
@@ -47,6 +48,7 @@ def test_every_equation_of_the_site_is_rendered(site):
     assert pages > 20 and equations > 0
 
 
+@pytest.mark.slow
 def test_the_site_has_the_font_of_equations(site):
     style = (site / "stylesheets/site.css").read_text(encoding="utf-8")
     for file in re.findall(r'url\("([^"]+)"\)', style):

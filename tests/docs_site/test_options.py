@@ -13,6 +13,7 @@ from tests.docs_site.search import SiteSearch
 from toolkit.cli.toolkit import COMMANDS
 from toolkit.common.registry import REGISTRIES
 from toolkit.config.command import RUN
+from toolkit.config.command_group import CommandGroup
 from toolkit.config.options import Option, list_options
 from tools.docs_site.catalog import list_entries
 from tools.docs_site.option_entries import anchor
@@ -20,6 +21,7 @@ from tools.docs_site.other_names import terms
 
 PAGES = {"arch": "architectures", "task": "tasks", "criterion": "tasks", "format": "formats"}
 """Section of a component -> its page; the others are on the page on optimizers."""
+pytestmark = pytest.mark.slow  # builds the site
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def titles(search):
 
 def declared(word: str) -> list[Option]:
     command = import_module(f"toolkit.cli.{word}").COMMAND
-    commands = getattr(command, "commands", {"": command}).values()
+    commands = command.commands.values() if isinstance(command, CommandGroup) else [command]
     return [option for one in commands for option in one.fixed_options()]
 
 
@@ -72,7 +74,7 @@ def test_options_of_components_have_entries(section, titles):
     assert f"<code>--{section.replace('_', '-')}</code>" in "".join(page)
 
 
-def test_entries_have_anchors_of_their_own(search):
+def test_anchors_of_entries_are_unique(search):
     anchors = [location.partition("#")[2] for location in search.sections]
     wrong = [anchor(e) for e in list_entries() if anchors.count(anchor(e)) != 1]
     assert not wrong
@@ -84,12 +86,12 @@ def rank(search: SiteSearch, query: str, anchors: set[str]) -> int:
     """
     by_page: dict[str, list[str]] = {}
     for location in search.search(query):
-        page, _, anchor_ = location.partition("#")
-        by_page.setdefault(page, []).extend([anchor_] if anchor_ else [])
+        page, _, section = location.partition("#")
+        by_page.setdefault(page, []).extend([section] if section else [])
     places = [
-        max(place, sections.index(anchor_) + 1)
+        max(place, sections.index(section) + 1)
         for place, (page, sections) in enumerate(by_page.items(), 1)
-        for anchor_ in anchors & set(sections)
+        for section in anchors & set(sections)
         if page.startswith("reference/")
     ]
     return min(places, default=len(search.sections))

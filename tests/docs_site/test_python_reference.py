@@ -97,6 +97,7 @@ def test_docstrings_of_stable_functions_explain_their_parameters(package):
     assert not missing
 
 
+@pytest.mark.slow
 def test_site_documents_as_many_classes_and_functions_as_there_are(site, public):
     inventory = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
     names = {line.split(" ")[0] for line in zlib.decompress(inventory).decode().splitlines()}

@@ -15,6 +15,7 @@ FILE = Path(__file__).with_name("questions.yaml")
 QUESTIONS: dict[str, str] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 SHOWN = 3
 """Pages that are seen without scrolling."""
+pytestmark = pytest.mark.slow  # builds the site
 
 
 @pytest.fixture(scope="module")
