@@ -108,10 +108,10 @@ def release(lock: BaseFileLock) -> None:
 
 
 def may_have_ended(holder: Holder | None) -> bool:
-    """Whether the holder of a lock is unknown, or a process of this machine that ended."""
-    if holder is None:
-        return False
-    return holder.host != socket.gethostname() or not is_running(holder.pid)
+    """Whether the holder is on another machine, or is a process that no longer runs."""
+    return holder is not None and (
+        holder.host != socket.gethostname() or not is_running(holder.pid)
+    )
 
 
 def read_holder(folder: Path) -> Holder | None:
