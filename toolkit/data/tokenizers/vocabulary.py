@@ -78,11 +78,8 @@ class Vocabulary:
         unmarked = symbol.removeprefix(self.mark)
         if self._is_word_start(symbol):
             return unmarked or "(space)"
-        return (
-            f"{WORD_REST}{unmarked}"
-            if self.mark != WORD_START or symbol[:1].isalnum()
-            else unmarked
-        )
+        continues = self.mark != WORD_START or symbol[:1].isalnum()
+        return f"{WORD_REST}{unmarked}" if continues else unmarked
 
     def _is_word_start(self, symbol: str) -> bool:
         return symbol.startswith(self.mark) != (self.mark == WORD_REST)
