@@ -21,7 +21,7 @@ SHORT_NAMES = {path: name for name, path in RESERVED_NAMES.items()}
 SINGLE = ""
 """Owner of an option that a command has in all its modes."""
 EVERY = "toolkit"
-"""Word of the options of every command."""
+"""Section of the options that every command has."""
 WITH_ARCH = "--arch"
 """Mode of toolkit-inspect in which options describe a run."""
 

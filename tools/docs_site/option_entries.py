@@ -26,7 +26,7 @@ def entry_section(entry: CatalogEntry) -> str:
     facts = [
         owners_fact(entry),
         "" if entry.section == EVERY else f"Configuration key: `{option.path}`",
-        "Set by words without a flag" if is_positional(entry) else "",
+        "Positional argument: needs no flag" if is_positional(entry) else "",
         f"Value: {describe_type(option)}",
         defaults_fact(entry),
         "Advanced: only `--help-all` shows it" if option.advanced else "",

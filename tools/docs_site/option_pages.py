@@ -15,7 +15,7 @@ UNTITLED = "Options"
 """Heading of options without a group."""
 PAGES_MARK = "<!-- option pages -->"
 """Place of the list of these pages in docs/reference/options/index.md."""
-SOME_MODES = "Options that only some modes have say so."
+SOME_MODES = "An option that only some modes have lists them."
 
 
 def option_pages() -> dict[str, str]:
