@@ -75,7 +75,7 @@ def measure_locality(
         return (weights[:, [h - 1 for h in c.heads]] if c.heads else weights).mean(1)
 
     batches = list(batch_lines(learner, lines, BATCH_SIZE))
-    for batch in with_progress(batches, f"reading {c.sentences}"):
+    for batch in with_progress(batches, f"reading {c.sentences or 'the sentence'}"):
         padding = batch.inputs.padding
         assert padding is not None, "batch_lines pads"
         lengths = (~padding).sum(1)

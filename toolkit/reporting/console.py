@@ -12,7 +12,7 @@ from toolkit.reporting.progress import Progress, create_bar, format_duration
 
 FORMATS = {  # name -> format and column width; other metrics go to the files only
     "loss": ("loss {:.3f}", 11),
-    "ppl": ("ppl {:.1f}", 11),
+    "ppl": ("ppl {:.5g}", 11),
     "accuracy": ("accuracy {:.3f}", 14),
     "exact_match": ("exact match {:.3f}", 17),
     "f1": ("f1 {:.3f}", 8),
