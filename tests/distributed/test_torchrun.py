@@ -29,7 +29,8 @@ def torchrun(ranks, words, folder):
 def documented_words():
     """The words after `toolkit.cli.train` in the page's first torchrun command."""
     page = (ROOT / "docs/guides/distributed-training.md").read_text("utf-8")
-    found = re.search(r"^    torchrun .* -m toolkit\.cli\.train (.*)$", page, re.M)
+    joined = page.replace("\\\n", "")
+    found = re.search(r"^    torchrun .* -m toolkit\.cli\.train (.*)$", joined, re.M)
     assert found
     return found[1].split()
 

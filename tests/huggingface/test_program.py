@@ -28,14 +28,22 @@ def without_shape_checks():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+def version(package):
+    return tuple(int(part) for part in package.__version__.split(".")[:2])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "arch"), CASES)
 def test_onnx_runtime_computes_the_outputs_of_the_model(make_learner, tmp_path, kind, arch):
-    pytest.importorskip("onnxruntime")
+    runtime = pytest.importorskip("onnxruntime")
     layers = {} if arch.startswith("transformer") else {"layers": 1}
     model = to_huggingface(make_learner(kind, arch, **layers)[0])
     shape = resolve_shape(model)
     onnx.write_graph(tmp_path / "model.onnx", model, shape)
+    if version(runtime) < (1, 24) and arch.startswith("transformer"):
+        with pytest.raises(ToolkitError, match=r"cannot run this graph: .* Cos\(7\)"):
+            onnx.compare_outputs(tmp_path / "model.onnx", model, shape)
+        return
     assert 0 < onnx.compare_outputs(tmp_path / "model.onnx", model, shape) < onnx.TOLERANCE
 
 

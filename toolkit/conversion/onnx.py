@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -112,11 +112,22 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def open_session(runtime: Any, path: Path) -> Any:
+    """An onnxruntime.InferenceSession; versions before 1.24 have no cosine of float64."""
+    try:
+        return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except runtime.capi.onnxruntime_pybind11_state.NotImplemented as error:
+        raise ToolkitError(
+            f"ONNX Runtime {runtime.__version__} cannot run this graph: {error}. Install a newer "
+            f"version; on Python 3.10, use a newer Python."
+        ) from None
+
+
 def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> float:
     """The largest relative difference between ONNX Runtime's outputs and PyTorch's."""
     runtime = importlib.import_module("onnxruntime")
     program = importlib.import_module("toolkit.huggingface.program")
-    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = open_session(runtime, path)
     graph, worst = program.Graph(model).eval(), 0.0
     for rows in CHECKED_ROWS:
         inputs = program.example_inputs(model, shape, rows, seed=rows)
