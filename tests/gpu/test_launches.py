@@ -19,7 +19,7 @@ from tests.gpu.steps import (
     take_step,
 )
 from tests.gpu.time_model import estimate_update
-from toolkit.nn.encoder_layer import AddNorm
+from toolkit.nn.residual import Residual
 
 ONE_LAYER = {"layers": 1}
 MASKED = {"arch": "bert_tiny", "task": "mlm", "options": ONE_LAYER}
@@ -104,7 +104,7 @@ def residual_dtypes():
     with fake_device():
         for precision in ("bf16", "fp32"):
             trainer = build_trainer(Case(**MASKED, precision=precision))
-            layer = next(m for m in trainer.learner.modules() if isinstance(m, AddNorm))
+            layer = next(m for m in trainer.learner.modules() if isinstance(m, Residual))
             layer.register_forward_hook(lambda *args, p=precision: found.update({p: args[2].dtype}))
             take_step(trainer, "mlm", FULL)
     return found

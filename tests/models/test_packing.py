@@ -28,10 +28,12 @@ VARIANTS = {
     "key": ("composite_bert_tiny", {"radius": 2, "key_dynamic": True, "absolute_positions": True}),
     "depthwise": ("composite_bert_tiny", {"radius": 2, "depthwise": True}),
     "convbert": ("convbert_tiny", {"kernel_size": 3}),
+    "rope": ("bert_tiny", {"positions": ["rope", "fixed"], "radius": 2}),
+    "sinusoidal": ("bert_tiny", {"positions": ["sinusoidal"]}),
 }
 LENGTHS = torch.tensor([7, 12, 1, 4])
 PADDING = torch.arange(12) >= LENGTHS[:, None]
-PACKED = ("bert", "composite", "one term", "key")
+PACKED = ("bert", "composite", "one term", "key", "rope", "sinusoidal")
 
 
 def build(name: str):

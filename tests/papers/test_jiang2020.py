@@ -47,7 +47,7 @@ def applied(x, linear):
 
 def neighbors(i, length, c):
     """(tap, place) for every tap over the sentence."""
-    places = [(m + c.radius, i + m) for m in range(-c.radius, c.radius + 1)]
+    places = [(m + c.kernel_radius, i + m) for m in range(-c.kernel_radius, c.kernel_radius + 1)]
     return [(tap, j) for tap, j in places if 0 <= j < length]
 
 

@@ -42,6 +42,17 @@ ARCHITECTURES = {
         convbert_tiny="ConvBERT, a few layers for demonstrations",
     ),
     **make_builtins(
+        "models.deberta",
+        deberta="disentangled attention, base size of DeBERTa-v3 (He et al. 2021)",
+        deberta_small="disentangled attention, 12 layers of width 256",
+        deberta_tiny="disentangled attention, a few layers for demonstrations",
+    ),
+    **make_builtins(
+        "models.modernbert",
+        modernbert="rotary positions and sliding windows, base size (Warner et al. 2024)",
+        modernbert_tiny="ModernBERT, a few layers for demonstrations",
+    ),
+    **make_builtins(
         "models.taco",
         taco="attention convolution over words and positions, base size (TACO)",
         taco_small="TACO, 12 layers of width 216 + 40",
@@ -102,6 +113,10 @@ TASKS = {
     **make_builtins("tasks.pretraining.mlm", mlm="masked language modeling (Devlin et al. 2019)"),
     **make_builtins(
         "tasks.pretraining.mpm", mpm="masked tokens and masked positions together (TACO)"
+    ),
+    **make_builtins(
+        "tasks.minimal_pairs.task",
+        minimal_pairs="evaluation only: which of two sentences is more probable (BLiMP)",
     ),
     **make_builtins("tasks.headless", encode="an encoder without a head, to fine-tune from"),
     **make_builtins(

@@ -8,29 +8,35 @@ from typing import Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt
-from toolkit.models.encoder import Encoder, EncoderConfig
+from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
+from toolkit.models.positions import (
+    PositionConfig,
+    PositionName,
+    build_encoder,
+    build_projections,
+    build_scores,
+)
+from toolkit.models.positions.pairs import check_positions
 from toolkit.nn.attention import (
     Attention,
-    Content,
     ConvolvedProjections,
     DepthwiseValues,
-    FixedKernel,
-    Kernel,
-    KeyKernel,
     LinearProjections,
     PlainValues,
-    QueryKernel,
-    Relative,
-    RelativeToKey,
-    ScoreTerm,
-    SoftmaxMap,
 )
+
+LINEAR_PROJECTIONS_ONLY = ("rope", "xl", "deberta")
+"""Position terms that change queries and keys, or project offsets with their matrices."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompositeBertConfig(EncoderConfig):
+class CompositeBertConfig(PositionConfig):
     """Options of composite attention: each term can be switched off."""
+
+    positions: list[PositionName] = field(default_factory=lambda: ["composite"])
+    """How the order of tokens enters; several are added. composite: the terms that arch.fixed,
+    arch.dynamic and arch.key_dynamic switch on; the others as in bert."""
 
     absolute_positions: bool = False
     """Add a learned position embedding, which limits the length of sentences."""
@@ -45,7 +51,8 @@ class CompositeBertConfig(EncoderConfig):
     convolve: list[Literal["query", "key", "value"]] = field(default_factory=list)
     """Projections whose first half of the heads is convolved."""
     radius: PositiveInt = 8
-    """Maximum offset with a separate tap, in tokens; larger ones share the outermost."""
+    """Maximum offset with a separate tap, in tokens; larger ones share the outermost. Convolutions
+    end there."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,10 +61,35 @@ class CompositeBertConfig(EncoderConfig):
                 f"arch.heads must be even with arch.convolve, which convolves half of the heads, "
                 f"but is {self.heads}."
             )
+        if self.absolute_positions and "learned" not in self.positions:
+            check_positions([*self.positions, "learned"])
+        if self.key_dynamic and "composite" not in self.positions:
+            raise ToolkitError(
+                f"arch.key_dynamic requires composite in arch.positions, which are "
+                f"{', '.join(self.positions)}. Add it, or leave arch.key_dynamic out."
+            )
+        for name in self.positions:
+            if self.convolve and name in LINEAR_PROJECTIONS_ONLY:
+                raise ToolkitError(
+                    f"arch.convolve cannot be combined with {name} in arch.positions, which "
+                    f"requires linear projections of queries and keys."
+                )
 
     @property
-    def max_length(self) -> int | None:
-        return self.max_positions if self.absolute_positions else None
+    def position_names(self) -> frozenset[PositionName]:
+        learned: list[PositionName] = ["learned"] if self.absolute_positions else []
+        return super().position_names.union(learned)
+
+    @property
+    def composite_parts(self) -> frozenset[str]:
+        if "composite" not in self.positions:
+            return frozenset()
+        parts = {
+            "fixed": self.fixed,
+            "dynamic": self.dynamic,
+            "key_dynamic": self.key_dynamic,
+        }
+        return frozenset(name for name, chosen in parts.items() if chosen)
 
 
 @register_arch(
@@ -67,14 +99,11 @@ class CompositeBertConfig(EncoderConfig):
 @register_arch("composite_bert", CompositeBertConfig())
 def composite_bert(c: CompositeBertConfig, sizes: Sizes) -> Encoder:
     """Scores are q_i . k_j / sqrt(K) + beta_{j-i} + q_i . w_{j-i} / sqrt(K) (eq. 6)."""
-    convolutions = bool(c.convolve or c.depthwise)
-    return Encoder(
+    return build_encoder(
         c,
         sizes,
-        lambda: Attention(c.width, projections(c), scores(c), values(c)),
-        absolute_positions=c.absolute_positions,
-        takes_positions=not convolutions
-        and (c.absolute_positions or c.fixed or c.dynamic or c.key_dynamic),
+        lambda: Attention(c.width, projections(c), build_scores(c), values(c)),
+        convolves=bool(c.convolve or c.depthwise),
     )
 
 
@@ -82,20 +111,7 @@ def projections(c: CompositeBertConfig) -> LinearProjections | ConvolvedProjecti
     """Projections of a layer, convolved in the parts that `convolve` names."""
     if c.convolve:
         return ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
-    return LinearProjections(c.width, c.heads)
-
-
-def scores(c: CompositeBertConfig) -> SoftmaxMap:
-    """The attention map: content, and the kernels that the options switch on."""
-    kernels: list[Kernel] = []
-    if c.fixed:
-        kernels.append(FixedKernel(c.heads, c.radius))
-    if c.dynamic:
-        kernels.append(QueryKernel(c.head_width, c.radius))
-    terms: list[ScoreTerm] = [Relative(kernels)] if kernels else []
-    if c.key_dynamic:
-        terms.append(RelativeToKey([KeyKernel(c.head_width, c.radius)]))
-    return SoftmaxMap(Content(c.head_width), terms, c.attention_dropout)
+    return build_projections(c)
 
 
 def values(c: CompositeBertConfig) -> PlainValues | DepthwiseValues:

@@ -9,24 +9,28 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt, Rate
 from toolkit.config.options import ADVANCED
-from toolkit.models.encoder import Encoder, EncoderConfig, check_multiple
+from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
+from toolkit.models.positions import (
+    PositionConfig,
+    build_encoder,
+    build_projections,
+    build_scores,
+)
 from toolkit.nn.attention import (
     Attention,
-    Content,
     Convolution,
     KernelConvolution,
-    LinearProjections,
     MixedValues,
     PlainConvolution,
-    SoftmaxMap,
     SpanKernel,
     TokenKernel,
 )
+from toolkit.nn.feed_forward import GATED
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvBertConfig(EncoderConfig):
+class ConvBertConfig(PositionConfig):
     """Options of ConvBERT."""
 
     max_positions: PositiveInt = 512
@@ -59,6 +63,11 @@ class ConvBertConfig(EncoderConfig):
         check_multiple("width", self.width, "groups", self.groups)
         if self.feed_forward_width is not None:
             check_multiple("feed_forward_width", self.feed_forward_width, "groups", self.groups)
+        if self.groups > 1 and self.activation in GATED:
+            raise ToolkitError(
+                f"arch.groups must be 1 with arch.activation {self.activation}, whose halves are "
+                f"no groups, but is {self.groups}. Choose gelu, or omit arch.groups."
+            )
         if self.kernel_size % 2 == 0:
             raise ToolkitError(
                 f"arch.kernel_size must be odd, but is {self.kernel_size}. Choose "
@@ -71,7 +80,7 @@ class ConvBertConfig(EncoderConfig):
         return max(1, self.heads // self.head_ratio)
 
     @property
-    def radius(self) -> int:
+    def kernel_radius(self) -> int:
         return self.kernel_size // 2
 
 
@@ -95,30 +104,26 @@ class ConvBertConfig(EncoderConfig):
 @register_arch("convbert", ConvBertConfig())
 def convbert(c: ConvBertConfig, sizes: Sizes) -> Encoder:
     """Half of the heads attend to all tokens, the others convolve neighboring tokens (eq. 6)."""
-    return Encoder(
+    return build_encoder(
         c,
         sizes,
         lambda: build_attention(c),
-        absolute_positions=True,
-        takes_positions=c.conv_type == "none",
+        convolves=c.conv_type != "none",
         groups=c.groups,
     )
 
 
 def build_attention(c: ConvBertConfig) -> Attention:
     """Self-attention of a layer, mixed with a convolution if one is configured."""
-    heads, attention_map = (
-        c.attention_heads,
-        SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout),
-    )
+    heads, attention_map = c.attention_heads, build_scores(c, c.attention_heads)
     inner, convolution = heads * c.head_width, build_convolution(c)
     if convolution is None:
-        projections = LinearProjections(c.width, heads, c.head_width)
+        projections = build_projections(c, heads)
         return Attention(c.width, projections, attention_map, context_width=inner)
     separate_values = c.conv_type in ("span", "dynamic") and not c.share_value
     return Attention(
         c.width,
-        LinearProjections(c.width, heads, c.head_width, convolution_values=separate_values),
+        build_projections(c, heads, convolution_values=separate_values),
         attention_map,
         MixedValues(convolution, sees_padding=c.convolve_padding),
         context_width=2 * inner,
@@ -127,7 +132,7 @@ def build_attention(c: ConvBertConfig) -> Attention:
 
 def build_convolution(c: ConvBertConfig) -> Convolution | None:
     """The convolution of a row of the paper's Table 2."""
-    shape = c.attention_heads, c.head_width, c.radius
+    shape = c.attention_heads, c.head_width, c.kernel_radius
     if c.conv_type == "none":
         return None
     if c.conv_type == "conventional":

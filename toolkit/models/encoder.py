@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, Below, PositiveInt, Rate
+from toolkit.config.declared import Above, Below, NonNegativeInt, PositiveInt, Rate
 from toolkit.models.interface import (
     ArchConfig,
     Encoded,
@@ -22,9 +22,13 @@ from toolkit.models.interface import (
 from toolkit.models.packing import Packing, list_rows
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
 from toolkit.nn.embeddings import Embeddings, TiedEmbeddings, check_length
-from toolkit.nn.encoder_layer import NORM_EPS, EncoderLayer
-from toolkit.nn.init import init_bert_weights
+from toolkit.nn.encoder_layer import EncoderLayer
+from toolkit.nn.feed_forward import Activation, default_inner_width
+from toolkit.nn.init import init_bert_weights, remove_biases
 from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.norms import NORM_EPS, NormName, build_norm
+from toolkit.nn.offset_embedding import OffsetEmbedding
+from toolkit.nn.ops.layer_norm import RMSNorm
 from toolkit.nn.ops.relative_attention import SentenceRows, kernel_runs
 
 
@@ -39,17 +43,29 @@ class EncoderConfig(ArchConfig):
     heads: PositiveInt = 12
     """Number of attention heads."""
     feed_forward_width: PositiveInt | None = None
-    """Inner width of the feed-forward networks; by default 4 x width."""
+    """Inner width of the feed-forward networks (intermediate size), for gated ones of each half; by
+    default 4 x width, for gated ones 2/3 of it."""
+    activation: Activation = "gelu"
+    """Activation function of the feed-forward networks. geglu, swiglu: gated by a second linear map
+    (GLU)."""
+    pre_norm: bool = False
+    """Normalize the input of each sublayer, and the last states, instead of the sum after it. Deep
+    models train more easily with it."""
+    norm: NormName = "layer"
+    """Normalization: LayerNorm (layer), or RMSNorm without centering and bias (rms)."""
+    biases: bool = True
+    """Biases of linear maps and layer norms, also in heads that predict tokens. Convolutions and
+    grouped maps always have them."""
     embedding_width: PositiveInt | None = None
     """Width of the embedding tables, projected to the model's width; by default width."""
     max_positions: PositiveInt = 128
     """Rows of the absolute position table, if any: maximum number of tokens per sentence."""
     hidden_position_embedding: bool = False
-    """Add a row for hidden positions to the position table, as required by task mpm."""
-    token_types: PositiveInt = 2
-    """Rows of the token type table."""
+    """Add a row for hidden positions to the position table, which task mpm requires of a table."""
+    token_types: NonNegativeInt = 2
+    """Rows of the token type table; 0 disables it."""
     norm_epsilon: Annotated[float, Above(0), Below(1)] = NORM_EPS
-    """Epsilon of the layer norms: 1e-12 in BERT, 1e-5 in RoBERTa."""
+    """Epsilon of the norms: 1e-12 in BERT, 1e-5 in RoBERTa, 1e-7 in DeBERTa."""
     dropout: Rate = 0.1
     """Dropout rate after the embeddings and after each sublayer."""
     attention_dropout: Rate = 0.1
@@ -63,6 +79,16 @@ class EncoderConfig(ArchConfig):
     def head_width(self) -> int:
         """Width of one head."""
         return self.width // self.heads
+
+    @property
+    def inner_width(self) -> int:
+        """Inner width of the feed-forward networks."""
+        return self.feed_forward_width or default_inner_width(self.width, self.activation)
+
+    @property
+    def projects_embeddings(self) -> bool:
+        """Whether a linear map projects the embeddings to the width of the model."""
+        return (self.embedding_width or self.width) != self.width
 
     @property
     def max_length(self) -> int | None:
@@ -117,38 +143,47 @@ class Encoder(LayeredEncoder):
         *,
         absolute_positions: bool,
         takes_positions: bool,
+        sinusoidal_positions: bool = False,
+        offset_embedding: OffsetEmbedding | None = None,
         groups: int = 1,
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
-        self.norm_epsilon = c.norm_epsilon
+        self.norm_epsilon, self.norm_name, self.has_biases = c.norm_epsilon, c.norm, c.biases
         if c.hidden_position_embedding and not absolute_positions:
             raise ToolkitError(
-                "arch.hidden_position_embedding requires a table of absolute positions. Set "
-                "arch.absolute_positions too, or omit it."
+                "arch.hidden_position_embedding requires a table of absolute positions. Add "
+                "learned to arch.positions, or omit it."
             )
         self.max_positions = c.max_positions if absolute_positions else None
         self.embeddings: Embeddings | TiedEmbeddings = Embeddings(
             vocabulary_size=sizes["tokens"],
             token_types=c.token_types,
             max_positions=self.max_positions,
+            sinusoidal_positions=sinusoidal_positions,
             hidden_position_embedding=c.hidden_position_embedding,
             embedding_width=c.embedding_width or c.width,
             width=c.width,
             dropout=c.dropout,
+            norm=c.norm,
         )
-        inner = c.feed_forward_width or 4 * c.width
-        layers = [
-            EncoderLayer(attention(), c.width, inner, c.dropout, groups) for _ in range(c.layers)
-        ]
+        self.offset_embedding = offset_embedding
+        layers = [build_layer(c, attention(), groups) for _ in range(c.layers)]
+        if c.pre_norm and not c.projects_embeddings:
+            layers[0].after_attention.norm = nn.Identity()  # embeddings are normalized
         self.layers = LayerStack(layers)
+        self.norm: nn.Module = build_norm(c.norm, c.width) if c.pre_norm else nn.Identity()
         self.head_width = c.head_width
         self.uses_packing = all(layer.attention.accepts_rows for layer in layers)
         self.packs = all(layer.attention.accepts_packed_rows for layer in layers)
+        rotates = any(layer.attention.project.changes_content for layer in layers)
+        self.reads_ids = absolute_positions or sinusoidal_positions or rotates
         init_bert_weights(self)
         for module in self.modules():
-            if isinstance(module, nn.LayerNorm):
+            if isinstance(module, nn.LayerNorm | RMSNorm):
                 module.eps = c.norm_epsilon
+        if not c.biases:
+            remove_biases(self)
 
     @property
     def token_embedding(self) -> nn.Embedding:
@@ -163,19 +198,28 @@ class Encoder(LayeredEncoder):
         assert isinstance(owner, Encoder) and isinstance(owner.embeddings, Embeddings)
         self.embeddings = TiedEmbeddings(owner.embeddings, self.width)
         init_bert_weights(self.embeddings)
+        if isinstance(self.embeddings.widen, nn.Linear):
+            first = self.layers[0]
+            assert isinstance(first, EncoderLayer)
+            if isinstance(first.after_attention.norm, nn.Identity):  # embeddings were normalized
+                norm = build_norm(self.norm_name, self.width, self.norm_epsilon)
+                first.after_attention.norm = norm
+            if not self.has_biases:
+                remove_biases(self)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """With `selected`, the last layer's feed-forward network skips all other tokens."""
         x, sequence, packing = self.embed(inputs)
         if packing is None:
-            return Encoded(self.layers(x, sequence, selected))
+            return Encoded(self.norm(self.layers(x, sequence, selected)))
         if selected is None:
-            return Encoded(packing.unpack(self.layers(x, sequence)))
-        return Encoded(self.layers(x, sequence, packing.find_rows(selected)))
+            return Encoded(packing.unpack(self.norm(self.layers(x, sequence))))
+        return Encoded(self.norm(self.layers(x, sequence, packing.find_rows(selected))))
 
     def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
         x, sequence, packing = self.embed(inputs)
-        states = self.layers.list_states(x, sequence)
+        *states, last = self.layers.list_states(x, sequence)
+        states.append(self.norm(last))
         return states if packing is None else [packing.unpack(state) for state in states]
 
     def embed(self, inputs: Inputs) -> LayerInput:
@@ -183,9 +227,13 @@ class Encoder(LayeredEncoder):
         tokens, rows = inputs.tokens, self.find_rows(inputs)
         if self.packs and rows is not None and inputs.packing is not None:
             return self.embed_packed(inputs, inputs.packing)
-        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device)
+        offsets = find_offsets(inputs)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        return LayerInput(x, SequenceContext(offsets, inputs.padding, rows=rows))
+        sequence = SequenceContext(offsets, inputs.padding, rows=rows)
+        if self.offset_embedding is not None:
+            vectors = self.offset_embedding(offsets.max_offset)
+            sequence = sequence._replace(offset_vectors=vectors.vectors, offset_rows=vectors.rows)
+        return LayerInput(x, sequence)
 
     def find_rows(self, inputs: Inputs) -> SentenceRows | None:
         """The sentences among the tokens, if attention runs in one kernel."""
@@ -203,6 +251,31 @@ class Encoder(LayeredEncoder):
         rows = packing.list_rows(ids)
         if ids is None and self.max_positions is not None:
             check_length(inputs.tokens.shape[1], self.max_positions)
+        if ids is None and self.reads_ids:
             ids = packing.position_ids()
-        sequence = SequenceContext(Offsets(None, tokens.shape[1], tokens.device), rows=rows)
+        sequence = SequenceContext(Offsets(ids, tokens.shape[1], tokens.device), rows=rows)
         return LayerInput(self.embeddings(tokens, ids, segments), sequence, packing)
+
+
+def build_layer(c: EncoderConfig, attention: Attention, groups: int) -> EncoderLayer:
+    """A layer with the feed-forward network and the norms that the options choose."""
+    return EncoderLayer(
+        attention,
+        c.width,
+        c.inner_width,
+        c.dropout,
+        groups,
+        activation=c.activation,
+        pre_norm=c.pre_norm,
+        norm=c.norm,
+    )
+
+
+def find_offsets(inputs: Inputs) -> Offsets:
+    """Offsets between the position ids, with a bound of them that a GPU is asked for if unknown."""
+    tokens, positions = inputs.tokens, inputs.positions
+    if positions is None or positions.device.type == "cpu":
+        return Offsets(positions, tokens.shape[1], tokens.device)
+    highest = inputs.max_position
+    limit = 1 + (int(positions.max()) if highest is None else highest)
+    return Offsets(positions, tokens.shape[1], tokens.device, limit)

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from toolkit.models.interface import EncoderModel
-from toolkit.nn.init import init_bert_weights
+from toolkit.nn.init import INIT_STD, init_bert_weights, remove_biases
+from toolkit.nn.norms import build_norm
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.ops.layer_norm import LayerNorm
 
 HeadKind = Literal["pooled", "plain", "gelu"]
 
@@ -32,9 +32,11 @@ class TiedHead(nn.Module):
         super().__init__()
         self.columns = columns
         self.transform = nn.Linear(columns.stop - columns.start, table_width)
-        self.norm = LayerNorm(table_width, eps=encoder.norm_epsilon)
+        self.norm = build_norm(encoder.norm_name, table_width, encoder.norm_epsilon)
         self.bias = nn.Parameter(torch.zeros(classes))
         init_bert_weights(self)
+        if not encoder.has_biases:
+            remove_biases(self)
 
     def forward(
         self,
@@ -56,12 +58,28 @@ class TokenHead(TiedHead):
 
 
 class PositionHead(TiedHead):
-    """Scores of all positions, tied to the position embedding without its hidden row."""
+    """Scores of all positions, tied to the position embedding without its hidden row.
 
-    def __init__(self, encoder: EncoderModel) -> None:
-        table, columns = encoder.position_embedding, encoder.head_columns.positions
-        assert table is not None, "the task checks that there is a hidden row"
-        super().__init__(encoder, columns, table.num_embeddings - 1, table.embedding_dim)
+    Encoders without one have a table of `positions` rows here.
+    """
+
+    def __init__(self, encoder: EncoderModel, positions: int) -> None:
+        tied, columns = encoder.position_embedding, encoder.head_columns.positions
+        classes = positions if tied is None else tied.num_embeddings - 1
+        width = (tied or encoder.token_embedding).embedding_dim
+        super().__init__(encoder, columns, classes, width)
+        own = None if tied is not None else nn.Parameter(torch.empty(classes, width))
+        self.table = own if own is None else nn.init.normal_(own, std=INIT_STD)
+
+    def scores(self, encoder: EncoderModel, states: Float[Tensor, "N D"]) -> Float[Tensor, "N P"]:
+        """The logits of all positions."""
+        table, tied = self.table, encoder.position_embedding
+        if table is None:
+            assert tied is not None, "the encoder is the one the head was built for"
+            table = tied.weight[:-1]
+        logits = self(states, table)
+        assert isinstance(logits, Tensor)
+        return logits
 
 
 class DetectionHead(nn.Module):

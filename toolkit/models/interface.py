@@ -19,8 +19,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
 from toolkit.models.packing import Packing
 from toolkit.nn.embeddings import check_position_ids, check_token_ids
-from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.layer_stack import LayerStack, select_tokens
+from toolkit.nn.norms import NORM_EPS, NormName
 
 
 class Sizes(dict[str, int]):
@@ -150,7 +150,11 @@ class EncoderModel(nn.Module, ABC):
     uses_packing: bool = False
     """Whether batches on a GPU need `Inputs.packing`."""
     norm_epsilon: float = NORM_EPS
-    """Epsilon of the layer norms; heads use the same."""
+    """Epsilon of the norms; heads use the same."""
+    norm_name: NormName = "layer"
+    """Kind of the norms; heads that predict tokens use the same."""
+    has_biases: bool = True
+    """Whether linear maps and norms have biases, also in heads that predict tokens."""
 
     def __call__(
         self,

@@ -36,9 +36,9 @@ from toolkit.nn.attention import (
     TwoStreamMaps,
 )
 from toolkit.nn.embeddings import build_projection, position_vectors, token_type_vectors
-from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.norms import NORM_EPS
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.layer_norm import LayerNorm
 from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLayer

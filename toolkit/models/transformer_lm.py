@@ -8,7 +8,7 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt
 from toolkit.models.encoder_decoder import DecoderOnly
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RelativeConfig, build_self_attention
+from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_attention
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from toolkit.nn.attention import Attention, CrossAttention, CrossAttentionSource, SequenceContext
 from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
-from toolkit.nn.encoder_layer import AddNorm
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import select_tokens
+from toolkit.nn.residual import Residual
 
 NORM_EPS = 1e-5
 
@@ -21,26 +21,6 @@ class LayerContext(NamedTuple):
 
     sequence: SequenceContext
     source: CrossAttentionSource | None = None
-
-
-class Residual(AddNorm):
-    """LN(x + dropout(f(x))) (Vaswani et al. 2017, section 5.4), or with `pre_norm`
-    x + dropout(f(LN(x))) (Wang et al. 2019).
-    """
-
-    def __init__(self, width: int, dropout: float, *, pre_norm: bool) -> None:
-        super().__init__(width, dropout, NORM_EPS)
-        self.pre_norm = pre_norm
-
-    def pre_norm_input(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        """The input of the sublayer f."""
-        return self.norm(x) if self.pre_norm else x
-
-    def forward(
-        self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
-    ) -> Float[Tensor, "B S D"]:
-        """The residual of x, given y = f(pre_norm_input(x))."""
-        return x + self.dropout(y) if self.pre_norm else super().forward(x, y)
 
 
 class TransformerLayer(nn.Module):
@@ -58,12 +38,12 @@ class TransformerLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
-        self.self_attention_residual = Residual(width, dropout, pre_norm=pre_norm)
+        self.self_attention_residual = Residual(width, dropout, NORM_EPS, pre_norm=pre_norm)
         self.cross_attention = cross_attention
         if cross_attention is not None:
-            self.cross_attention_residual = Residual(width, dropout, pre_norm=pre_norm)
+            self.cross_attention_residual = Residual(width, dropout, NORM_EPS, pre_norm=pre_norm)
         self.feed_forward = feed_forward
-        self.feed_forward_residual = Residual(width, dropout, pre_norm=pre_norm)
+        self.feed_forward_residual = Residual(width, dropout, NORM_EPS, pre_norm=pre_norm)
 
     def init_cache(self) -> LayerCache:
         """Empty caches for decoding."""

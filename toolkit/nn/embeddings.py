@@ -8,16 +8,19 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.encoder_layer import NORM_EPS
+from toolkit.nn.init import INIT_STD
+from toolkit.nn.norms import NormName, build_norm
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.ops.layer_norm import LayerNorm
+from toolkit.nn.sinusoidal import encode_positions, sinusoidal_encodings
 
 
 class Embeddings(nn.Module):
-    """W dropout(LN(word + type [+ position])) (Devlin et al. 2019, Fig. 2).
+    """W dropout(LN(word [+ type] [+ position])) (Devlin et al. 2019, Fig. 2).
 
     The tables have `embedding_width` columns. W projects to another `width`, after the norm and the
-    dropout and without a separate norm (Clark et al. 2020, section 3.2).
+    dropout and without a separate norm (Clark et al. 2020, section 3.2). Sinusoidal positions have
+    the tables' initial deviation as a factor, which keeps the ratio to words of Vaswani et al. 2017
+    (section 3.4), who multiply words instead.
     """
 
     def __init__(
@@ -26,20 +29,23 @@ class Embeddings(nn.Module):
         vocabulary_size: int,
         token_types: int,
         max_positions: int | None,
+        sinusoidal_positions: bool = False,
         hidden_position_embedding: bool = False,
         embedding_width: int,
         width: int,
         dropout: float,
+        norm: NormName = "layer",
     ) -> None:
         super().__init__()
         self.words = nn.Embedding(vocabulary_size, embedding_width)
-        self.types = nn.Embedding(token_types, embedding_width)
+        self.types = nn.Embedding(token_types, embedding_width) if token_types else None
         self.positions = None
         if max_positions is not None:
             rows = max_positions + hidden_position_embedding
             self.positions = nn.Embedding(rows, embedding_width)
+        self.sinusoidal_positions = sinusoidal_positions
         self.hidden_position_embedding = hidden_position_embedding
-        self.norm, self.dropout = LayerNorm(embedding_width, eps=NORM_EPS), Dropout(dropout)
+        self.norm, self.dropout = build_norm(norm, embedding_width), Dropout(dropout)
         self.widen = build_projection(embedding_width, width)
 
     def forward(
@@ -56,17 +62,21 @@ class Embeddings(nn.Module):
         positions: Int[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S E"]:
-        """LN(word + type [+ position]), with the width of the tables."""
-        x = self.words(tokens) + token_type_vectors(self.types, segments)
+        """LN(word [+ type] [+ position]), with the width of the tables."""
+        x: Tensor = self.words(tokens)
+        if self.types is not None:
+            x = x + token_type_vectors(self.types, segments)
         if self.positions is not None:
             hidden = self.hidden_position_embedding
             x = x + position_vectors(self.positions, positions, tokens.shape[1], hidden=hidden)
+        if self.sinusoidal_positions:
+            x = x + INIT_STD * sinusoidal_vectors(positions, tokens.shape[1], x)
         normed: Tensor = self.norm(x)
         return normed
 
 
 class TiedEmbeddings(nn.Module):
-    """W dropout(LN(word + type [+ position])) with another encoder's tables and norm.
+    """W dropout(LN(word [+ type] [+ position])) with another encoder's tables and norm.
 
     Dropout and W are not shared (Clark et al. 2020, code). The owner is not registered as a
     submodule, so that tables are counted, saved, wrapped and updated once.
@@ -121,6 +131,16 @@ def position_vectors(
         check_length(length, rows - hidden)
         return table.weight[None, :length]
     return table(position_rows(positions, rows, hidden=hidden))
+
+
+def sinusoidal_vectors(
+    positions: Int[Tensor, "B S"] | None, length: int, like: Float[Tensor, "B S E"]
+) -> Float[Tensor, "#B S E"]:
+    """Sinusoidal encodings of the position ids; None means 0 .. S-1 in every sentence."""
+    width, device = like.shape[-1], like.device
+    if positions is None:
+        return sinusoidal_encodings(0, length, width, device, like.dtype)[None]
+    return encode_positions(positions, width, like.dtype)
 
 
 def check_length(length: int, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Encoder layer with post-norm residuals."""
+"""Encoder layer with post- or pre-norm residuals."""
 
 from __future__ import annotations
 
@@ -6,39 +6,36 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.nn.attention import Attention, SequenceContext
-from toolkit.nn.feed_forward import FeedForward
+from toolkit.nn.feed_forward import Activation, FeedForward
 from toolkit.nn.layer_stack import select_tokens
-from toolkit.nn.ops.add_norm import add_norm
-from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.ops.layer_norm import LayerNorm
-
-NORM_EPS = 1e-12  # of the BERT family
-
-
-class AddNorm(nn.Module):
-    """LN(x + dropout(y)), the post-norm residual (Vaswani et al. 2017, section 5.4)."""
-
-    def __init__(self, width: int, dropout: float, eps: float = NORM_EPS) -> None:
-        super().__init__()
-        self.norm, self.dropout = LayerNorm(width, eps=eps), Dropout(dropout)
-
-    def forward(
-        self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
-    ) -> Float[Tensor, "B S D"]:
-        norm = self.norm
-        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.effective_rate)
+from toolkit.nn.norms import NormName
+from toolkit.nn.residual import Residual
 
 
 class EncoderLayer(nn.Module):
-    """x <- LN(x + dropout(attention(x))); x <- LN(x + dropout(feed_forward(x)))."""
+    """x <- LN(x + dropout(attention(x))); x <- LN(x + dropout(feed_forward(x))).
+
+    With `pre_norm` x <- x + dropout(attention(LN(x))); x <- x + dropout(feed_forward(LN(x))). The
+    norms keep their names, after_attention.norm and after_feed_forward.norm.
+    """
 
     def __init__(
-        self, attention: Attention, width: int, inner: int, dropout: float, groups: int = 1
+        self,
+        attention: Attention,
+        width: int,
+        inner: int,
+        dropout: float,
+        groups: int = 1,
+        *,
+        activation: Activation = "gelu",
+        pre_norm: bool = False,
+        norm: NormName = "layer",
     ) -> None:
         super().__init__()
-        self.attention, self.after_attention = attention, AddNorm(width, dropout)
-        self.feed_forward = FeedForward(width, inner, groups)
-        self.after_feed_forward = AddNorm(width, dropout)
+        self.attention = attention
+        self.after_attention = Residual(width, dropout, pre_norm=pre_norm, norm=norm)
+        self.feed_forward = FeedForward(width, inner, groups, activation)
+        self.after_feed_forward = Residual(width, dropout, pre_norm=pre_norm, norm=norm)
 
     def forward(
         self,
@@ -47,5 +44,7 @@ class EncoderLayer(nn.Module):
         selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
         """With `selected`, flat indices into B x S, the feed-forward network skips other tokens."""
-        x = select_tokens(self.after_attention(x, self.attention(x, sequence)), selected)
-        return self.after_feed_forward(x, self.feed_forward(x))
+        residual = self.after_attention
+        x = residual(x, self.attention(residual.pre_norm_input(x), sequence))
+        x, residual = select_tokens(x, selected), self.after_feed_forward
+        return residual(x, self.feed_forward(residual.pre_norm_input(x)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -11,25 +12,48 @@ from torch.nn import functional as F
 
 from toolkit.nn.init import INIT_STD
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+Activation = Literal["gelu", "relu", "geglu", "swiglu"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "geglu": F.gelu,
+    "swiglu": F.silu,
+}
+GATED = ("geglu", "swiglu")
+"""Activations that are multiplied by a second linear map."""
 
 
 class FeedForward(nn.Module):
     """W_2 gelu(W_1 x + b_1) + b_2, gelu in its exact form (Devlin et al. 2019), or with ReLU
     (Vaswani et al. 2017, eq. 2).
 
+    Gated: W_2 (gelu(W_1 x + b_1) * (V x + c)) + b_2 for geglu, with silu for swiglu (Shazeer 2020,
+    eq. 6). W_1 and V, of `inner` rows each, are one product.
+
     With groups, both matrices are block diagonal (Jiang et al. 2020, eq. 7, where group i takes
     columns (i-1) d/g to i d/g).
     """
 
-    def __init__(self, width: int, inner: int, groups: int = 1, activation: str = "gelu") -> None:
+    def __init__(
+        self, width: int, inner: int, groups: int = 1, activation: Activation = "gelu"
+    ) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
-        self.wide = build_linear(width, inner, groups)
+        self.activation, self.gated = ACTIVATIONS[activation], activation in GATED
+        assert groups == 1 or not self.gated, "the halves of the product are no groups"
+        self.wide = build_linear(width, 2 * inner if self.gated else inner, groups)
         self.back = build_linear(inner, width, groups)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        return self.back(self.activation(self.wide(x)))
+        y = self.wide(x)
+        if not self.gated:
+            return self.back(self.activation(y))
+        y, gate = y.chunk(2, -1)
+        return self.back(self.activation(y) * gate)
+
+
+def default_inner_width(width: int, activation: Activation) -> int:
+    """4 x width; for a gated activation 2/3 of it in multiples of 8, for as many parameters."""
+    return 8 * round(width / 3) if activation in GATED else 4 * width
 
 
 def build_linear(width: int, out: int, groups: int) -> nn.Module:

@@ -53,3 +53,10 @@ def glorot_normal_(weights: Tensor, fan_in: int | float, fan_out: int | float) -
     """
     std = math.sqrt(2 / (fan_in + fan_out)) / TRUNCATED_NORMAL_STD
     nn.init.trunc_normal_(weights, std=std, a=-2 * std, b=2 * std)
+
+
+def remove_biases(module: nn.Module) -> None:
+    """Remove the biases of all linear maps and norms; convolutions and grouped maps keep theirs."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.register_parameter("bias", None)

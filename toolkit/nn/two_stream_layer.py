@@ -8,10 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.nn.attention import SequenceContext, StreamProjections, TwoStreamMaps
-from toolkit.nn.encoder_layer import AddNorm
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import select_tokens
 from toolkit.nn.ops.batched_products import average_by_head
+from toolkit.nn.residual import Residual
 
 
 class StreamStates(NamedTuple):
@@ -28,9 +28,9 @@ class StreamLayer(nn.Module):
     def __init__(self, width: int, heads: int, head_width: int, dropout: float) -> None:
         super().__init__()
         self.project = StreamProjections(width, heads, head_width)
-        self.output, self.after_attention = nn.Linear(width, width), AddNorm(width, dropout)
+        self.output, self.after_attention = nn.Linear(width, width), Residual(width, dropout)
         self.feed_forward = FeedForward(width, 4 * width)
-        self.after_feed_forward = AddNorm(width, dropout)
+        self.after_feed_forward = Residual(width, dropout)
 
     def forward(
         self,

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
@@ -16,7 +17,7 @@ from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import ArchConfig, EncoderModel
+from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length
 from toolkit.tasks.examples import Examples, SplitSource
@@ -47,6 +48,15 @@ class Perplexity(NamedTuple):
 
 Metric = Ratio | Ranking | Perplexity
 
+
+class TargetScores(NamedTuple):
+    """What a model predicts for tokens that are known."""
+
+    log_probabilities: Float[Tensor, " N"]
+    is_best: Bool[Tensor, " N"]
+    """Whether no token is more probable."""
+
+
 C = TypeVar("C")
 E = TypeVar("E", bound=Examples[Any])
 B = TypeVar("B", bound=Batch)
@@ -71,6 +81,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     """Whether its architectures have a decoder."""
     generation_mode: ClassVar[str] = ""
     """Mode of toolkit-generate for checkpoints of the task: translate, continue or fill-mask."""
+    scorings: ClassVar[Sequence[str]] = ()
+    """Scores of sentences that its models give, for minimal pairs, the default first."""
     examples_class: ClassVar[type[Examples[Any]]]
     """Class of the examples."""
     default_tokens: ClassVar[int | None] = None
@@ -129,6 +141,16 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     ) -> list[list[MaskPrediction]]:
         """The `top` most probable tokens for each [MASK] of each sentence."""
         raise self._unsupported_error("Filling masks", "mlm")
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        """log p of target tokens, for `scorings`; `selected` are flat indices into B x S."""
+        raise self._unsupported_error("Scoring sentences", "mlm, mpm or language_modeling")
 
     def tag(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]

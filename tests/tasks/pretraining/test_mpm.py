@@ -78,16 +78,15 @@ def test_accuracy_per_objective_counts_the_positions_with_a_target():
     assert ratios == {"mlm_accuracy": (1.0, 2.0), "mpm_accuracy": (2.0, 2.0)}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("bert_tiny", "an embedding for hidden positions, but this one has none"),
-        ("composite_bert_tiny", "an embedding for hidden positions, but this one has"),
-    ],
-)
-def test_mpm_rejects_unsuitable_encoders_with_the_reason(name, message):
-    with pytest.raises(ToolkitError, match=message):
-        build(name)
+def test_mpm_requires_a_row_for_hidden_positions_in_a_table():
+    with pytest.raises(ToolkitError, match="a row for hidden positions in the table of positions"):
+        build("bert_tiny")
+
+
+def test_mpm_has_a_table_of_positions_for_encoders_without_one():
+    _, task = build("composite_bert_tiny", objectives="mpm")
+    assert task.position_head.table.shape == (128, 64)
+    assert task.position_head.bias.shape == (128,)
 
 
 def test_mpm_rejects_encoders_with_convolutions():

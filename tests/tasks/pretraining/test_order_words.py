@@ -8,6 +8,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.models.heads import PositionHead
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.learner import Learner
@@ -26,6 +27,7 @@ def tokenizer(tmp_path):
 class Reader(EncoderModel):
     """States that are the tokens themselves, from an encoder of 20 positions."""
 
+    width = 1
     max_positions = 20
     token_embedding, position_embedding = torch.nn.Embedding(1, 1), torch.nn.Embedding(21, 1)
 
@@ -33,11 +35,11 @@ class Reader(EncoderModel):
         return Encoded(inputs.tokens[..., None].float())
 
 
-class Oracle(torch.nn.Module):
+class Oracle(PositionHead):
     """A head that knows the position of each word, counted from 1."""
 
     def __init__(self, tokenizer, positions):
-        super().__init__()
+        super().__init__(Reader(), positions=20)
         self.symbols, self.positions = tokenizer.vocabulary.symbols, positions
 
     def forward(self, states, table):

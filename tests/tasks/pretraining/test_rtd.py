@@ -140,6 +140,7 @@ def test_full_size_generator_has_no_embedding_projection_if_the_model_has_none()
         ("bert", 0.3333, (256, 4)),
         ("bert", 0.25, (192, 3)),
         ("composite_bert_small", 0.1, (26, 1)),
+        ("modernbert", 0.3, (228, 3)),  # an even width of heads for rope
     ],
 )
 def test_generator_is_a_fraction_of_the_model_with_at_least_one_head(name, fraction, expected):
@@ -150,6 +151,14 @@ def test_generator_is_a_fraction_of_the_model_with_at_least_one_head(name, fract
 def test_generator_scales_a_given_feed_forward_width():
     config = dataclasses.replace(ARCHITECTURES["bert_small"].config, feed_forward_width=600)
     assert config.scaled_options(0.25)["feed_forward_width"] == 150
+
+
+def test_pre_norm_generator_normalizes_projected_embeddings():
+    options = {"pre_norm": True, "norm": "rms", "biases": False, "norm_epsilon": 1e-3}
+    generator = build(**SMALL | options | {"embedding_width": None}).task.generator.encoder
+    norm = generator.layers[0].after_attention.norm
+    assert norm.weight.shape == (generator.width,) and norm.eps == 1e-3
+    assert not [name for name, _ in generator.named_parameters() if "bias" in name]
 
 
 BARE = {"conv_type": "none"}

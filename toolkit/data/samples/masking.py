@@ -126,7 +126,7 @@ def exact(c: MaskingContext) -> MaskedPositions:
     """max(1, round(rate n)) of n tokens, all subsets equally likely (Devlin et al. 2019, code)."""
     candidates = c.sentences.candidates
     keys = np.where(candidates, c.noise.grid(SELECT, candidates.shape[1]), 2.0)
-    budget = _round_budget(candidates.sum(1), c.options.rate)
+    budget = round_budget(candidates.sum(1), c.options.rate)
     last = np.take_along_axis(np.sort(keys, 1), np.maximum(budget, 1)[:, None] - 1, 1)
     return _to_positions(candidates & (keys <= last))
 
@@ -146,7 +146,7 @@ def whole_word(c: MaskingContext) -> MaskedPositions:
     rows, positions = np.nonzero(c.starts_word)
     keys[rows, words[rows, positions]] = c.noise.at(SELECT, rows, positions)
     order = np.argsort(keys, 1)
-    budget = _round_budget(candidates.sum(1), c.options.rate)
+    budget = round_budget(candidates.sum(1), c.options.rate)
     used, every_row = np.zeros(batch, np.int64), np.arange(batch)
     taken = np.zeros((batch, width), bool)
     for word in order.T:
@@ -251,7 +251,7 @@ def electra(c: MaskingContext) -> MaskedPositions:
     candidates = c.sentences.candidates
     limit = int((c.options.rate + 0.005) * c.options.tokens_per_sample)
     counts = candidates.sum(1)
-    budget = np.minimum(max(1, limit), _round_budget(c.sentences.lengths, c.options.rate))
+    budget = np.minimum(max(1, limit), round_budget(c.sentences.lengths, c.options.rate))
     budget *= counts > 0
     positions = np.argsort(~candidates, 1, kind="stable")
     rows = np.repeat(np.arange(len(counts)), budget)
@@ -274,6 +274,6 @@ def _to_positions(selected: BoolArray) -> MaskedPositions:
     return MaskedPositions(rows, positions, positions)
 
 
-def _round_budget(counts: IntArray, rate: float) -> IntArray:
+def round_budget(counts: IntArray, rate: float) -> IntArray:
     """max(1, round(rate n)), and 0 if n is 0."""
     return np.minimum(counts, np.maximum(1, np.rint(rate * counts).astype(np.int64)))

@@ -3,6 +3,9 @@
 from toolkit.nn.attention.attention import Attention as Attention
 from toolkit.nn.attention.cross import CrossAttention as CrossAttention
 from toolkit.nn.attention.cross import CrossAttentionSource as CrossAttentionSource
+from toolkit.nn.attention.disentangled import ContentToPosition as ContentToPosition
+from toolkit.nn.attention.disentangled import DisentangledProjections as DisentangledProjections
+from toolkit.nn.attention.disentangled import PositionToContent as PositionToContent
 from toolkit.nn.attention.inputs import AttentionInputs as AttentionInputs
 from toolkit.nn.attention.inputs import SequenceContext as SequenceContext
 from toolkit.nn.attention.kernel_map import KernelMap as KernelMap
@@ -16,8 +19,10 @@ from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
 from toolkit.nn.attention.kernels import SharedQueryKernel as SharedQueryKernel
 from toolkit.nn.attention.kernels import SpanKernel as SpanKernel
 from toolkit.nn.attention.kernels import TokenKernel as TokenKernel
+from toolkit.nn.attention.linear_bias import LinearBias as LinearBias
 from toolkit.nn.attention.maps import AttentionMap as AttentionMap
 from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
+from toolkit.nn.attention.offset_values import OffsetValues as OffsetValues
 from toolkit.nn.attention.offsets import Offsets as Offsets
 from toolkit.nn.attention.position_bias import AbsolutePositionBias as AbsolutePositionBias
 from toolkit.nn.attention.position_bias import BucketBias as BucketBias
@@ -27,6 +32,9 @@ from toolkit.nn.attention.projections import GatedProjection as GatedProjection
 from toolkit.nn.attention.projections import LinearProjections as LinearProjections
 from toolkit.nn.attention.projections import StreamProjections as StreamProjections
 from toolkit.nn.attention.projections import TemperedProjections as TemperedProjections
+from toolkit.nn.attention.rotary import ContentBias as ContentBias
+from toolkit.nn.attention.rotary import ContentChange as ContentChange
+from toolkit.nn.attention.rotary import Rotary as Rotary
 from toolkit.nn.attention.smoothing import PairConvolution as PairConvolution
 from toolkit.nn.attention.smoothing import QueryConvolution as QueryConvolution
 from toolkit.nn.attention.smoothing import SmoothedMap as SmoothedMap
@@ -34,6 +42,7 @@ from toolkit.nn.attention.terms import Content as Content
 from toolkit.nn.attention.terms import Relative as Relative
 from toolkit.nn.attention.terms import RelativeToKey as RelativeToKey
 from toolkit.nn.attention.terms import ScoreTerm as ScoreTerm
+from toolkit.nn.attention.transformer_xl import SinusoidalKernel as SinusoidalKernel
 from toolkit.nn.attention.two_stream_maps import MixedMaps as MixedMaps
 from toolkit.nn.attention.two_stream_maps import SummedMaps as SummedMaps
 from toolkit.nn.attention.two_stream_maps import TwoStreamMaps as TwoStreamMaps

@@ -36,6 +36,8 @@ class Attention(nn.Module):
     @property
     def accepts_rows(self) -> bool:
         """Whether it runs in one kernel if the context has rows."""
+        if self.project.changes_content and self.map.kernel_reads_queries:
+            return False
         values = self.values
         return self.project.keeps_rows and self.map.averages_rows and not values.sees_padding
 

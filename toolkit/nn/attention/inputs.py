@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from toolkit.nn.attention.offsets import Offsets
@@ -24,6 +24,8 @@ class SequenceContext(NamedTuple):
     """True at padding; None means no padding."""
     offset_vectors: Float[Tensor, "R E"] | None = None
     """A vector per offset in use, for encoders that share them among layers."""
+    offset_rows: Int[Tensor, " O"] | None = None
+    """Row of `offset_vectors` of each offset in use, if offsets share rows."""
     causal: bool = False
     """Whether a position attends to itself and previous positions only, as in decoders."""
     rows: SentenceRows | None = None
@@ -32,7 +34,10 @@ class SequenceContext(NamedTuple):
 
 
 class AttentionInputs(NamedTuple):
-    """Queries, keys and values by head, the layer input, and the context of the sequence."""
+    """Queries, keys and values by head, the layer input, and the context of the sequence.
+
+    q and k are those of the product q . k; terms and kernels read `term_queries` and `term_keys`.
+    """
 
     q: Float[Tensor, "B H S K"]
     k: Float[Tensor, "B H T K"]
@@ -43,3 +48,23 @@ class AttentionInputs(NamedTuple):
     """Separate values of the convolutional heads, if any."""
     qkv: Float[Tensor, "B S P H K"] | None = None
     """The projection that q, k and v are views of, if the context has rows."""
+    unchanged: tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H T K"]] | None = None
+    """Queries and keys before the changes for their product, such as a rotation."""
+    offset_qk: tuple[Float[Tensor, "H O K"], Float[Tensor, "H O K"]] | None = None
+    """Queries and keys of the offset vectors, for each offset in use."""
+
+    @property
+    def term_queries(self) -> Float[Tensor, "B H S K"]:
+        """Queries that terms and kernels read."""
+        return self.q if self.unchanged is None else self.unchanged[0]
+
+    @property
+    def term_keys(self) -> Float[Tensor, "B H T K"]:
+        """Keys that terms and kernels read."""
+        return self.k if self.unchanged is None else self.unchanged[1]
+
+    def with_content(
+        self, q: Float[Tensor, "B H S K"], k: Float[Tensor, "B H T K"]
+    ) -> AttentionInputs:
+        """Other queries and keys of the product q . k; terms read those from before."""
+        return self._replace(q=q, k=k, unchanged=self.unchanged or (self.q, self.k))

@@ -27,6 +27,12 @@ class Kernel(nn.Module, ABC):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]:
         """The taps of each head, at every position or the same for all."""
 
+    def operands(
+        self, p: AttentionInputs
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]] | None:
+        """x and y if the taps are x_i . y_m for all offsets m in use, otherwise None."""
+        return None
+
     def tables(self) -> OffsetTables | None:
         """What attention in one kernel computes the taps of queries from; None if it cannot."""
         return None
@@ -83,7 +89,7 @@ class QueryKernel(Kernel):
         self.missing_taps = radius if left_only else 0
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
-        taps = p.q @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
+        taps = p.term_queries @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
         return pad_right_taps(taps, self.missing_taps)
 
     def tables(self) -> OffsetTables:
@@ -100,7 +106,7 @@ class KeyKernel(Kernel):
         self.directions = init_directions(head_width, radius)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H T R"]:
-        return p.k @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
+        return p.term_keys @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
 
     def key_tables(self) -> OffsetTables:
         return OffsetTables(key=(self.scale * self.directions)[None])
@@ -128,13 +134,18 @@ class SharedKernel(Kernel):
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         """x: the queries or the keys."""
 
+    def offset_vectors(self, p: AttentionInputs) -> Float[Tensor, "R E"]:
+        """r of each offset in use."""
+        vectors = p.sequence.offset_vectors
+        assert vectors is not None, "the encoder passes its offset vectors to the layers"
+        return vectors
+
     def project_offsets(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
         """W r for each shared vector r, by head."""
         return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
-        x, vectors = self.content_vectors(p), p.sequence.offset_vectors
-        assert vectors is not None, "the encoder passes its offset vectors to the layers"
+        x, vectors = self.content_vectors(p), self.offset_vectors(p)
         by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
         taps = by_head @ (self.scale * self.project_offsets(vectors)).mT
         return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, R) -> (B, H, S, R)
@@ -144,14 +155,14 @@ class SharedQueryKernel(SharedKernel):
     """q_i . (W r_{j-i}) / sqrt(K): content to position."""
 
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
-        return p.q
+        return p.term_queries
 
 
 class SharedKeyKernel(SharedKernel):
     """k_j . (W r_{i-j}) / sqrt(K): position to content."""
 
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H T K"]:
-        return p.k
+        return p.term_keys
 
 
 class GeneratedKernel(Kernel):
@@ -200,7 +211,7 @@ class TokenKernel(GeneratedKernel):
     """softmax(W_f q_i), from the token only (Jiang et al. 2020, eq. 3; Wu et al. 2019)."""
 
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
-        return p.q.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
+        return p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
 
 
 class SpanKernel(GeneratedKernel):
@@ -222,4 +233,5 @@ class SpanKernel(GeneratedKernel):
         )
 
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
-        return p.q.transpose(1, 2).flatten(2) * self.span(p.x)  # (B, H, S, K) -> (B, S, HK)
+        queries = p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
+        return queries * self.span(p.x)

@@ -11,16 +11,20 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.attention.offset_values import OffsetValues
 from toolkit.nn.attention.terms import Content, ScoreTerm
 from toolkit.nn.decoding_cache import AttentionCache, KeyValueCache
 from toolkit.nn.ops import attention
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.offsets.attention import attend_by_offset
+from toolkit.nn.ops.offsets.products import OffsetProduct
 from toolkit.nn.ops.relative_attention import (
     OffsetTables,
     SentenceRows,
     add_tables,
     relative_attention,
 )
+from toolkit.nn.ops.sliding_window.banded import banded_attention, banded_is_faster
 
 
 class AttentionMap(nn.Module, ABC):
@@ -39,6 +43,11 @@ class AttentionMap(nn.Module, ABC):
         """Whether `average` runs in one kernel if the context has rows."""
         return False
 
+    @property
+    def kernel_reads_queries(self) -> bool:
+        """Whether that kernel computes terms from queries or keys."""
+        return True
+
     def init_cache(self) -> AttentionCache:
         """A new, empty cache of previous positions for a decoder."""
         raise ToolkitError(
@@ -48,21 +57,37 @@ class AttentionMap(nn.Module, ABC):
 
 
 class SoftmaxMap(AttentionMap):
-    """dropout(softmax(sum of terms)), with padding masked (Vaswani et al. 2017, eq. 1)."""
+    """dropout(softmax(sum of terms)), with padding masked (Vaswani et al. 2017, eq. 1).
+
+    With `offset_values` a vector of the offset is added to each value that is averaged. With
+    `window_radius` the softmax is over the keys at a distance |p_j - p_i| up to it (Beltagy et al.
+    2020, section 3.1).
+    """
+
+    window_radius: int | None = None
 
     def __init__(
-        self, content: Content, terms: Sequence[ScoreTerm] = (), dropout: float = 0.0
+        self,
+        content: Content,
+        terms: Sequence[ScoreTerm] = (),
+        dropout: float = 0.0,
+        offset_values: OffsetValues | None = None,
     ) -> None:
         super().__init__()
         self.content, self.terms = content, nn.ModuleList(terms)
-        self.dropout = Dropout(dropout)
+        self.dropout, self.offset_values = Dropout(dropout), offset_values
 
-    def bias(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"] | None:
-        """The sum of all terms but the content."""
+    def bias(
+        self, p: AttentionInputs, terms: Sequence[nn.Module] | None = None
+    ) -> Float[Tensor, "#B #H S T"] | None:
+        """The sum of all terms but the content, or of some, and the mask outside the window."""
         total: Tensor | None = None
-        for term in self.terms:
+        for term in self.terms if terms is None else terms:
             total = term(p) if total is None else total + term(p)
-        return total
+        if self.window_radius is None:
+            return total
+        mask = p.sequence.offsets.window_mask(self.window_radius, p.q.dtype)
+        return total if mask is None else mask if total is None else total + mask
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         scores, bias = self.content(p), self.bias(p)
@@ -76,7 +101,13 @@ class SoftmaxMap(AttentionMap):
     @property
     def averages_rows(self) -> bool:
         tables = self.tables()
-        return tables is not None and tables.fit
+        plain = self.offset_values is None and self.window_radius is None
+        return plain and tables is not None and tables.fit
+
+    @property
+    def kernel_reads_queries(self) -> bool:
+        tables = self.tables()
+        return tables is None or tables.query is not None or tables.key is not None
 
     def tables(self) -> OffsetTables | None:
         """What the kernel computes all terms but the content from; None if it cannot."""
@@ -85,6 +116,18 @@ class SoftmaxMap(AttentionMap):
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         if p.qkv is not None and p.sequence.rows is not None:
             return self.average_rows(p, p.qkv, p.sequence.rows)
+        if self.window_radius is not None and self.uses_blocks(p, self.window_radius):
+            return banded_attention(
+                *(p.q, p.k, p.v, p.sequence.padding, self.window_radius),
+                scale=self.content.scale,
+                dropout=self.dropout.effective_rate,
+            )
+        products = [cast("ScoreTerm", term).product(p) for term in self.terms]
+        if any(products) or (self.offset_values is not None and p.sequence.offsets.eager_on_cpu):
+            return self.average_by_offset(p, products)
+        if self.offset_values is not None:
+            weights = self(p)
+            return weights @ p.v + self.offset_values(weights, p.sequence.offsets)
         return attention.attend(
             p.q,
             p.k,
@@ -94,6 +137,28 @@ class SoftmaxMap(AttentionMap):
             scale=self.content.scale,
             dropout=self.dropout.effective_rate,
             causal=p.sequence.causal,
+        )
+
+    def uses_blocks(self, p: AttentionInputs, radius: int) -> bool:
+        """Whether the average within the window is computed in blocks of queries."""
+        only_content = not self.terms and self.offset_values is None and not p.sequence.causal
+        plain = p.sequence.offsets.shared and not p.sequence.offsets.query_start
+        return only_content and plain and banded_is_faster(p.q, radius)
+
+    def average_by_offset(
+        self, p: AttentionInputs, products: Sequence[OffsetProduct | None]
+    ) -> Float[Tensor, "B H S K"]:
+        """The same, with the products of some terms and with the values of the offsets."""
+        others = [term for term, x in zip(self.terms, products, strict=True) if x is None]
+        bias, offsets = self.bias(p, others), p.sequence.offsets
+        return attend_by_offset(
+            *(p.q, p.k, p.v),
+            attention.causal_bias(bias, p.q, p.k) if p.sequence.causal else bias,
+            p.sequence.padding,
+            [product for product in products if product is not None],
+            None if self.offset_values is None else self.offset_values.table(offsets),
+            scale=self.content.scale,
+            dropout=self.dropout.effective_rate,
         )
 
     def average_rows(

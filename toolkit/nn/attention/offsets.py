@@ -10,17 +10,20 @@ from functools import cached_property, lru_cache
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.ops.skew import MovedTokens, find_moved_tokens, scatter_by_position
+from toolkit.nn.ops.offsets.clipped import (
+    cached_tap_indices,
+    clip_offsets,
+    read_taps,
+    sum_taps,
+)
+from toolkit.nn.ops.offsets.skew import MovedTokens, find_moved_tokens, scatter_by_position
+from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
+from toolkit.nn.ops.sliding_window.mask import cached_mask, mask_outside
 
 CACHED_TABLES = 8
 """Number of cached tables; all layers of a batch read the same one."""
-LARGE_TABLE = 1 << 21
-"""Size in elements above which only the last table is cached."""
-GPU_ONE_HOT = 1 << 28
-"""Numbers of the one-hot matrices that a GPU makes together."""
 POSITIONS_MULTIPLE = 8
 """A divisor of the number of positions on a GPU, whose products want rows of whole 16 bytes."""
 UNKNOWN_LIMIT = 2**31
@@ -28,40 +31,11 @@ UNKNOWN_LIMIT = 2**31
 
 
 @lru_cache(maxsize=CACHED_TABLES)
-def cached_tap_indices(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
-    """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
-    with torch.inference_mode(False):  # a cached inference tensor would fail in training
-        return clip_offsets(torch.arange(length, device=device)[None], radius)
-
-
-def cached_one_hot(
-    length: int, radius: int, device: torch.device, dtype: torch.dtype
-) -> Float[Tensor, "S T R"]:
-    """1 where offset (i, j) reads tap r, else 0; cached."""
-    large = length * length * (2 * radius + 1) > LARGE_TABLE
-    return (_large_one_hot if large else _small_one_hot)(length, radius, device, dtype)
-
-
-def _build_one_hot(length: int, radius: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+def cached_differences(length: int, device: torch.device) -> Int[Tensor, "1 S T"]:
+    """j - i for positions 0 .. length-1."""
     with torch.inference_mode(False):
-        return one_hot(cached_tap_indices(length, radius, device)[0], radius, dtype)
-
-
-_small_one_hot = lru_cache(maxsize=CACHED_TABLES)(_build_one_hot)
-_large_one_hot = lru_cache(maxsize=1)(_build_one_hot)
-
-
-def clip_offsets(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
-    """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of positions reads."""
-    offsets = positions[:, None, :] - positions[:, :, None]
-    return offsets.clamp(-radius, radius) + radius
-
-
-def one_hot(
-    taps: Int[Tensor, "*B S T"], radius: int, dtype: torch.dtype
-) -> Float[Tensor, "*B S T R"]:
-    """1 where a pair of positions reads tap r, else 0."""
-    return (taps[..., None] == torch.arange(2 * radius + 1, device=taps.device)).to(dtype)
+        positions = torch.arange(length, device=device)
+        return (positions - positions[:, None])[None]
 
 
 class Offsets:
@@ -87,11 +61,23 @@ class Offsets:
         self.query_start = query_start
         self._limit = limit
         self._taps: dict[int, Tensor] = {}
+        self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
+        self._rotations: dict[tuple[int, float, torch.dtype], Rotations] = {}
 
     @property
     def shared(self) -> bool:
         """Whether all sentences have the same offsets."""
         return self.positions is None
+
+    @property
+    def eager_on_cpu(self) -> bool:
+        """Whether operations run at once, on a CPU."""
+        return self.device.type == "cpu" and not torch.compiler.is_compiling()
+
+    @property
+    def plain_on_cpu(self) -> bool:
+        """The same for queries and keys at 0 .. S-1."""
+        return self.shared and not self.query_start and self.eager_on_cpu
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -154,6 +140,41 @@ class Offsets:
             self._taps[radius] = clip_offsets(self.positions, radius)
         return self._taps[radius]
 
+    @cached_property
+    def differences(self) -> Int[Tensor, "#B S T"]:
+        """j - i for each pair, not clipped."""
+        if self.positions is not None:
+            return self.positions[:, None, :] - self.positions[:, :, None]
+        if self.query_start or torch.compiler.is_exporting():
+            positions = torch.arange(self.length, device=self.device)
+            return (positions - positions[self.query_start :, None])[None]
+        return cached_differences(self.length, self.device)
+
+    def window_mask(self, radius: int, dtype: torch.dtype) -> Float[Tensor, "#B 1 S T"] | None:
+        """A bias that masks keys at a distance |p_j - p_i| above the radius; None: no such."""
+        if not torch.compiler.is_exporting() and self.max_offset <= radius:
+            return None
+        if self.positions is None and not torch.compiler.is_exporting():
+            queries, start = self.length - self.query_start, self.query_start
+            return cached_mask(queries, self.length, start, radius, self.device, dtype)
+        key = radius, dtype
+        if key not in self._masks:
+            self._masks[key] = mask_outside(self.differences, radius, dtype)
+        return self._masks[key]
+
+    def rotations(self, width: int, base: float, dtype: torch.dtype) -> Rotations:
+        """Cosines and sines of the angles by which queries and new keys are rotated."""
+        if self.positions is None and not torch.compiler.is_exporting():
+            start = self.query_start
+            return cached_rotations(start, self.length, width, base, self.device, dtype)
+        key = width, base, dtype
+        if key not in self._rotations:
+            positions = self.positions
+            if positions is None:
+                positions = torch.arange(self.query_start, self.length, device=self.device)[None]
+            self._rotations[key] = compute_rotations(positions, width, base, dtype)
+        return self._rotations[key]
+
 
 def scatter_to_diagonals(
     taps: Float[Tensor, "#B H S R"], offsets: Offsets
@@ -174,8 +195,16 @@ def scatter_to_diagonals(
     index = offsets.tap_indices(radius)
     if torch.compiler.is_exporting():
         return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
-    scores: Tensor = _ScatterToDiagonals.apply(taps, index, offsets.shared)
-    return scores
+    return read_taps(taps, index, shared=offsets.shared)
+
+
+def sum_by_offset(
+    weights: Float[Tensor, "B H S T"], offsets: Offsets, radius: int
+) -> Float[Tensor, "B H S R"]:
+    """out[b, h, i, r] = sum of weights[b, h, i, j] over the j with clip(p_j - p_i) + radius = r."""
+    index = offsets.tap_indices(radius)
+    shared = offsets.shared and not offsets.query_start
+    return sum_taps(weights, index, 2 * radius + 1, shared=shared)
 
 
 def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
@@ -203,44 +232,3 @@ def skew_by_views(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     start = (count - 1) // 2
     flat = taps.flatten(-2)[..., start : start + length * (count - 1)]
     return flat.unflatten(-1, (length, count - 1))[..., :length]
-
-
-class _ScatterToDiagonals(torch.autograd.Function):
-    """A gather whose gradient is a product with one-hot matrices, summed in a fixed order."""
-
-    @staticmethod
-    def forward(ctx, taps, index, shared):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(index)
-        ctx.shared, ctx.taps = shared, taps.shape[-1]
-        batch = max(len(taps), len(index))
-        if shared:
-            table = cached_one_hot(index.shape[-1], ctx.taps // 2, index.device, taps.dtype)
-            by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
-            scores = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
-            return scores.unflatten(0, taps.shape[:2])
-        by_head = index.unsqueeze(1).expand(batch, taps.shape[1], -1, -1)
-        return taps.expand(batch, -1, -1, -1).gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        (index,) = ctx.saved_tensors
-        radius = ctx.taps // 2
-        if ctx.shared:
-            table = cached_one_hot(index.shape[-1], radius, index.device, gradient.dtype)
-            by_query = gradient.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
-            grad_taps = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
-            return grad_taps.unflatten(0, gradient.shape[:2]), None, None
-        at_once = sentences_at_once(index, ctx.taps)
-        parts = zip(gradient.split(at_once), index.split(at_once), strict=True)
-        grad_taps = [  # (b, S, H, T) @ (b, S, T, R) -> (b, H, S, R)
-            (g.transpose(1, 2) @ one_hot(i, radius, g.dtype)).transpose(1, 2) for g, i in parts
-        ]
-        return torch.cat(grad_taps), None, None
-
-
-def sentences_at_once(index: Int[Tensor, "B S T"], taps: int) -> int:
-    """Sentences whose one-hot matrices are made together: on a CPU one, which its cache holds."""
-    if index.device.type == "cpu":
-        return 1
-    return max(1, GPU_ONE_HOT // (index[0].numel() * taps))

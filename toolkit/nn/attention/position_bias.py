@@ -12,34 +12,50 @@ from torch.nn import functional as F
 
 from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
+from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.host_copy import copy_to_device
 
 
 class BucketBias(ScoreTerm):
-    """beta_{h, bucket(j - i)} (Raffel et al. 2020, section 2.1), for positions in plain order.
+    """beta_{h, bucket(j - i)} (Raffel et al. 2020, section 2.1).
 
-    Each layer has separate biases; the authors' layers share those of the first. With `left_only`
+    The defaults are T5's; larger distances share the last bucket. Each layer has separate biases;
+    the authors' layers share those of the first. With `left_only`
     all buckets are for positions on the left.
     """
 
     def __init__(
-        self, heads: int, buckets: int, max_distance: int, *, left_only: bool = False
+        self, heads: int, buckets: int = 32, max_distance: int = 128, *, left_only: bool = False
     ) -> None:
         super().__init__()
         self.max_distance, self.left_only = max_distance, left_only
         self.numbers = nn.Parameter(torch.zeros(heads, buckets))
 
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H S T"]:
-        queries, keys = p.q.shape[2], p.k.shape[2]
-        assert p.sequence.offsets.shared, "all sentences have the same offsets"
-        device, buckets = self.numbers.device, self.numbers.shape[1]
-        one_hot = bucket_one_hot(keys, buckets, self.max_distance, self.left_only, device)
-        diagonals = self.numbers @ one_hot[: keys + queries - 1].to(self.numbers.dtype).mT
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
+        queries, keys, offsets = p.q.shape[2], p.k.shape[2], p.sequence.offsets
+        if torch.compiler.is_exporting():  # lengths are symbols
+            return self.by_pair(offsets.differences).to(p.q.dtype)
+        if not offsets.shared:
+            taps = self.by_offset(offsets.max_offset + 1).to(p.q.dtype)
+            return scatter_to_diagonals(taps[None, :, None].expand(-1, -1, queries, -1), offsets)
+        diagonals = self.by_offset(keys)[:, : keys + queries - 1]
         # The query at position i reads T numbers from offset -i; the last query is at T - 1.
         bias = diagonals.unfold(-1, keys, 1).flip(1)  # (H, T + S - 1) -> (H, S, T)
         return bias[None].to(p.q.dtype)
+
+    def by_pair(self, differences: Int[Tensor, "#B S T"]) -> Float[Tensor, "#B H S T"]:
+        """The number of each query and key."""
+        buckets = self.numbers.shape[1]
+        index = bucket_indices(differences, buckets, self.max_distance, left_only=self.left_only)
+        return self.numbers[:, index].transpose(0, 1)  # (H, B, S, T) -> (B, H, S, T)
+
+    def by_offset(self, length: int) -> Float[Tensor, "H O"]:
+        """The number of each offset 1 - length .. length - 1."""
+        device, buckets = self.numbers.device, self.numbers.shape[1]
+        one_hot = bucket_one_hot(length, buckets, self.max_distance, self.left_only, device)
+        return self.numbers @ one_hot.to(self.numbers.dtype).mT
 
 
 @lru_cache(maxsize=8)

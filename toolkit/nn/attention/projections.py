@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
-from typing import ClassVar
+from collections.abc import Collection, Sequence
 
 import torch
 from jaxtyping import Float
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
+from toolkit.nn.attention.rotary import ContentChange
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.batched_products import heads_first
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
@@ -22,8 +22,15 @@ PROJECTIONS = ("query", "key", "value")
 class Projections(nn.Module, ABC):
     """Queries, keys and values of the layer input."""
 
-    keeps_rows: ClassVar[bool] = False
-    """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
+        return False
+
+    @property
+    def changes_content(self) -> bool:
+        """Whether terms read other queries and keys than the product q . k does."""
+        return False
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
@@ -34,10 +41,9 @@ class LinearProjections(Projections):
     """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product.
 
     Heads have width / heads columns, or `head_width`. With `convolution_values` there is a second v
-    for convolutional heads (Jiang et al. 2020, as in the authors' code).
+    for convolutional heads (Jiang et al. 2020, as in the authors' code). `changes` are made to the
+    queries and keys of the product q . k.
     """
-
-    keeps_rows = True
 
     def __init__(
         self,
@@ -46,10 +52,20 @@ class LinearProjections(Projections):
         head_width: int | None = None,
         *,
         convolution_values: bool = False,
+        changes: Sequence[ContentChange] = (),
     ) -> None:
         super().__init__()
         self.heads, self.parts = heads, 3 + convolution_values
         self.qkv = nn.Linear(width, self.parts * heads * (head_width or width // heads))
+        self.changes = nn.ModuleList(changes)
+
+    @property
+    def keeps_rows(self) -> bool:
+        return True
+
+    @property
+    def changes_content(self) -> bool:
+        return len(self.changes) > 0
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         qkv = self.qkv(x).unflatten(-1, (self.parts, self.heads, -1))
@@ -58,7 +74,13 @@ class LinearProjections(Projections):
             parts = parts.contiguous()
         q, k, v, *convolution_values = parts
         p = AttentionInputs(q, k, v, x, sequence, *convolution_values)
-        return p if sequence.rows is None else p._replace(qkv=qkv)
+        for change in self.changes:
+            p = change(p)
+        if sequence.rows is None:
+            return p
+        if self.changes_content:  # the kernel reads one tensor
+            qkv = torch.stack([y.transpose(1, 2) for y in (p.q, p.k, p.v)], 2)
+        return p._replace(qkv=qkv)
 
 
 def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tensor, "P B H S K"]:

@@ -15,6 +15,7 @@ from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.ops.batched_products import multiply_by_head
 from toolkit.nn.ops.mixed_attention import KEY_TAPS, QUERY_TAPS, MapSource
+from toolkit.nn.ops.offsets.products import OffsetProduct
 from toolkit.nn.ops.relative_attention import OffsetTables, add_tables
 
 
@@ -24,6 +25,10 @@ class ScoreTerm(nn.Module, ABC):
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         """The summand for each query and key."""
+
+    def product(self, p: AttentionInputs) -> OffsetProduct | None:
+        """What attention by offset computes the summand from, if that is faster; None if not."""
+        return None
 
     def source(self, p: AttentionInputs) -> MapSource:
         """The summand, or taps that it is a view of."""
@@ -37,9 +42,12 @@ class ScoreTerm(nn.Module, ABC):
 class Content(ScoreTerm):
     """q_i . k_j / sqrt(K) (Vaswani et al. 2017, eq. 1)."""
 
-    def __init__(self, head_width: int) -> None:
+    def __init__(self, head_width: int, products: int = 1) -> None:
+        """With `products` of queries or keys in the scores, they are divided by sqrt(products K)
+        (He et al. 2021, eq. 5).
+        """
         super().__init__()
-        self.scale = 1 / math.sqrt(head_width)
+        self.scale = 1 / math.sqrt(products * head_width)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         return self.scale * (p.q @ p.k.mT)  # (B, H, S, K) @ (B, H, K, T)
@@ -69,6 +77,15 @@ class Relative(ScoreTerm):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets)
+
+    def product(self, p: AttentionInputs) -> OffsetProduct | None:
+        kernel = cast("Kernel", self.kernels[0])
+        taps_are_read = len(self.kernels) > 1 or kernel._forward_hooks
+        if taps_are_read or not p.sequence.offsets.plain_on_cpu:
+            return None
+        operands = kernel.operands(p)
+        by_key = self.source_kind == KEY_TAPS
+        return None if operands is None else OffsetProduct(*operands, by_key=by_key)
 
     def tables(self) -> OffsetTables | None:
         return add_tables([cast("Kernel", kernel).tables() for kernel in self.kernels])

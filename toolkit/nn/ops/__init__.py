@@ -7,10 +7,14 @@ its source; "-" if it was not measured separately.
 | file | what | gain | plain form |
 |---|---|---|---|
 | attention | dropout(softmax(q k^T + bias)) v | 2-6 in bf16 (a) | scaled_dot_product_attention |
+| offsets/attention | the same with products and values by offset | - | SoftmaxMap.forward |
+| offsets/products | x_i . y_{j-i} for all offsets, in blocks of rows | - | matmul, skew |
+| offsets/head_bias | x + a vector per head, gradient summed axis by axis | - | add |
 | add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
 | add_norm_kernel | the same on a GPU; never run on one | - | layer_norm(x + dropout(y)) |
-| layer_norm | LN(x) in autocast's precision on a GPU | - | layer_norm |
+| layer_norm | LN(x) and RMSNorm in autocast's precision | 3-4 (c) | layer_norm, rms_norm |
 | dropout | masks from a hashed counter | - | F.dropout |
+| sliding_window | attention within a window, in blocks | 3.3 in fp32 (c) | attention |
 | skew | taps to score columns by position id | - | gather |
 | banded_convolution | one kernel per token, as products | 2.1 in bf16 (b) | unfold, multiply |
 | banded_convolution_triton | the same on a GPU; never run on one | - | banded_convolution |

@@ -18,7 +18,7 @@ def add_norm(
     x: Float[Tensor, "B S D"],
     y: Float[Tensor, "B S D"],
     weight: Float[Tensor, " D"],
-    bias: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"] | None,
     eps: float,
     rate: float,
 ) -> Float[Tensor, "B S D"]:
@@ -29,13 +29,14 @@ def add_norm(
             return add_norm_on_cpu(x, y, weight, bias, eps, rate)
         return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
     if add_norm_kernel_runs(y):
-        return add_norm_by_kernel(x, y, weight, bias, eps, rate)
+        zeros_or_bias = torch.zeros_like(weight) if bias is None else bias
+        return add_norm_by_kernel(x, y, weight, zeros_or_bias, eps, rate)
     return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
 
 
 @compile_disabled  # views as other integers fail there
 def add_norm_on_cpu(
-    x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float
+    x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None, eps: float, rate: float
 ) -> Tensor:
     """LN(x + dropout(y)) on a CPU; never compiled."""
     normed: Tensor = _AddNorm.apply(x, y, weight, bias, eps, rate)
@@ -56,8 +57,9 @@ class _AddNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         total, mean, rstd, weight, bias, keep = ctx.saved_tensors
+        wanted = [True, True, bias is not None]
         grad_x, grad_weight, grad_bias = torch.ops.aten.native_layer_norm_backward(
-            gradient.contiguous(), total, weight.shape, mean, rstd, weight, bias, [True] * 3
+            gradient.contiguous(), total, weight.shape, mean, rstd, weight, bias, wanted
         )
         grad_y = grad_x if keep is None else apply_keep_mask(grad_x, keep).mul_(ctx.scale)
         return grad_x, grad_y, grad_weight, grad_bias, None, None

@@ -41,7 +41,9 @@ def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
 
 
 def causal_bias(
-    bias: Float[Tensor, "#B H S T"] | None, q: Float[Tensor, "B H S K"], k: Float[Tensor, "B H T K"]
+    bias: Float[Tensor, "#B #H S T"] | None,
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
 ) -> Float[Tensor, "#B #H S T"]:
     """The bias with keys to the right masked; the queries are the last S of the T positions."""
     length = k.shape[2]
@@ -54,7 +56,7 @@ def attend(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
     v: Float[Tensor, "B H T K"],
-    bias: Float[Tensor, "#B H S T"] | None,
+    bias: Float[Tensor, "#B #H S T"] | None,
     padding: Bool[Tensor, "B T"] | None,
     *,
     scale: float,

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import EncoderModel
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.language_modeling.config import LanguageModelingConfig
 from toolkit.tasks.language_modeling.examples import OBJECTIVE, BlockBatch, BlockExamples
-from toolkit.tasks.task import Metric, Perplexity, TextTask
-from toolkit.tasks.token_metrics import negative_log_likelihood, token_metrics
+from toolkit.tasks.task import Metric, Perplexity, TargetScores, TextTask
+from toolkit.tasks.token_metrics import (
+    negative_log_likelihood,
+    score_targets,
+    token_metrics,
+)
 
 
 @register_task("language_modeling", LanguageModelingConfig())
@@ -26,6 +32,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     is_generative = True
     generation_mode = "continue"
+    scorings = ("log_likelihood",)
     examples_class = BlockExamples
     default_tokens = 512
 
@@ -44,6 +51,17 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         table = encoder.output_embedding.weight
         return {OBJECTIVE: project(states, table, None, batch.targets)}
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        states = encoder.select_states(inputs, selected)  # (N, D)
+        return score_targets(states, encoder.output_embedding.weight, None, targets)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: BlockBatch

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from jaxtyping import Int
+from torch import Tensor
+
 from toolkit.common.registry import register_task
 from toolkit.criteria import LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
-from toolkit.models.interface import EncoderModel
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples
 from toolkit.tasks.pretraining.masking_config import MaskingConfig
-from toolkit.tasks.task import Metric, TextTask
-from toolkit.tasks.token_metrics import accuracy
+from toolkit.tasks.task import Metric, TargetScores, TextTask
+from toolkit.tasks.token_metrics import accuracy, score_targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,7 @@ class MaskedLanguageModel(TextTask[MaskedLanguageModelConfig, MaskedExamples, Ma
     """-log p(x_n | the rest), n over the selected positions."""
 
     generation_mode = "fill-mask"
+    scorings = ("pseudo_log_likelihood", "within_word_left_to_right")
     coefficients: Mapping[str, float] = {"mlm": 1.0}
     examples_class = MaskedExamples
 
@@ -50,6 +54,18 @@ class MaskedLanguageModel(TextTask[MaskedLanguageModelConfig, MaskedExamples, Ma
     ) -> Mapping[str, Metric]:
         """Fraction of the selected positions whose most probable token is correct."""
         return {"accuracy": accuracy(predictions["mlm"])}
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        states = encoder.select_states(inputs, selected)  # (N, D)
+        output = partial(score_targets, targets=targets)
+        found: TargetScores = self.head(states, encoder.token_embedding.weight, output)
+        return found
 
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int

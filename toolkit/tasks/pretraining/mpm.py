@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from jaxtyping import Int
+from torch import Tensor
+
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, LazyPrediction, Prediction, project
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead
-from toolkit.models.interface import EncoderModel
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
 from toolkit.tasks.pretraining.order_words import order_words
@@ -20,8 +23,8 @@ from toolkit.tasks.pretraining.position_examples import (
     MaskedPositionExamples,
     MaskedPositionsBatch,
 )
-from toolkit.tasks.task import Metric, TextTask
-from toolkit.tasks.token_metrics import accuracy
+from toolkit.tasks.task import Metric, TargetScores, TextTask
+from toolkit.tasks.token_metrics import accuracy, score_targets
 
 
 @register_task("mpm", MaskedPositionConfig())
@@ -35,6 +38,7 @@ class MaskedPositionModel(
     """
 
     generation_mode = "fill-mask"
+    scorings = ("pseudo_log_likelihood", "within_word_left_to_right")
     examples_class = MaskedPositionExamples
 
     def __init__(
@@ -48,7 +52,7 @@ class MaskedPositionModel(
             check_position_ids(encoder)
             if c.position_range == "full_table" and encoder.max_positions:
                 check_max_position(c.max_position, encoder.max_positions)
-            self.position_head = PositionHead(encoder)
+            self.position_head = PositionHead(encoder, c.position_count)
 
     def predict(
         self, encoder: EncoderModel, batch: MaskedPositionsBatch
@@ -60,9 +64,7 @@ class MaskedPositionModel(
             words, output = states[:tokens], partial(project, targets=batch.token_targets)
             predictions["mlm"] = self.head(words, encoder.token_embedding.weight, output)
         if "mpm" in self.coefficients:
-            table = encoder.position_embedding
-            assert table is not None, "checked when the task is built"
-            logits = self.position_head(states[tokens:], table.weight[:-1])
+            logits = self.position_head.scores(encoder, states[tokens:])
             predictions["mpm"] = Classes(logits, batch.position_targets)
         return predictions
 
@@ -71,6 +73,19 @@ class MaskedPositionModel(
     ) -> Mapping[str, Metric]:
         """Fraction of the selected positions whose most probable token or position is correct."""
         return {f"{name}_accuracy": accuracy(p) for name, p in predictions.items()}
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        self.check_objective("mlm", "Scoring sentences")
+        states = encoder.select_states(inputs, selected)  # (N, D)
+        output = partial(score_targets, targets=targets)
+        found: TargetScores = self.head(states, encoder.token_embedding.weight, output)
+        return found
 
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
@@ -93,17 +108,17 @@ class MaskedPositionModel(
 
 
 def check_position_ids(encoder: EncoderModel) -> None:
-    """An encoder must have a vector for hidden positions, and see positions only through ids."""
-    hint = "Choose --arch taco, or bert with --arch.hidden-position-embedding true."
+    """An encoder must see positions only through ids; a table must have a row for hidden ones."""
     if not encoder.takes_positions:
         raise ToolkitError(
-            f"Task mpm requires an encoder that sees positions only through position ids, but "
-            f"this one also has convolutions, or no positions at all. {hint}"
+            "Task mpm requires an encoder that sees positions only through position ids, but "
+            "this one also has convolutions, or no positions at all. Choose --arch taco, or bert "
+            "with --arch.positions rope or another term."
         )
-    if encoder.position_embedding is None:
+    if encoder.position_embedding is None and encoder.max_positions is not None:
         raise ToolkitError(
-            f"Task mpm requires an encoder with an embedding for hidden positions, but this one "
-            f"has none. {hint}"
+            "Task mpm requires a row for hidden positions in the table of positions, but this one "
+            "has none. Set --arch.hidden-position-embedding true."
         )
 
 

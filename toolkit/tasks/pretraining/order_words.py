@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
+from toolkit.models.heads import PositionHead
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.pretraining.fill_mask import check_length
 
@@ -58,7 +59,7 @@ def check_orderable(sentence: str, hidden: Sequence[bool], limit: int | None) ->
 
 @torch.no_grad()
 def order_words(
-    head: nn.Module, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
+    head: PositionHead, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
 ) -> tuple[str, list[MaskPrediction]]:
     """The most probable order of the hidden tokens, and the `top` positions of each.
 
@@ -66,7 +67,7 @@ def order_words(
     log-probabilities. Positions count from 1, without [CLS].
     """
     ids, hidden = encode_hidden_words(tokenizer, sentence)
-    check_orderable(sentence, hidden, encoder.max_positions)
+    check_orderable(sentence, hidden, head.bias.numel())
     free = [position for position, is_hidden in enumerate(hidden) if is_hidden]
     device = encoder.token_embedding.weight.device
     positions = torch.arange(len(ids))
@@ -77,9 +78,7 @@ def order_words(
         max_position=len(ids) - 1,
     )
     states = encoder.select_states(inputs, torch.tensor(free, device=device))
-    table = encoder.position_embedding
-    assert table is not None, "task mpm requires one"
-    logits = head(states, table.weight[:-1])[:, free]
+    logits = head.scores(encoder, states)[:, free]
     log_p = logits.float().log_softmax(-1).cpu()
     from scipy.optimize import linear_sum_assignment  # slow to import
 

@@ -54,5 +54,12 @@ class MaskedPositionConfig(MaskingConfig):
         check_sum("hidden_position_rate and shuffled_position_rate", rates)
 
     @property
+    def position_count(self) -> int:
+        """Number of positions that can be predicted, for encoders without a table of them."""
+        return (
+            self.max_position + 1 if self.position_range == "full_table" else self.tokens_per_sample
+        )
+
+    @property
     def objective_names(self) -> list[str]:
         return [name.strip() for name in self.objectives.split(",") if name.strip()]

@@ -6,44 +6,52 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolkit.config.declared import PositiveInt
+from toolkit.models.positions.options import check_rotary_width
 from toolkit.models.transformer_stack import TransformerStackConfig
 from toolkit.nn.attention import (
     Attention,
     BucketBias,
     Content,
     FixedKernel,
+    LinearBias,
     LinearProjections,
     QueryKernel,
     Relative,
+    Rotary,
     ScoreTerm,
     SoftmaxMap,
 )
-
-BUCKETS, MAX_DISTANCE = 32, 128
-"""Of T5: larger offsets share the last bucket."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeConfig(TransformerStackConfig):
     """Options of Transformer stacks with a relative position term."""
 
-    relative: Literal["none", "t5", "shaw", "composite"] = "none"
-    """Relative position term of self-attention: a number per head and bucket (t5), a product with
-    the query (shaw), or a number and a product (composite). Decoders see the left side only."""
+    relative: Literal["none", "rope", "alibi", "t5", "shaw", "composite"] = "none"
+    """Relative position term of self-attention: queries and keys rotated by their positions (rope),
+    a constant slope per head (alibi), a number per head and bucket (t5), a product with the query
+    (shaw), or a number and a product (composite). Decoders see the left side only."""
     radius: PositiveInt = 16
     """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
     outermost."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relative == "rope":
+            check_rotary_width(self.head_width)
 
 
 def build_relative_terms(c: RelativeConfig, *, left_only: bool) -> list[ScoreTerm]:
     """Terms added to the scores q_i . k_j / sqrt(K); offsets beyond the radius are clipped to it.
 
-    t5: beta_{h, bucket(j-i)}, 32 buckets (Raffel et al. 2020). shaw: q_i . w_{j-i} / sqrt(K), the
-    term of the keys in Shaw et al. 2018. composite: beta_{h, j-i} + q_i . w_{j-i} / sqrt(K) (Chang
-    et al. 2021, eq. 6).
+    alibi: -m_h |j - i| (Press et al. 2022). t5: beta_{h, bucket(j-i)}, 32 buckets (Raffel et al.
+    2020). shaw: q_i . w_{j-i} / sqrt(K), the term of the keys in Shaw et al. 2018. composite:
+    beta_{h, j-i} + q_i . w_{j-i} / sqrt(K) (Chang et al. 2021, eq. 6).
     """
+    if c.relative == "alibi":
+        return [LinearBias(c.heads)]
     if c.relative == "t5":
-        return [BucketBias(c.heads, BUCKETS, MAX_DISTANCE, left_only=left_only)]
+        return [BucketBias(c.heads, left_only=left_only)]
     if c.relative == "shaw":
         return [Relative([QueryKernel(c.head_width, c.radius, left_only=left_only)])]
     if c.relative == "composite":
@@ -53,7 +61,8 @@ def build_relative_terms(c: RelativeConfig, *, left_only: bool) -> list[ScoreTer
 
 
 def build_self_attention(c: RelativeConfig, *, left_only: bool) -> Attention:
-    """softmax(q k^T / sqrt(K) + terms) v."""
+    """softmax(q k^T / sqrt(K) + terms) v, q and k rotated with rope (Su et al. 2021)."""
+    changes = [Rotary()] if c.relative == "rope" else []
     terms = build_relative_terms(c, left_only=left_only)
     attention_map = SoftmaxMap(Content(c.head_width), terms, c.attention_dropout)
-    return Attention(c.width, LinearProjections(c.width, c.heads), attention_map)
+    return Attention(c.width, LinearProjections(c.width, c.heads, changes=changes), attention_map)

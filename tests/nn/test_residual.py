@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from toolkit.nn.decoder_layer import Residual
+from toolkit.nn.residual import Residual
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])

@@ -1,0 +1,68 @@
+"""Attention by offset on a CPU compared with the plain form of the map."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import toolkit.models.bert  # noqa: F401
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.nn.attention.offsets import Offsets
+from toolkit.nn.ops.offsets import products
+from toolkit.nn.ops.offsets.head_bias import add_by_head
+
+LENGTH = 9
+TERMS = [
+    {"positions": ["xl", "t5"]},
+    {"positions": ["deberta", "fixed"]},
+    {"positions": ["deberta"], "position_buckets": 4, "max_distance": 8},
+    {"positions": ["shaw", "rope"], "shaw_values": True, "radius": 2},
+]
+
+
+def run_encoder(options, positions=None, dtype=torch.float64):
+    """States and gradients of a small encoder with random parameters, with padding and dropout."""
+    entry = ARCHITECTURES["bert_tiny"]
+    config = replace(entry.config, layers=1, width=16, embedding_width=16, **options)
+    torch.manual_seed(0)
+    model = entry.factory(config, Sizes(tokens=20)).to(dtype)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    padding = torch.zeros(3, LENGTH, dtype=torch.bool)
+    padding[1, 5:] = True
+    inputs = Inputs(torch.randint(20, (3, LENGTH)), padding=padding, positions=positions)
+    states = model(inputs).states[~padding]
+    states.sin().sum().backward()
+    grads = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+    return {"states": states, **grads}
+
+
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("options", TERMS, ids=str)
+def test_attention_by_offset_equals_the_plain_map(monkeypatch, options, ids):
+    positions = torch.stack([torch.randperm(LENGTH) - 1 for _ in range(3)]) if ids else None
+    monkeypatch.setattr(products, "BLOCK", 4)
+    # Dropout draws the same units in both: one mask of the weights per layer.
+    fast = run_encoder(options, positions)
+    monkeypatch.setattr(Offsets, "eager_on_cpu", property(lambda _: False))
+    plain = run_encoder(options, positions)
+    assert fast.keys() == plain.keys()
+    for name, value in plain.items():
+        atol = 1e-10 * value.abs().max().item()
+        torch.testing.assert_close(fast[name], value, atol=atol, rtol=1e-9, msg=name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_bias_of_heads_gets_the_summed_gradient(dtype):
+    torch.manual_seed(0)
+    x, bias = torch.randn(2, 3, 5, 4).to(dtype), torch.randn(3, 1, 4).double().requires_grad_()
+    y, gradient = add_by_head(x, bias), torch.randn(2, 3, 5, 4).to(dtype)
+    torch.testing.assert_close(y, x + bias.to(dtype))
+    y.backward(gradient)
+    tolerance = 1e-12 if dtype == torch.float64 else 0.05
+    expected = gradient.double().sum((0, 2))[:, None]
+    torch.testing.assert_close(bias.grad, expected, atol=tolerance, rtol=0)

@@ -1,0 +1,72 @@
+"""ModernBERT (Warner et al. 2024): rotary positions, gated networks and sliding windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from toolkit.common.registry import register_arch
+from toolkit.config.declared import (
+    Above,
+    AtLeast,
+    Below,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Rate,
+)
+from toolkit.models.encoder import Encoder
+from toolkit.models.interface import Sizes
+from toolkit.models.positions import (
+    PositionConfig,
+    PositionName,
+    build_attention,
+    build_encoder,
+)
+from toolkit.nn.feed_forward import Activation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernBertConfig(PositionConfig):
+    """The options of the shared encoder, with ModernBERT's defaults."""
+
+    positions: list[PositionName] = field(default_factory=lambda: ["rope"])
+    """How the order of tokens enters; several are added. rope: queries and keys rotated by their
+    positions; the others as in bert."""
+    rope_base: PositiveFloat = 160_000.0
+    """Base of the rotary frequencies in global layers (rope)."""
+    local_rope_base: PositiveFloat | None = 10_000.0
+    """Base of the rotary frequencies in sliding-window layers; by default arch.rope_base (rope)."""
+    attention_window: Annotated[int, AtLeast(2)] | None = 128
+    """Sliding-window attention: layers between global ones attend to tokens at a distance of up to
+    half of it, on both sides."""
+    activation: Activation = "geglu"
+    """Activation function of the feed-forward networks. geglu, swiglu: gated by a second linear map
+    (GLU)."""
+    pre_norm: bool = True
+    """Normalize the input of each sublayer, and the last states, instead of the sum after it."""
+    biases: bool = False
+    """Biases of linear maps and layer norms, also in heads that predict tokens."""
+    token_types: NonNegativeInt = 0
+    """Rows of the token type table; 0 for none."""
+    norm_epsilon: Annotated[float, Above(0), Below(1)] = 1e-5
+    """Epsilon of the norms."""
+    max_positions: PositiveInt = 8192
+    """Rows of the absolute position table, if any: maximum number of tokens per sentence."""
+    dropout: Rate = 0.0
+    """Dropout rate after the embeddings and after each sublayer."""
+    attention_dropout: Rate = 0.0
+    """Dropout rate of the attention weights."""
+
+
+@register_arch(
+    "modernbert_tiny", ModernBertConfig(layers=4, width=128, heads=2, feed_forward_width=192)
+)
+@register_arch("modernbert", ModernBertConfig(layers=22, feed_forward_width=1152))
+def modernbert(c: ModernBertConfig, sizes: Sizes) -> Encoder:
+    """x <- x + attention(LN(x)); x <- x + W_2 (gelu(W_1 LN(x)) * (V LN(x))) (section 2.1).
+
+    Every third layer is global, the first one included; the others attend within the window. As in
+    Transformers the first attention reads the normalized embeddings without another norm.
+    """
+    return build_encoder(c, sizes, lambda: build_attention(c))

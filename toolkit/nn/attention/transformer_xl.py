@@ -1,0 +1,41 @@
+"""Relative positions of Transformer-XL (Dai et al. 2019, section 3.3)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.attention.kernels import SharedKernel
+from toolkit.nn.ops.offsets.head_bias import add_by_head
+from toolkit.nn.sinusoidal import sinusoidal_encodings
+
+
+class SinusoidalKernel(SharedKernel):
+    """(q_i + v) . (W s_{i-j}) / sqrt(K), s sinusoidal encodings of all offsets in use.
+
+    Terms (b) and (d) of the paper; (a) and (c) are the product of queries with `ContentBias`. For
+    encoders there are offsets of both signs, as in XLNet.
+    """
+
+    def __init__(self, width: int, heads: int, head_width: int) -> None:
+        super().__init__(heads, head_width, width)
+        self.width = width
+        self.bias = nn.Parameter(torch.zeros(heads, 1, head_width))
+
+    def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        return add_by_head(p.term_queries, self.bias)
+
+    def operands(
+        self, p: AttentionInputs
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
+        x = self.content_vectors(p)
+        return x, (self.scale * self.project_offsets(self.offset_vectors(p))).to(x.dtype)
+
+    def offset_vectors(self, p: AttentionInputs) -> Float[Tensor, "O D"]:
+        """s_{i-j} for j - i = -m .. m: i - j descends."""
+        limit = p.sequence.offsets.max_offset
+        dtype = self.project.weight.dtype
+        encodings = sinusoidal_encodings(-limit, limit + 1, self.width, p.x.device, dtype)
+        return encodings.flip(0)

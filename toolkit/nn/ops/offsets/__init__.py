@@ -1,0 +1,1 @@
+"""Scores by offset: taps read for each pair of positions, and summed over pairs."""

@@ -1,0 +1,131 @@
+"""Attention with products by offset and values by offset, for CPUs.
+
+The scores are written once: the products by offset first, then the content is added by its product.
+The weights are kept once; the plain form is `SoftmaxMap.forward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from toolkit.nn.ops.attention import mask_padding_keys, scaled_product, softmax
+from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.offsets.clipped import gather_scores, sum_scores
+from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
+
+
+class ValueTable(NamedTuple):
+    """A vector a_r for each tap, added to the values: sum_j w_ij (v_j + a_{tap(i, j)})."""
+
+    vectors: Float[Tensor, "K R"]
+    taps: Int[Tensor, "#B S T"]
+    """The tap of each pair."""
+    shared: bool
+    """Whether the pairs are those of plain positions."""
+
+
+class Options(NamedTuple):
+    """What is no tensor."""
+
+    scale: float
+    dropout: float
+    shared: bool
+    by_key: list[bool]
+    """Of each product."""
+
+
+@compile_disabled  # views as other integers fail there
+def attend_by_offset(
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
+    v: Float[Tensor, "B H T K"],
+    bias: Float[Tensor, "#B #H S T"] | None,
+    padding: Bool[Tensor, "B T"] | None,
+    products: Sequence[OffsetProduct],
+    values: ValueTable | None,
+    *,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "B H S K"]:
+    """dropout(softmax(scale q k^T + products + bias)) (v + values)."""
+    vectors, index, shared = values or (None, None, True)
+    options = Options(scale, dropout, shared, [p.by_key for p in products])
+    operands = (tensor for p in products for tensor in p[:2])
+    context: Tensor = _OffsetAttention.apply(
+        options, q, k, v, bias, padding, vectors, index, *operands
+    )
+    return context
+
+
+def sum_scores_of(
+    q: Tensor, k: Tensor, products: Sequence[OffsetProduct], scale: float
+) -> Float[Tensor, "B H S T"]:
+    """scale q k^T + products."""
+    if not products:
+        return scaled_product(q, k.mT, scale)
+    scores = q.new_empty(*q.shape[:3], k.shape[2])
+    write_products(scores, products)
+    flat = scores.flatten(0, 1)
+    torch.baddbmm(flat, q.flatten(0, 1), k.mT.flatten(0, 1), alpha=scale, out=flat)
+    return scores
+
+
+class _OffsetAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, options, q, k, v, bias, padding, vectors, index, *operands):  # type: ignore[no-untyped-def]
+        products = list_products(options, operands)
+        scores = sum_scores_of(q, k, products, options.scale)
+        if bias is not None:
+            scores += bias
+        weights = softmax(mask_padding_keys(scores, padding))
+        keep = draw_keep_mask(weights.shape, options.dropout) if options.dropout else None
+        dropped = weights if keep is None else apply_keep_mask(weights, keep)
+        ctx.dropout_scale = 1 / (1 - round_rate(options.dropout))
+        context, sums = scaled_product(dropped, v, ctx.dropout_scale), None
+        if vectors is not None:
+            vectors = vectors.to(v.dtype)
+            sums = sum_scores(dropped, index, vectors.shape[1] // 2, shared=options.shared)
+            context.add_(sums @ vectors.mT, alpha=ctx.dropout_scale)
+        ctx.options = options
+        ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[4] else None
+        ctx.save_for_backward(q, k, v, weights, keep, vectors, index, sums, *operands)
+        return context
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        q, k, v, weights, keep, vectors, index, sums, *operands = ctx.saved_tensors
+        options, dropout_scale = ctx.options, ctx.dropout_scale
+        dropped = weights if keep is None else apply_keep_mask(weights, keep)
+        grad_v = scaled_product(dropped.mT, gradient, dropout_scale)
+        grad_weights, grad_vectors = scaled_product(gradient, v.mT, dropout_scale), None
+        if vectors is not None:
+            grad_vectors = dropout_scale * (gradient.flatten(0, 2).mT @ sums.flatten(0, 2))
+            grad_sums = dropout_scale * (gradient @ vectors)
+            grad_weights += gather_scores(grad_sums, index, shared=options.shared)
+        if keep is not None:
+            grad_weights = apply_keep_mask(grad_weights, keep)
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        grad_q = scaled_product(grad_scores, k, options.scale)
+        grad_k = scaled_product(grad_scores.mT, q, options.scale)
+        grad_bias = None
+        if ctx.bias is not None:
+            shape, dtype = ctx.bias
+            grad_bias = grad_scores.sum_to_size(shape).to(dtype)
+        grad_operands: list[Tensor] = []
+        for product in list_products(options, operands):
+            grad_operands += multiply_backward(grad_scores, product)
+        return None, grad_q, grad_k, grad_v, grad_bias, None, grad_vectors, None, *grad_operands
+
+
+def list_products(options: Options, operands: Sequence[Tensor]) -> list[OffsetProduct]:
+    """The products of x, vectors, x, vectors, ..."""
+    pairs = zip(operands[::2], operands[1::2], options.by_key, strict=True)
+    return [OffsetProduct(*product) for product in pairs]

@@ -1,0 +1,143 @@
+"""Reading of taps by clipped offset, and its transpose: sums of scores by clipped offset.
+
+Both directions are products with one-hot matrices where gradients are summed, in a fixed order.
+
+B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+CACHED_TABLES = 8
+"""Number of cached tables; all layers of a batch read the same one."""
+LARGE_TABLE = 1 << 21
+"""Size in elements above which only the last table is cached."""
+GPU_ONE_HOT = 1 << 28
+"""Numbers of the one-hot matrices that a GPU makes together."""
+
+
+@lru_cache(maxsize=CACHED_TABLES)
+def cached_tap_indices(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
+    """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
+    with torch.inference_mode(False):  # a cached inference tensor would fail in training
+        return clip_offsets(torch.arange(length, device=device)[None], radius)
+
+
+def cached_one_hot(
+    length: int, radius: int, device: torch.device, dtype: torch.dtype
+) -> Float[Tensor, "S T R"]:
+    """1 where offset (i, j) reads tap r, else 0; cached."""
+    large = length * length * (2 * radius + 1) > LARGE_TABLE
+    return (_large_one_hot if large else _small_one_hot)(length, radius, device, dtype)
+
+
+def _build_one_hot(length: int, radius: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    with torch.inference_mode(False):
+        return one_hot(cached_tap_indices(length, radius, device)[0], radius, dtype)
+
+
+_small_one_hot = lru_cache(maxsize=CACHED_TABLES)(_build_one_hot)
+_large_one_hot = lru_cache(maxsize=1)(_build_one_hot)
+
+
+def clip_offsets(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
+    """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of positions reads."""
+    offsets = positions[:, None, :] - positions[:, :, None]
+    return offsets.clamp(-radius, radius) + radius
+
+
+def one_hot(
+    taps: Int[Tensor, "*B S T"], radius: int, dtype: torch.dtype
+) -> Float[Tensor, "*B S T R"]:
+    """1 where a pair of positions reads tap r, else 0."""
+    return (taps[..., None] == torch.arange(2 * radius + 1, device=taps.device)).to(dtype)
+
+
+def read_taps(
+    taps: Float[Tensor, "#B H S R"], index: Int[Tensor, "#B S T"], *, shared: bool
+) -> Float[Tensor, "B H S T"]:
+    """out[b, h, i, j] = taps[b, h, i, index[b, i, j]]; `shared`: of plain positions."""
+    scores: Tensor = _ReadTaps.apply(taps, index, shared)
+    return scores
+
+
+def sum_taps(
+    scores: Float[Tensor, "B H S T"], index: Int[Tensor, "#B S T"], taps: int, *, shared: bool
+) -> Float[Tensor, "B H S R"]:
+    """out[b, h, i, r] = sum of scores[b, h, i, j] over the j with index[b, i, j] = r."""
+    sums: Tensor = _SumTaps.apply(scores, index, taps, shared)
+    return sums
+
+
+def gather_scores(
+    taps: Float[Tensor, "#B H S R"], index: Int[Tensor, "#B S T"], *, shared: bool
+) -> Float[Tensor, "B H S T"]:
+    """`read_taps` without a gradient."""
+    if shared:
+        table = cached_one_hot(index.shape[-1], taps.shape[-1] // 2, index.device, taps.dtype)
+        by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
+        scores = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
+        return scores.unflatten(0, taps.shape[:2])
+    batch = max(len(taps), len(index))
+    by_head = index.unsqueeze(1).expand(batch, taps.shape[1], -1, -1)
+    return taps.expand(batch, -1, -1, -1).gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
+
+
+def sum_scores(
+    scores: Float[Tensor, "B H S T"], index: Int[Tensor, "#B S T"], radius: int, *, shared: bool
+) -> Float[Tensor, "B H S R"]:
+    """`sum_taps` without a gradient."""
+    if shared:
+        table = cached_one_hot(index.shape[-1], radius, index.device, scores.dtype)
+        by_query = scores.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
+        sums = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
+        return sums.unflatten(0, scores.shape[:2])
+    index = index.expand(len(scores), -1, -1)
+    at_once = sentences_at_once(index, 2 * radius + 1)
+    parts = zip(scores.split(at_once), index.split(at_once), strict=True)
+    return torch.cat(
+        [  # (b, S, H, T) @ (b, S, T, R) -> (b, H, S, R)
+            (s.transpose(1, 2) @ one_hot(i, radius, s.dtype)).transpose(1, 2) for s, i in parts
+        ]
+    )
+
+
+class _ReadTaps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, taps, index, shared):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(index)
+        ctx.shared, ctx.radius = shared, taps.shape[-1] // 2
+        return gather_scores(taps, index, shared=shared)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (index,) = ctx.saved_tensors
+        return sum_scores(gradient, index, ctx.radius, shared=ctx.shared), None, None
+
+
+class _SumTaps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, index, taps, shared):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(index)
+        ctx.shared = shared
+        return sum_scores(scores, index, taps // 2, shared=shared)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (index,) = ctx.saved_tensors
+        return gather_scores(gradient, index, shared=ctx.shared), None, None, None
+
+
+def sentences_at_once(index: Int[Tensor, "B S T"], taps: int) -> int:
+    """Sentences whose one-hot matrices are made together: on a CPU one, which its cache holds."""
+    if index.device.type == "cpu":
+        return 1
+    return max(1, GPU_ONE_HOT // (index[0].numel() * taps))

@@ -1,0 +1,103 @@
+"""Products with a vector for each offset, in blocks of rows, on CPUs.
+
+B batch   S positions, of queries and keys   H heads   O offsets, 2 S - 1   K head width
+
+A block of rows needs the vectors of S + BLOCK - 1 offsets, not of all 2 S - 1, and its taps stay in
+the cache. The scores of queries are rows of taps, each one tap further left (Huang et al. 2019,
+section 3.4.1); those of keys are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+BLOCK = 64
+"""Rows whose taps are computed together."""
+
+
+class OffsetProduct(NamedTuple):
+    """x_i . y_{j-i}, or x_j . y_{i-j} if `by_key`, for all offsets between positions 0 .. S-1."""
+
+    x: Float[Tensor, "B H S K"]
+    vectors: Float[Tensor, "H O K"]
+    """y of 1 - S .. S - 1."""
+    by_key: bool
+
+
+class Block(NamedTuple):
+    """Some rows of x, and the offsets that they need."""
+
+    rows: slice
+    offsets: slice
+
+    def view_scores(
+        self, scores: Float[Tensor, "B H S S"], *, by_key: bool
+    ) -> Float[Tensor, "H B _ S"]:
+        """The rows of queries, or the columns of keys as rows."""
+        return (scores.mT if by_key else scores).transpose(0, 1)[:, :, self.rows]
+
+    def view_taps(
+        self, taps: Float[Tensor, "H BN W"], batch: int, length: int
+    ) -> Float[Tensor, "H B _ S"]:
+        """out[h, b, r, j] = taps[h, b, r, j - r + N - 1] for the N rows r."""
+        count, width = self.rows.stop - self.rows.start, taps.shape[-1]
+        strides = (batch * count * width, count * width, width - 1, 1)
+        return taps.as_strided((len(taps), batch, count, length), strides, count - 1)
+
+
+def list_blocks(length: int) -> Iterator[Block]:
+    """All rows."""
+    for start in range(0, length, BLOCK):
+        end = min(start + BLOCK, length)
+        yield Block(slice(start, end), slice(length - end, 2 * length - 1 - start))
+
+
+def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProduct]) -> None:
+    """Write the sum of the products; those of keys first, whose columns are slow to add."""
+    for number, product in enumerate(sorted(products, key=lambda p: not p.by_key)):
+        write_product(out, product, add=number > 0)
+
+
+def write_product(out: Tensor, product: OffsetProduct, *, add: bool) -> None:
+    """Write the scores of a product to `out`, or add them."""
+    x, vectors, by_key = product
+    for block in list_blocks(x.shape[2]):
+        taps = by_head(x, block) @ vectors[:, block.offsets].mT  # (H, BN, K) @ (H, K, W)
+        target = block.view_scores(out, by_key=by_key)
+        scores = block.view_taps(taps, len(x), x.shape[2])
+        if add:
+            # A copy between other strides is faster than a sum.
+            target.add_(torch.empty_like(target).copy_(scores) if by_key else scores)
+        else:
+            target.copy_(scores)
+
+
+def by_head(x: Float[Tensor, "B H S K"], block: Block) -> Float[Tensor, "H BN K"]:
+    """The rows of a block, those of all sentences together."""
+    return x.transpose(0, 1)[:, :, block.rows].flatten(1, 2)
+
+
+def multiply_backward(
+    gradient: Float[Tensor, "B H S S"], product: OffsetProduct
+) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
+    """Gradients of x and the vectors; the latter are summed over blocks in fp32, or in fp64."""
+    x, vectors, by_key = product
+    of_x, length = torch.empty_like(x), x.shape[2]
+    of_vectors = vectors.new_zeros(vectors.shape, dtype=torch.promote_types(x.dtype, torch.float32))
+    taps: Tensor | None = None
+    for block in list_blocks(length):
+        rows = by_head(x, block)
+        width = block.offsets.stop - block.offsets.start
+        if taps is None or taps.shape[1:] != (rows.shape[1], width):
+            # Blocks write the same taps and leave the same zeros.
+            taps = gradient.new_zeros(len(rows), rows.shape[1], width)
+        block.view_taps(taps, len(x), length).copy_(block.view_scores(gradient, by_key=by_key))
+        of_rows = taps @ vectors[:, block.offsets]  # (H, BN, W) @ (H, W, K)
+        of_x.transpose(0, 1)[:, :, block.rows] = of_rows.unflatten(1, (len(x), -1))
+        of_vectors[:, block.offsets] += taps.mT @ rows
+    return of_x, of_vectors.to(vectors.dtype)

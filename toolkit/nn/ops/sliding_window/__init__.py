@@ -1,0 +1,1 @@
+"""Attention within a sliding window of positions."""

@@ -1,0 +1,118 @@
+"""Attention within a window on CPUs: blocks of queries with the keys that any of them reaches.
+
+Scores are computed for S (block + 2 radius) pairs at most instead of S^2: with a radius of 64, 2.9
+times fewer at 512 tokens. There an update of the attention takes a third of the time that it takes
+with a mask in fp32, and 0.55 of it in bf16, measured on a CPU with AVX512_BF16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from toolkit.nn.ops.attention import attention_weights, scaled_product
+from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.sliding_window.mask import cached_mask
+
+MIN_BLOCK = 64
+MIN_BLOCKS = 5
+"""Shorter sentences are faster with a mask."""
+
+
+class Block(NamedTuple):
+    """Consecutive queries, and the keys within the radius of any of them."""
+
+    queries: slice
+    keys: slice
+
+    def mask(self, radius: int, like: Tensor) -> Float[Tensor, "1 1 S T"]:
+        """Masks the keys that are outside the window of a query."""
+        (start, end), (first, last) = bounds(self.queries), bounds(self.keys)
+        return cached_mask(
+            end - start, last - first, start - first, radius, like.device, like.dtype
+        )
+
+
+def bounds(part: slice) -> tuple[int, int]:
+    """Start and end of a slice."""
+    return part.start, part.stop
+
+
+def block_size(radius: int) -> int:
+    """Queries of a block: about the radius, a multiple of MIN_BLOCK."""
+    return MIN_BLOCK * max(1, round(radius / MIN_BLOCK))
+
+
+def list_blocks(length: int, radius: int) -> Iterator[Block]:
+    """All blocks of a sentence."""
+    size = block_size(radius)
+    for start in range(0, length, size):
+        end = min(start + size, length)
+        yield Block(slice(start, end), slice(max(0, start - radius), min(length, end + radius)))
+
+
+def banded_is_faster(q: Float[Tensor, "B H S K"], radius: int) -> bool:
+    """Whether blocks are faster than a mask of all scores."""
+    on_cpu = q.device.type == "cpu" and not torch.compiler.is_exporting()
+    return on_cpu and q.shape[2] >= MIN_BLOCKS * block_size(radius)
+
+
+@compile_disabled  # views as other integers fail there
+def banded_attention(
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H S K"],
+    v: Float[Tensor, "B H S K"],
+    padding: Bool[Tensor, "B S"] | None,
+    radius: int,
+    *,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "B H S K"]:
+    """dropout(softmax(scale q k^T)) v over the keys at |j - i| <= radius."""
+    if not torch.is_grad_enabled():
+        q = q.to(k.dtype)
+    context: Tensor = _Banded.apply(q, k, v, padding, radius, scale, dropout)
+    return context
+
+
+class _Banded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, padding, radius, scale, rate):  # type: ignore[no-untyped-def]
+        ctx.scale, ctx.dropout_scale = scale, 1 / (1 - round_rate(rate))
+        ctx.radius, saved = radius, [q, k, v]
+        out = torch.empty_like(q)
+        for block in list_blocks(q.shape[2], radius):
+            rows, keys = block
+            hidden = None if padding is None else padding[:, keys]
+            mask = block.mask(radius, q)
+            weights = attention_weights(q[:, :, rows], k[:, :, keys], mask, hidden, scale)
+            keep = draw_keep_mask(weights.shape, rate) if rate else None
+            dropped = weights if keep is None else apply_keep_mask(weights, keep)
+            out[:, :, rows] = scaled_product(dropped, v[:, :, keys], ctx.dropout_scale)
+            saved += [weights, keep]
+        ctx.save_for_backward(*saved)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        q, k, v, *saved = ctx.saved_tensors
+        grad_q, grad_k, grad_v = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        blocks = list_blocks(q.shape[2], ctx.radius)
+        for (rows, keys), weights, keep in zip(blocks, saved[::2], saved[1::2], strict=True):
+            dropped = weights if keep is None else apply_keep_mask(weights, keep)
+            of_rows = gradient[:, :, rows]
+            grad_v[:, :, keys] += scaled_product(dropped.mT, of_rows, ctx.dropout_scale)
+            grad_weights = scaled_product(of_rows, v[:, :, keys].mT, ctx.dropout_scale)
+            if keep is not None:
+                grad_weights = apply_keep_mask(grad_weights, keep)
+            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+            grad_q[:, :, rows] = scaled_product(grad_scores, k[:, :, keys], ctx.scale)
+            grad_k[:, :, keys] += scaled_product(grad_scores.mT, q[:, :, rows], ctx.scale)
+        return grad_q, grad_k, grad_v, None, None, None, None
