@@ -39,10 +39,20 @@ SHAPE = {
 }
 
 
+SETTINGS = {
+    "DebertaV2": {
+        **{"relative_attention": True, "position_biased_input": False, "pos_att_type": "p2c|c2p"},
+        **{"share_att_key": True, "norm_rel_ebd": "layer_norm", "position_buckets": 4},
+    }
+}
+"""Settings of published models that are not the defaults of Transformers."""
+
+
 def small(name, **settings):
     """A model of Transformers by class name, with all tensors random."""
     prefix = name.partition("For")[0].removesuffix("Model")
-    config = getattr(transformers, f"{prefix}Config")(**{**SHAPE, **settings})
+    shape = {**SHAPE, **SETTINGS.get(prefix, {})}
+    config = getattr(transformers, f"{prefix}Config")(**{**shape, **settings})
     torch.manual_seed(7)
     model = getattr(transformers, name)(config).eval()
     with torch.no_grad():

@@ -4,6 +4,7 @@ import jaxtyping
 import pytest
 import torch
 
+from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion import onnx
 from toolkit.huggingface import to_huggingface
@@ -11,6 +12,7 @@ from toolkit.huggingface.program import Graph, example_inputs, export_program, r
 
 CASES = [
     ("mlm", "bert_tiny"),
+    ("mlm", "deberta_tiny"),
     ("glue", "composite_bert_tiny"),
     ("squad", "taco_tiny"),
     ("multiple_choice", "convbert_tiny"),
@@ -45,6 +47,18 @@ def test_onnx_runtime_computes_the_outputs_of_the_model(make_learner, tmp_path, 
             onnx.compare_outputs(tmp_path / "model.onnx", model, shape)
         return
     assert 0 < onnx.compare_outputs(tmp_path / "model.onnx", model, shape) < onnx.TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["t5", "deberta"])
+def test_terms_by_bucket_are_the_same_if_lengths_are_symbols(monkeypatch, name):
+    encoder = build_model("bert_tiny", vocabulary_size=20, positions=[name], layers=1).eval()
+    for parameter in encoder.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    tokens = torch.randint(20, (1, 300))
+    with torch.no_grad():
+        want = encoder(tokens).states
+        monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+        torch.testing.assert_close(encoder(tokens).states, want, atol=1e-5, rtol=0)
 
 
 def test_graph_of_a_fixed_shape_computes_the_outputs_of_the_model(make_learner):

@@ -11,10 +11,10 @@ from toolkit.config.commands.convert import ConvertConfig
 
 COMMAND = Command(
     name="toolkit-convert",
-    summary="Convert a BERT, ELECTRA or ConvBERT model of Hugging Face Transformers, or fairseq's "
-    "RoBERTa, to a checkpoint; or any checkpoint to a folder for Transformers or to ONNX. The "
-    "tokenizer is included. No code of the model is executed, and nothing is written unless every "
-    "tensor is accounted for.",
+    summary="Convert a BERT, ELECTRA, ConvBERT, DeBERTa (v2, v3) or ModernBERT model of Hugging "
+    "Face Transformers, or fairseq's RoBERTa, to a checkpoint; or any checkpoint to a folder for "
+    "Transformers or to ONNX. The tokenizer is included. No code of the model is executed, and "
+    "nothing is written unless every tensor is accounted for.",
     example="toolkit-convert run/checkpoint_best exported --to hf",
     config=ConvertConfig,
     common=("to", "classes", "weights"),

@@ -38,7 +38,16 @@ MODELS = {
     "ConvBertForSequenceClassification": {"classifier_dropout": 0.25},
     "ConvBertForTokenClassification": {"num_labels": 5},
     "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
+    "DebertaV2Model": {"type_vocab_size": 2},
+    "DebertaV2ForMaskedLM": {"legacy": False},
+    "DebertaV2ForSequenceClassification": {"cls_dropout": 0.25},
+    "DebertaV2ForMultipleChoice": {},
+    "DebertaV2ForTokenClassification": {"num_labels": 5},
+    "DebertaV2ForQuestionAnswering": {},
 }
+
+
+MODELS_TO_OPEN = ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel", "DebertaV2Model"]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -54,7 +63,7 @@ def test_round_trip_restores_every_bit(saved, converted, name):
     assert not different
 
 
-@pytest.mark.parametrize("name", ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel"])
+@pytest.mark.parametrize("name", MODELS_TO_OPEN)
 def test_transformers_opens_an_exported_folder(saved, converted, name):
     model, folder = saved(name, **MODELS[name])
     back = converted(converted(folder), "hf")
@@ -94,7 +103,11 @@ def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
 
 @pytest.mark.parametrize(
     ("arch", "class_"),
-    [("bert_tiny", "ElectraForMaskedLM"), ("convbert_tiny", "ConvBertForMaskedLM")],
+    [
+        ("bert_tiny", "ElectraForMaskedLM"),
+        ("convbert_tiny", "ConvBertForMaskedLM"),
+        ("deberta_tiny", "DebertaV2ForMaskedLM"),
+    ],
 )
 def test_exported_model_equals_the_model_trained_here(data, tmp_path, converted, arch, class_):
     source = checkpoint(tmp_path / "checkpoint", data, arch, layers=1)
@@ -123,7 +136,19 @@ def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converte
 @pytest.mark.parametrize(
     ("arch", "options", "message"),
     [
-        ("composite_bert_tiny", {}, "must be bert or convbert .* is composite_bert"),
+        (
+            "composite_bert_tiny",
+            {},
+            "must be bert, convbert, .* is composite_bert",
+        ),
+        ("bert_tiny", {"positions": ["rope", "alibi"]}, "has arch.positions rope, alibi"),
+        ("bert_tiny", {"token_types": 0}, "has no token types"),
+        ("deberta_tiny", {"positions": ["deberta", "fixed"]}, "has arch.positions deberta, fixed"),
+        ("deberta_tiny", {"embedding_width": 64}, "projects its embeddings after their norm"),
+        ("bert_tiny", {"pre_norm": True, "norm": "rms"}, "has pre_norm True and has norm rms"),
+        ("bert_tiny", {"attention_window": 8}, "has attention_window 8"),
+        ("modernbert_tiny", {"positions": ["rope", "fixed"]}, r"has positions \['rope', 'fixed'\]"),
+        ("modernbert_tiny", {"attention_window": None}, "has no sliding windows"),
         ("bert_tiny", {"hidden_position_embedding": True}, "has a row for hidden positions"),
         ("convbert_tiny", {"conv_type": "dynamic"}, "has conv_type dynamic"),
         (
@@ -152,7 +177,7 @@ def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
         "    return encoder\n"
     )
     load_folder(str(tmp_path / "mine"))
-    with pytest.raises(ToolkitError, match=r"must be bert or convbert .* is bert_silent"):
+    with pytest.raises(ToolkitError, match=r"must be bert, convbert, .* is bert_silent"):
         export_checkpoint(checkpoint(tmp_path / "checkpoint", data, "bert_silent"))
     model = export_checkpoint(checkpoint(tmp_path / "others", data, "silent_bert"))
     assert model.config["architectures"] == ["BertForMaskedLM"] and not model.omitted

@@ -148,10 +148,9 @@ def test_import_rejects_unsupported_settings(saved, converted, capsys, settings,
     [
         ("{", r"must be a readable JSON file, but is not"),
         ("[]", r"must hold a JSON object"),
-        ('{"model_type": "gpt2"}', r"must be one of bert, electra, convbert, but is 'gpt2'"),
-        ('{"model_type": "deberta"}', r"one vector per offset for all heads, and taco a separate"),
-        ('{"model_type": "modernbert"}', r"is 'modernbert'\. It has rotary positions, gated"),
-        ("{}", r"must be one of bert, electra, convbert, but is None"),
+        ('{"model_type": "gpt2"}', r"must be one of bert, .*, modernbert, but is 'gpt2'"),
+        ('{"model_type": "deberta"}', r"computes the second version, model_type deberta-v2"),
+        ("{}", r"must be one of bert, .*, modernbert, but is None"),
     ],
 )
 def test_import_rejects_a_config_of_another_model(tmp_path, text, message):

@@ -103,12 +103,16 @@ IMPORTS = [
     ("ConvBertForQuestionAnswering", {}, ""),
     ("ConvBertForMultipleChoice", SUMMARY, "pooled"),
     ("ConvBertForMultipleChoice", {"summary_type": "first"}, "plain"),
+    ("DebertaV2ForSequenceClassification", {"num_labels": 3}, "gelu"),
+    ("DebertaV2ForTokenClassification", {"num_labels": 5}, ""),
+    ("DebertaV2ForQuestionAnswering", {}, ""),
+    ("DebertaV2ForMultipleChoice", {}, "gelu"),
 ]
 
 
 @pytest.mark.parametrize(("name", "settings", "kind"), IMPORTS)
 def test_scores_of_an_imported_head_equal_transformers(saved, converted, name, settings, kind):
-    width = {} if name.startswith("Bert") else {"embedding_size": 12}
+    width = {} if name.startswith(("Bert", "Deberta")) else {"embedding_size": 12}
     model, folder = saved(name, **width, **settings)
     learner = load_checkpoint(converted(folder))
     assert getattr(learner.task.config, "head", "") == kind
@@ -162,6 +166,9 @@ EXPORTS = [
     ("convbert", "glue", "gelu", "ConvBertForSequenceClassification"),
     ("convbert", "multiple_choice", "plain", "ConvBertForMultipleChoice"),
     ("convbert", "pos_tagging", "", "ConvBertForTokenClassification"),
+    ("deberta", "glue", "gelu", "DebertaV2ForSequenceClassification"),
+    ("deberta", "multiple_choice", "gelu", "DebertaV2ForMultipleChoice"),
+    ("deberta", "squad", "", "DebertaV2ForQuestionAnswering"),
 ]
 
 
@@ -175,6 +182,8 @@ def test_exported_head_computes_the_scores_of_the_checkpoint(
     folder = converted(source, "hf")
     hf_model = getattr(transformers, class_).from_pretrained(folder).eval()
     assert hf_model.config.architectures == [class_]
+    rates = {part.p for part in hf_model.modules() if isinstance(part, torch.nn.Dropout)}
+    assert 0.25 in rates or not kind
     learner, again = load_checkpoint(source), load_checkpoint(converted(folder, name="again"))
     same = again.state_dict()
     assert all(torch.equal(same[name], it) for name, it in learner.state_dict().items())

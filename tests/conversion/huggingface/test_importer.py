@@ -24,6 +24,9 @@ TRUNKS = {
     "convbert, groups": ("ConvBertModel", {"embedding_size": 24, "num_groups": 2}),
     "convbert, ratio": ("ConvBertModel", {"embedding_size": 12, "head_ratio": 4}),
     "convbert, one head": ("ConvBertModel", {"embedding_size": 12, "num_attention_heads": 1}),
+    "deberta": ("DebertaV2Model", {}),
+    "deberta, token types": ("DebertaV2Model", {"type_vocab_size": 2}),
+    "deberta, clipped": ("DebertaV2Model", {"max_position_embeddings": 6}),
 }
 
 
@@ -60,6 +63,8 @@ def test_imported_states_equal_transformers(saved, converted, case):
         ("BertForPreTraining", {"layer_norm_eps": 1e-3}),
         ("ElectraForMaskedLM", {"embedding_size": 12}),
         ("ConvBertForMaskedLM", {"embedding_size": 12}),
+        ("DebertaV2ForMaskedLM", {}),
+        ("DebertaV2ForMaskedLM", {"legacy": False}),
     ],
 )
 def test_imported_masked_token_scores_equal_transformers(saved, converted, name, settings):

@@ -3,15 +3,23 @@ import torch
 import transformers
 
 from toolkit.conversion.huggingface.config_mapping import arch_options
+from toolkit.conversion.huggingface.deberta import DEBERTA
 from toolkit.conversion.huggingface.model_types import BERT, CONVBERT, ELECTRA, MODEL_TYPES
 from toolkit.conversion.tensor_mapping import expected_shapes
-from toolkit.conversion.write_checkpoint import build_on_meta, compose_run, projects_embeddings
+from toolkit.conversion.write_checkpoint import build_on_meta, compose_run
 from toolkit.models.interface import Sizes
 
+DEBERTA_V2 = {
+    **{"relative_attention": True, "position_biased_input": False, "pos_att_type": "p2c|c2p"},
+    **{"share_att_key": True, "norm_rel_ebd": "layer_norm", "position_buckets": 256},
+}
+"""Settings of all published models that are not the defaults of Transformers."""
 PUBLISHED = {
     "bert": (transformers.BertForMaskedLM, transformers.BertConfig()),
     "electra": (transformers.ElectraForMaskedLM, transformers.ElectraConfig()),
     "convbert": (transformers.ConvBertForMaskedLM, transformers.ConvBertConfig()),
+    "modernbert": (transformers.ModernBertForMaskedLM, transformers.ModernBertConfig()),
+    "deberta-v2": (transformers.DebertaV2ForMaskedLM, transformers.DebertaV2Config(**DEBERTA_V2)),
 }
 
 
@@ -21,12 +29,22 @@ def test_mappings_cover_every_tensor_of_the_published_sizes(name):
     model_type, (build, config) = MODEL_TYPES[name], PUBLISHED[name]
     with torch.device("meta"):
         hf_tensors = build(config).state_dict()
-    run = compose_run(model_type.arch, "mlm", arch_options(model_type, {}))
-    arch = run.arch.config
-    mappings = model_type.mappings(arch.layers, projected=projects_embeddings(arch), head=True)
-    found = expected_shapes(mappings, build_on_meta(run, Sizes(tokens=30522)).state_dict())
-    hf_tensors = {key.removeprefix(f"{name}."): tuple(t.shape) for key, t in hf_tensors.items()}
+    settings = DEBERTA_V2 if model_type is DEBERTA else {}
+    run = compose_run(model_type.arch, "mlm", arch_options(model_type, settings))
+    mappings = model_type.mappings(run.arch.config, head=True)
+    shapes = build_on_meta(run, Sizes(tokens=config.vocab_size)).state_dict()
+    found = expected_shapes(mappings, shapes)
+    prefix = model_type.prefix
+    hf_tensors = {key.removeprefix(prefix): tuple(t.shape) for key, t in hf_tensors.items()}
     assert found == {key: shape for key, shape in hf_tensors.items() if key not in model_type.tied}
+
+
+@pytest.mark.parametrize("name", MODEL_TYPES)
+def test_settings_that_a_config_omits_have_the_defaults_of_transformers(name):
+    model_type = MODEL_TYPES[name]
+    config = type(PUBLISHED[name][1])()
+    given = {**model_type.defaults, **model_type.omitted}
+    assert given == {key: getattr(config, key, value) for key, value in given.items()}
 
 
 def test_extra_tensors_have_unique_names():
@@ -36,6 +54,7 @@ def test_extra_tensors_have_unique_names():
         (ELECTRA, "discriminator_predictions.dense.bias", "task.head.transform.bias"),
         (ELECTRA, "discriminator_predictions.dense_prediction.bias", "task.head.score.bias"),
         (CONVBERT, "classifier.dense.weight", "hugging_face.classifier.dense.weight"),
+        (DEBERTA, "mask_predictions.dense.bias", "hugging_face.mask_predictions.dense.bias"),
     ):
         assert model_type.toolkit_name(hf_name) == name
         assert model_type.external_name(name) == hf_name

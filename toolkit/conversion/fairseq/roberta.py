@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.conversion import mismatches, torch_file
 from toolkit.conversion.fairseq import config_mapping
 from toolkit.conversion.fairseq.tokenizer import load_tokenizer
-from toolkit.conversion.huggingface.model_types import ENCODER, HEAD
+from toolkit.conversion.huggingface.model_type import ENCODER, HEAD
 from toolkit.conversion.mismatches import Mismatch
 from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings, expected_shapes
 from toolkit.conversion.write_checkpoint import ConvertedModel, build_on_meta, compose_run

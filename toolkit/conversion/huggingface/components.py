@@ -11,7 +11,7 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig, RunConfig
-from toolkit.conversion.huggingface.model_types import ENCODER, HEAD, replace_prefix
+from toolkit.conversion.huggingface.model_type import ENCODER, HEAD, replace_prefix
 from toolkit.models.interface import ArchConfig
 
 GENERATOR = "task.generator."

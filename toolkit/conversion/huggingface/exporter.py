@@ -14,20 +14,26 @@ from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.run import ComponentConfig
 from toolkit.conversion.huggingface import config_mapping, files
 from toolkit.conversion.huggingface.components import ModelComponent, select_component
-from toolkit.conversion.huggingface.head_export import ExportedHead, export_head, native_mappings
+from toolkit.conversion.huggingface.deberta import DEBERTA, choose_head
+from toolkit.conversion.huggingface.head_export import (
+    ExportedHead,
+    export_head,
+    head_option,
+    native_mappings,
+)
 from toolkit.conversion.huggingface.model_card import (
     MODEL_CARD_FILE,
     CardModel,
     build_model_card,
 )
+from toolkit.conversion.huggingface.model_type import HEAD, ModelType
 from toolkit.conversion.huggingface.model_types import (
     BERT,
     CONVBERT,
     ELECTRA,
-    HEAD,
     MODEL_TYPES,
-    ModelType,
 )
+from toolkit.conversion.huggingface.modernbert import MODERNBERT
 from toolkit.conversion.huggingface.native_architectures import (
     check_architecture,
     list_differences,
@@ -38,7 +44,9 @@ from toolkit.conversion.write_checkpoint import ORIGIN_FILE, projects_embeddings
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.convbert import ConvBertConfig
+from toolkit.models.deberta import DebertaConfig
 from toolkit.models.encoder import EncoderConfig
+from toolkit.models.modernbert import ModernBertConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +103,7 @@ def rename_tensors(
     extra: Mapping[str, Tensor],
 ) -> tuple[dict[str, Tensor], list[str]]:
     """Tensors under the names of Transformers, and the names of those that it lacks."""
-    mappings = model_type.mappings(
-        arch.layers, projected=projects_embeddings(arch), head=part.has_mlm_head
-    )
+    mappings = model_type.mappings(arch, head=part.has_mlm_head)
     mappings += head.mappings if head else []
     renamed: dict[str, Tensor] = {}
     for mapping in mappings:
@@ -140,9 +146,13 @@ def list_model_types(
 ) -> list[ModelType]:
     """The original model type, else those with the same encoder, the simplest first."""
     if origin.get("model_type") in MODEL_TYPES:
-        return [MODEL_TYPES[str(origin["model_type"])]]
+        return [choose_head(MODEL_TYPES[str(origin["model_type"])], origin)]
     if isinstance(arch, ConvBertConfig):
         return [CONVBERT]
+    if isinstance(arch, DebertaConfig):
+        return [DEBERTA]
+    if isinstance(arch, ModernBertConfig):
+        return [MODERNBERT]
     if projects_embeddings(arch) or task.name == "rtd":
         return [ELECTRA]
     return [BERT, ELECTRA]
@@ -170,17 +180,19 @@ def head_note(task: ComponentConfig, head: ExportedHead | None) -> str:
     """A note on a head that is not exported although Transformers has classes for its task."""
     if head or task.name not in CLASS_ENDINGS:
         return ""
-    mixing = task.config.layer_mixing
-    option = "--task.layer-mixing true" if mixing else f"--task.head {task.config.head}"
+    if task.config.layer_mixing:
+        option = "--task.layer-mixing true"
+    else:
+        option = f"--task.head {head_option(task)}" if head_option(task) else f"--task {task.name}"
     return f"no class of Transformers computes {option}: the head was not exported"
 
 
 def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Prefix the encoder's names with the model type if there is a head."""
-    inner = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
+    """Prefix the encoder's names if there is a head."""
+    inner = model_type.inner
     if all(name.startswith(inner) for name in tensors):
         return dict(tensors)
-    prefix = f"{model_type.model_type}."
+    prefix = model_type.prefix
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
@@ -214,7 +226,7 @@ def write_model(target: Path, model: ExportedModel, source: Path) -> None:
             folder,
             unwrap_tokenizer(model.tokenizer),
             positions=model.config["max_position_embeddings"],
-            token_types=model.config["type_vocab_size"],
+            token_types=model.config.get("type_vocab_size", 0),
         )
 
     files.write_folder(target, fill)

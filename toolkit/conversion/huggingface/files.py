@@ -20,7 +20,9 @@ from toolkit.common.atomic import atomic_dir
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.conversion import torch_file
-from toolkit.conversion.huggingface.model_types import DIFFERENCES, MODEL_TYPES, ModelType
+from toolkit.conversion.huggingface.deberta import DEBERTA, choose_head, name_head
+from toolkit.conversion.huggingface.model_type import ModelType
+from toolkit.conversion.huggingface.model_types import DIFFERENCES, MODEL_TYPES
 
 CONFIG, TENSORS, INDEX, PICKLED = (
     "config.json",
@@ -49,10 +51,12 @@ def read_model(folder: Path) -> HfModelFiles:
     config = read_config(folder)
     model_type = find_model_type(config, folder)
     saved, file = read_all_tensors(folder)
-    prefix = f"{model_type.model_type}."
+    if model_type is DEBERTA:
+        config = name_head(config, saved)
+        model_type = choose_head(model_type, config)
     tensors = {}
     for name, tensor in saved.items():
-        plain = name.removeprefix(prefix)
+        plain = name.removeprefix(model_type.prefix)
         for old, new in OLD_NAMES.items():
             plain = plain.replace(old, new)
         if not BUFFERS.fullmatch(plain):

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from toolkit.common.json_files import JsonObject
 from toolkit.config.run import ComponentConfig
-from toolkit.conversion.huggingface.model_types import BERT, ModelType
+from toolkit.conversion.huggingface.model_type import ModelType
 from toolkit.conversion.huggingface.native_heads import (
     CLASS_ENDINGS,
     NULL_THRESHOLD,
     SENTENCE_HEADS,
     SETTINGS_KEY,
+    SUMMARY_DEFAULTS,
     head_mappings,
     summary_settings,
 )
@@ -77,7 +78,7 @@ def dropout_settings(model_type: ModelType, task: ComponentConfig) -> JsonObject
     """Dropout before the output, and the summary of ELECTRA and ConvBERT."""
     kind = head_option(task)
     if not kind:
-        return {"classifier_dropout": 0.0}
-    if task.name == "multiple_choice" and model_type is not BERT:
+        return {model_type.head_dropout: 0.0}
+    if task.name == "multiple_choice" and model_type.model_type in SUMMARY_DEFAULTS:
         return summary_settings(kind, task.config.head_dropout)
-    return {"classifier_dropout": task.config.head_dropout}
+    return {model_type.head_dropout: task.config.head_dropout}

@@ -12,7 +12,8 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import TASKS
-from toolkit.conversion.huggingface.model_types import BERT, DEFAULTS, ModelType
+from toolkit.conversion.huggingface.model_type import ModelType
+from toolkit.conversion.huggingface.modernbert import MODERNBERT
 from toolkit.conversion.huggingface.native_heads import (
     CLASS_TASKS,
     NULL_THRESHOLD,
@@ -80,6 +81,8 @@ def read_head(
     if task:
         kind = head_kind(model_type, task, config)
         unsupported = describe_unsupported(task, kind, config)
+        if model_type is MODERNBERT:
+            unsupported = "predicts from a map with a norm"
     if pairs and (task != "glue" or unsupported):
         names = config.get("architectures")
         raise ToolkitError(
@@ -164,11 +167,11 @@ def task_options(
     options["layer_mixing"] = False
     if not kind:
         return options
-    if task == "multiple_choice" and model_type is not BERT:
+    if task == "multiple_choice" and model_type.model_type in SUMMARY_DEFAULTS:
         summary = {**SUMMARY_DEFAULTS[model_type.model_type], **config}
         dropout = summary.get("summary_last_dropout", 0.0)
     else:
-        dropout = config.get("classifier_dropout")
+        dropout = config.get(model_type.head_dropout)
         if dropout is None:
-            dropout = config.get("hidden_dropout_prob", DEFAULTS["hidden_dropout_prob"])
+            dropout = {**model_type.defaults, **config}["hidden_dropout_prob"]
     return {**options, "head": kind, "head_dropout": dropout}

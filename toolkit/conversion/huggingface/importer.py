@@ -12,16 +12,11 @@ from toolkit.conversion import mismatches
 from toolkit.conversion.huggingface import config_mapping, files
 from toolkit.conversion.huggingface.files import HfModelFiles
 from toolkit.conversion.huggingface.head_import import read_head
-from toolkit.conversion.huggingface.model_types import ModelType
+from toolkit.conversion.huggingface.model_type import ModelType
 from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
 from toolkit.conversion.mismatches import Mismatch
 from toolkit.conversion.tensor_mapping import expected_shapes
-from toolkit.conversion.write_checkpoint import (
-    ConvertedModel,
-    build_on_meta,
-    compose_run,
-    projects_embeddings,
-)
+from toolkit.conversion.write_checkpoint import ConvertedModel, build_on_meta, compose_run
 from toolkit.models.interface import Sizes
 
 DROPPED_SETTINGS = ("auto_map", "custom_pipelines", "_name_or_path", "quantization_config")
@@ -39,7 +34,7 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
         folder,
         config_mapping.config_mismatches(model_type, config) + layer_count_mismatches(source),
     )
-    predicts_tokens = any(name.startswith(model_type.head) for name in source.tensors)
+    predicts_tokens = model_type.bias in source.tensors
     head = read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
     run = compose_run(
         model_type.arch, head.task, config_mapping.arch_options(model_type, config), head.options
@@ -47,9 +42,7 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     rows = config.get("vocab_size", model_type.defaults["vocab_size"])
     arch = run.arch.config
     mappings = [
-        *model_type.mappings(
-            arch.layers, projected=projects_embeddings(arch), head=head.task == "mlm"
-        ),
+        *model_type.mappings(arch, head=head.task == "mlm"),
         *head.mappings,
     ]
     shapes = build_on_meta(run, Sizes(tokens=rows, **head.sizes)).state_dict()

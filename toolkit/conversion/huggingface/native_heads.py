@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from toolkit.common.json_files import JsonObject
-from toolkit.conversion.huggingface.model_types import (
-    BERT,
-    CONVBERT,
-    ELECTRA,
-    HEAD,
-    POOLER,
-    ModelType,
-)
+from toolkit.conversion.huggingface.deberta import DEBERTA
+from toolkit.conversion.huggingface.model_type import HEAD, POOLER, ModelType
+from toolkit.conversion.huggingface.model_types import BERT, CONVBERT, ELECTRA
+from toolkit.conversion.huggingface.modernbert import MODERNBERT
 from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings
 
 SETTINGS_KEY = "toolkit"
@@ -47,11 +43,13 @@ SUMMARIES = {"pooled": SUMMARY, "gelu": SUMMARY, "plain": HeadTensors("classifie
 SENTENCE_HEADS = {
     "glue": {
         BERT.model_type: {"pooled": BERT_POOLED},
+        DEBERTA.model_type: {"gelu": BERT_POOLED},
         ELECTRA.model_type: {"gelu": CLASSIFICATION_HEAD},
         CONVBERT.model_type: {"gelu": CLASSIFICATION_HEAD},
     },
     "multiple_choice": {
         BERT.model_type: {"pooled": BERT_POOLED},
+        DEBERTA.model_type: {"gelu": BERT_POOLED},
         ELECTRA.model_type: SUMMARIES,
         CONVBERT.model_type: SUMMARIES,
     },
@@ -84,6 +82,8 @@ def head_mappings(model_type: ModelType, task: str, kind: str) -> list[TensorMap
 
     `kind` is the --task.head, for tasks that have it.
     """
+    if model_type is MODERNBERT:  # its heads have a norm
+        return None
     if task in TAGGING_TASKS:
         return affine_mappings(HEAD, "classifier")
     if task == "squad":
@@ -97,12 +97,13 @@ def head_mappings(model_type: ModelType, task: str, kind: str) -> list[TensorMap
 
 def head_kind(model_type: ModelType, task: str, config: JsonObject) -> str | None:
     """The --task.head that computes the same; None if none does, empty for other tasks."""
+    if model_type is MODERNBERT:
+        return None
     if task not in SENTENCE_HEADS:
         return ""
-    if model_type is BERT:
-        return "pooled"
-    if task == "glue":
-        return "gelu"
+    kinds = SENTENCE_HEADS[task][model_type.model_type]
+    if len(kinds) == 1:
+        return next(iter(kinds))
     summary = {**SUMMARY_DEFAULTS[model_type.model_type], **config}
     projects, activation = summary.get("summary_use_proj"), summary.get("summary_activation")
     if summary["summary_type"] != "first" or (projects and summary.get("summary_proj_to_labels")):
