@@ -59,7 +59,7 @@ def test_seeds_or_a_grid_start_a_sweep(several, monkeypatch):
 def test_each_kind_of_plot_calls_its_function(kind, monkeypatch):
     seen = []
     monkeypatch.setattr(PLOTS[kind].replace(":", "."), seen.append)
-    of_runs = kind in ("curve", "confusion")
+    of_runs = kind in ("curve", "confusion", "minimal-pairs")
     words = [kind, "run"] if of_runs else [kind, "--path", "run"]
     words += ["--sentences", "text.txt"] * (kind in ("kernels", "attention", "perturbation"))
     assert importlib.import_module("toolkit.cli.plot").main(words) == 0

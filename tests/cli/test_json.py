@@ -75,6 +75,11 @@ CASES = {  # command, words, events in their order, keys of the last
         ["mistake", "end"],
         {"output"},
     ),
+    "plot minimal-pairs": (
+        "minimal-pairs {tmp}/blimp.jsonl --output {tmp}/p.png",
+        ["accuracy", "end"],
+        {"output"},
+    ),
     "generate score": (
         "score {tmp}/pairs.en {tmp}/pairs.de",
         ["score", "score", "score"],
@@ -84,6 +89,11 @@ CASES = {  # command, words, events in their order, keys of the last
         "{run} --last 2 --output {tmp}/mean",
         ["averaged", "averaged", "end"],
         {"parameters"},
+    ),
+    "inspect --word-order": (
+        "{run} --word-order {tmp}/a.txt --shuffles 1",
+        ["word_order"] * 5,
+        {"window", "loss", "increase", "standard_error", "perplexity_ratio", "accuracy"},
     ),
     "inspect --flops": (
         "--flops --arch bert_tiny --max-update 9",
@@ -113,6 +123,8 @@ def files(data, trained, tmp_path):
     confusion = {"checkpoint": "a", "subset": "valid", "true": ["N", "V"], "predicted": ["N", "V"]}
     event = {"event": "confusion", **confusion, "counts": [[2, 1], [0, 3]]}
     (tmp_path / "confusion.jsonl").write_text(json.dumps(event) + "\n")
+    row = {"UID": "wh_island", "linguistics_term": "island_effects", "gpt2": 0.792}
+    (tmp_path / "blimp.jsonl").write_text(json.dumps(row) + "\n")
     for language in ("en", "de"):
         (tmp_path / f"pairs.{language}").write_text("the cat\nthe dog\n")
     return {"tmp": tmp_path, "data": data, "run": trained}

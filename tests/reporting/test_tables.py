@@ -107,3 +107,8 @@ def test_a_table_uses_rich_only_on_a_terminal():
 def test_decimals_ignore_zero_and_non_finite_numbers(cells, text):
     lines = Table(columns=["x"], rows=[[cell] for cell in cells]).text().splitlines()
     assert [line.strip() for line in lines[1:]] == text
+
+
+def test_rounded_negative_numbers_are_zero_without_a_sign():
+    table = Table(columns=("name", "x"), rows=[["a", 1.5], ["b", -1e-7]])
+    assert "-0" not in table.text()

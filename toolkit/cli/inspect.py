@@ -23,10 +23,11 @@ COMMAND = Command(
     name="toolkit-inspect",
     summary="Show the contents of data folders and checkpoints. --verify reads all of it and "
     "compares it with its checksums. --flops counts the operations of a checkpoint's run, or of an "
-    "architecture named with --arch.",
+    "architecture named with --arch. --word-order measures how much checkpoints depend on the "
+    "order of words.",
     example="toolkit-inspect data run/checkpoint_best --verify",
     config=InspectConfig,
-    common=("verify", "examples", "flops"),
+    common=("verify", "examples", "flops", "word_order"),
 )
 COUNT = Command(
     name="toolkit-inspect",
@@ -66,18 +67,28 @@ def count(loaded: LoadedConfig) -> None:
 
 
 def inspect(loaded: LoadedConfig) -> None:
-    """Print facts about each path."""
+    """Print facts about each path, or what checkpoints lose without the order of words."""
     from toolkit.reporting.json_output import Output
 
     with Output(loaded.config.json) as output:
-        for index, path in enumerate(loaded.config.paths):
-            if index:
-                print(file=output.text_stream)
-            print("\n\n".join(describe(path, loaded.config, output)), file=output.text_stream)
-            if loaded.config.flops:
-                print(file=output.text_stream)
-                show_flops(path, output)
-        show_differences(loaded.config.paths, output)
+        if loaded.config.word_order:
+            from toolkit.commands.word_order import show_word_order
+
+            show_word_order(loaded.config, output)
+        else:
+            describe_paths(loaded.config, output)
+
+
+def describe_paths(config: InspectConfig, output: Output) -> None:
+    """Print facts about each path, and what differs between checkpoints."""
+    for index, path in enumerate(config.paths):
+        if index:
+            print(file=output.text_stream)
+        print("\n\n".join(describe(path, config, output)), file=output.text_stream)
+        if config.flops:
+            print(file=output.text_stream)
+            show_flops(path, output)
+    show_differences(config.paths, output)
 
 
 def show_differences(paths: Sequence[str], output: Output) -> None:

@@ -13,8 +13,11 @@ from toolkit.config.commands.plot import (
     ConfusionConfig,
     CurveConfig,
     KernelsConfig,
+    PairPlotConfig,
     PerturbationConfig,
 )
+
+CHECKPOINT_PATH = {"checkpoint": "Write --path {path}."}
 
 KINDS = (
     Command(
@@ -28,24 +31,33 @@ KINDS = (
         summary="Weight that a trained model gives to each offset.",
         example="toolkit-plot kernels --path run/checkpoint_best",
         config=KernelsConfig,
+        misplaced_paths=CHECKPOINT_PATH,
     ),
     Command(
         name="toolkit-plot attention",
         summary="Attention maps of a sentence.",
         example='toolkit-plot attention --path run --sentence "The river is old."',
         config=AttentionConfig,
+        misplaced_paths=CHECKPOINT_PATH,
     ),
     Command(
         name="toolkit-plot perturbation",
         summary="Distances between vectors of the same words in different orders.",
         example="toolkit-plot perturbation --path run --sentences orders.txt",
         config=PerturbationConfig,
+        misplaced_paths=CHECKPOINT_PATH,
     ),
     Command(
         name="toolkit-plot confusion",
         summary="Confusion matrix of tags or classes.",
         example="toolkit-plot confusion metrics.jsonl",
         config=ConfusionConfig,
+    ),
+    Command(
+        name="toolkit-plot minimal-pairs",
+        summary="Accuracy of models on minimal pairs, such as BLiMP's, by phenomenon.",
+        example="toolkit-plot minimal-pairs blimp.jsonl",
+        config=PairPlotConfig,
     ),
 )
 COMMAND = CommandGroup(
@@ -60,11 +72,12 @@ COMMAND = CommandGroup(
 PLOTS = {
     "curve": "toolkit.analysis.plots.curve:plot_curves",
     "confusion": "toolkit.analysis.plots.confusion:plot_confusion",
+    "minimal-pairs": "toolkit.analysis.minimal_pairs:plot_minimal_pairs",
     "kernels": "toolkit.analysis.kernels:plot_kernels",
     "attention": "toolkit.analysis.attention:plot_attention",
     "perturbation": "toolkit.analysis.perturbation:plot_perturbation",
 }
-"""Kind of plot -> its function; a curve needs no torch."""
+"""Kind of plot -> its function; those of recorded results need no torch."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,12 +15,12 @@ EXIT_USER_ERROR = 2
 COMMANDS = {
     "preprocess": "turn text files into a data folder: tokenizer and binarized splits",
     "train": "train a model on data folders; with --seeds or --grid, compare several",
-    "validate": "evaluate checkpoints: loss, perplexity and the metrics of their task",
+    "validate": "evaluate checkpoints: loss, perplexity, metrics of their task; minimal pairs",
     "predict": "labels, numbers, answers, options and tags for raw text",
     "generate": "translations, continuations, filled masks and word orders",
     "average": "average the weights of checkpoints",
     "inspect": "contents and integrity of data folders and checkpoints; FLOP counts",
-    "plot": "learning curves, kernels, attention maps, confusion matrices",
+    "plot": "learning curves, kernels, attention maps, confusion matrices, minimal pairs",
     "convert": "models from and to Hugging Face Transformers, and from fairseq",
 }
 """Module of `toolkit.cli` -> its summary. A module is imported when its command runs."""

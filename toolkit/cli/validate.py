@@ -7,30 +7,54 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
+from toolkit.config.commands.minimal_pairs import MinimalPairsConfig
 from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.flags import list_flags
 
 COMMAND = Command(
     name="toolkit-validate",
     summary="Evaluate checkpoints: loss, perplexity and the metrics of the task over the full "
     "splits. The results do not depend on batch size and number of processes. Options of the task "
     "may differ from training if the model does not depend on them, and may have several values: "
-    "--task.tokens-per-sample 128,256,512.",
+    "--task.tokens-per-sample 128,256,512. --task minimal_pairs evaluates them on pairs of "
+    "sentences, such as BLiMP's; it has other options, which --task minimal_pairs --help shows.",
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
     "--results-path metrics.json",
     config=ValidateConfig,
     misplaced_paths={
         "raw": "Run toolkit-preprocess --validpref {path}{options} --tokenizer-from RUN --destdir "
-        "data, then toolkit-validate data.",
+        "data, then toolkit-validate data. For minimal pairs, add --task minimal_pairs.",
         "checkpoint": "Write --path {path}.",
     },
     overridden="task",
     common=("path", "valid_subset", "results_path", "max_tokens"),
 )
+MINIMAL_PAIRS = Command(
+    name="toolkit-validate",
+    summary="Evaluate checkpoints on minimal pairs, such as BLiMP's: how often the better of two "
+    "sentences is the more probable one. For models that fill masks or predict the next token. "
+    "The files are read as they are.",
+    example="toolkit-validate blimp/data --task minimal_pairs --path run/checkpoint_best "
+    "--results-path blimp.jsonl",
+    config=MinimalPairsConfig,
+    misplaced_paths={"checkpoint": "Write --path {path}."},
+    common=("path", "scoring", "normalization", "limit", "results_path"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run toolkit-validate; returns the exit code."""
-    return execute(COMMAND, call("toolkit.commands.validate:evaluate_checkpoints"), argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = choose_command(words)
+    function = "toolkit.commands.validate:evaluate_checkpoints"
+    if command is MINIMAL_PAIRS:
+        function = "toolkit.commands.minimal_pairs:evaluate_minimal_pairs"
+    return execute(command, call(function), words)
+
+
+def choose_command(argv: Sequence[str]) -> Command:
+    """MINIMAL_PAIRS with --task; other options of a task have its name before a dot."""
+    return MINIMAL_PAIRS if "task" in list_flags(argv) else COMMAND
 
 
 if __name__ == "__main__":

@@ -143,9 +143,18 @@ class Table:
 def format_column(cells: Sequence[Cell], decimals: int) -> list[str]:
     """Cells as text: floats with this many decimals, a dash for None."""
     return [
-        "-" if cell is None else f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
+        "-"
+        if cell is None
+        else format_float(cell, decimals)
+        if isinstance(cell, float)
+        else str(cell)
         for cell in cells
     ]
+
+
+def format_float(number: float, decimals: int) -> str:
+    """The rounded number, without the sign of a zero."""
+    return f"{round(float(number), decimals) + 0.0:.{decimals}f}"
 
 
 def escape_latex(text: str) -> str:

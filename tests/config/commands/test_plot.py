@@ -6,6 +6,7 @@ from toolkit.config.commands.plot import (
     ConfusionConfig,
     CurveConfig,
     KernelsConfig,
+    PairPlotConfig,
     PerturbationConfig,
 )
 
@@ -26,6 +27,7 @@ SENTENCE = {**PATH, "sentence": "Hello."}
         (CurveConfig, {**RUN, "size": "3x0"}, r"--size must be .* from 1 to 100, .* '3x0'"),
         (CurveConfig, {**RUN, "labels": ["a"]}, r"--labels must be NAME=LABEL, but is 'a'"),
         (ConfusionConfig, {}, r"toolkit-plot confusion needs at least one file"),
+        (PairPlotConfig, {}, r"toolkit-plot minimal-pairs needs at least one file that toolkit-va"),
         (KernelsConfig, {}, r"--path is required"),
         (
             KernelsConfig,

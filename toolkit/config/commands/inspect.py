@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from toolkit.config.declared import Above, NonNegativeInt
-from toolkit.config.option_groups import OutputOptions
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Above, NonNegativeInt, PositiveInt
+from toolkit.config.option_groups import DeviceOptions, OutputOptions
 from toolkit.config.options import NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
 class InspectConfig(
+    DeviceOptions,
     OutputOptions,
     required={
         "paths": "Name a data folder or a checkpoint, or with --flops an architecture (--arch)."
@@ -31,6 +33,21 @@ class InspectConfig(
     flops: bool = False
     """Count the floating-point operations of each layer, of an update and of the whole run of a
     checkpoint; or with --arch NAME, of a run described by the options of toolkit-train."""
+    word_order: str | None = None
+    """Measure how much the loss of each checkpoint increases if words are shuffled within windows
+    of 2, 4, 8 words and within the whole sentence. The text is the valid split of a data folder, or
+    a text file with one sentence per line."""
+    shuffles: PositiveInt = 2
+    """Number of random orders per window that --word-order averages."""
+    limit: PositiveInt = 2000
+    """Maximum number of sentences that --word-order reads, evenly spread over the text."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        modes = {"--verify": self.verify, "--examples": self.examples, "--flops": self.flops}
+        given = [option for option, value in modes.items() if value]
+        if self.word_order is not None and given:
+            raise ToolkitError(f"--word-order cannot be combined with {given[0]}.")
 
 
 @dataclass(frozen=True, kw_only=True)

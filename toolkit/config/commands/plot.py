@@ -147,6 +147,27 @@ class ConfusionConfig(
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairPlotConfig(
+    PlotOptions,
+    required={
+        "files": "toolkit-plot minimal-pairs needs at least one file that toolkit-validate --task "
+        "minimal_pairs --results-path wrote."
+    },
+):
+    """Options of toolkit-plot minimal-pairs."""
+
+    POSITIONAL: ClassVar[str] = "files"
+    kind = "minimal-pairs"
+
+    files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
+    """Results of toolkit-validate --task minimal_pairs (--results-path or --json), or JSON lines
+    with UID, linguistics_term and an accuracy per model, such as BLiMP's models_summary.jsonl. Runs
+    that differ only in their seed are drawn as their mean."""
+    phenomenon: str = ""
+    """Draw the paradigms of this phenomenon. Default: a panel for each phenomenon."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
     """Options of toolkit-plot kernels."""
 

@@ -1,0 +1,176 @@
+"""toolkit-plot minimal-pairs: files, seeds, groups, numbers."""
+
+import json
+import math
+
+import pytest
+
+from toolkit.analysis.minimal_pairs import group_seeds, shorten_paths, without_seed
+from toolkit.analysis.pair_results import (
+    PooledAccuracy,
+    group_paradigms,
+    pool,
+    read_pair_results,
+    shared_paradigms,
+)
+from toolkit.cli.plot import main
+from toolkit.common.errors import ToolkitError
+
+# as in BLiMP's models_summary.jsonl, whose rows "overall" are means of phenomena and of everything
+TABLE = [
+    {"UID": "gender", "linguistics_term": "anaphors", "ngram": 0.439, "gpt2": 0.994},
+    {"UID": "number", "linguistics_term": "anaphors", "ngram": 0.519, "gpt2": 0.992},
+    {"UID": "overall", "linguistics_term": "anaphors", "ngram": 0.479, "gpt2": 0.993},
+    {"UID": "wh_island", "linguistics_term": "islands", "ngram": 0.5, "gpt2": 0.7},
+]
+PHENOMENA = {"gender": "anaphors", "number": "anaphors", "wh_island": "islands"}
+
+
+def result(path, *accuracies, pairs=100, scoring="pseudo_log_likelihood", **more):
+    """What toolkit-validate --task minimal_pairs writes, of which the plot reads the paradigms."""
+    paradigms = [
+        {"name": name, "phenomenon": PHENOMENA[name], "field": "", "pairs": pairs, "ties": 0}
+        | {"accuracy": a, "standard_error": math.sqrt(a * (1 - a) / pairs)}
+        for name, a in zip(PHENOMENA, accuracies, strict=False)
+    ]
+    record = {"task": "minimal_pairs", "path": path, "scoring": scoring, "normalization": "none"}
+    return {**record, "paradigms": paradigms, **more}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*rows, name="results.jsonl"):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return tmp_path / name
+
+    return write
+
+
+def test_pooled_accuracy_and_error_equal_those_of_all_pairs():
+    outcomes = [[1, 1, 0, 1], [0, 0.5, 1, 0, 0, 1]]  # of each pair of two paradigms
+    parts = []
+    for part in outcomes:
+        mean = sum(part) / len(part)
+        within = sum((x - mean) ** 2 for x in part)
+        parts.append(PooledAccuracy(len(part), mean, math.sqrt(within) / len(part)))
+    squares = sum((part.pairs * part.standard_error) ** 2 for part in parts)
+    assert pool(parts).accuracy == pytest.approx(5.5 / 10)
+    assert pool(parts).standard_error == pytest.approx(math.sqrt(squares) / 10)
+    assert pool([*parts, PooledAccuracy(1, 0.5, None)]).standard_error is None
+
+
+def test_results_are_read_from_results_json_events_and_published_tables(write):
+    record = result("run", 0.5, 0.75, 1.0)
+    event = {"event": "minimal_pairs", **record}
+    for file in (write(record), write(event, {"event": "end", "pairs": 300}, name="b")):
+        [found] = read_pair_results(file)
+        assert found.paradigms["number"] == (100, 0.75, pytest.approx(math.sqrt(0.1875 / 100)))
+        assert found.phenomena == PHENOMENA
+    ngram, gpt2 = read_pair_results(write(*TABLE, name="models_summary.jsonl"))
+    assert (ngram.source, gpt2.source) == ("ngram", "gpt2")
+    assert gpt2.phenomena == PHENOMENA and gpt2.paradigms["gender"] == (1, 0.994, None)
+
+
+def test_seeds_of_a_configuration_are_one_model(write):
+    paths = [f"runs/arch=bert_{name},seed={seed}/checkpoint_best" for name in "ab" for seed in "01"]
+    results = read_pair_results(write(*(result(path, 0.5, 0.5, 0.5) for path in paths)))
+    groups = group_seeds(results)
+    assert [(name, len(seeds)) for name, seeds in groups.items()] == [
+        ("arch=bert_a", 2),
+        ("arch=bert_b", 2),
+    ]
+    with pytest.raises(ToolkitError, match=r"arch=bert_a,seed=0/checkpoint_best must have one res"):
+        group_seeds([*results, results[0]])
+
+
+def test_checkpoints_and_scorings_of_one_run_are_different_models(write):
+    assert without_seed("a/seed=1/checkpoint_best") == "a/seed=1/checkpoint_best"
+    assert shorten_paths(["run/checkpoint_1", "run/checkpoint_2"]) == [
+        "checkpoint_1",
+        "checkpoint_2",
+    ]
+    assert shorten_paths(["a/checkpoint_1", "b/checkpoint_2", "c"]) == ["a", "b", "c"]
+    scorings = ("pseudo_log_likelihood", "within_word_left_to_right")
+    rows = [result("run", 0.5, 0.5, 0.5, scoring=scoring) for scoring in scorings]
+    names = list(group_seeds(read_pair_results(write(*rows))))
+    assert names == ["run, pseudo_log_likelihood", "run, within_word_left_to_right"]
+
+
+def test_groups_are_all_paradigms_then_phenomena_then_paradigms_without_one():
+    assert group_paradigms({**PHENOMENA, "mine": ""}) == {
+        "overall": ["gender", "number", "wh_island", "mine"],
+        "anaphors": ["gender", "number"],
+        "islands": ["wh_island"],
+        "mine": ["mine"],
+    }
+    assert group_paradigms({"mine": ""}) == {"overall": ["mine"]}
+    assert group_paradigms({"overall": "", "b": "", "a": ""}) == {
+        "overall": ["overall", "b", "a"],
+        "a": ["a"],
+        "b": ["b"],
+    }
+    assert group_paradigms(PHENOMENA, "anaphors") == {
+        "anaphors": ["gender", "number"],
+        "gender": ["gender"],
+        "number": ["number"],
+    }
+    with pytest.raises(ToolkitError, match=r"--phenomenon must be one of anaphors, islands, but"):
+        group_paradigms(PHENOMENA, "island")
+
+
+def test_models_are_compared_on_the_paradigms_that_all_have(write):
+    long, short = read_pair_results(write(result("a", 0.5, 0.5, 0.5), result("b", 0.5, 0.5)))
+    assert list(shared_paradigms([long, short])) == ["gender", "number"]
+    with pytest.raises(ToolkitError, match=r"Results must have paradigms in common"):
+        shared_paradigms([long, short._replace(paradigms={})])
+
+
+def test_plot_writes_an_image_a_table_and_json(write, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    runs = write(
+        result("runs/arch=none,seed=0/checkpoint_best", 0.4, 0.6, 0.5),
+        result("runs/arch=none,seed=1/checkpoint_best", 0.6, 0.6, 0.3),
+        result("runs/arch=rope,seed=0/checkpoint_best", 0.8, 0.7),
+    )
+    published = write(*TABLE, name="summary.jsonl")
+    image, numbers = tmp_path / "pairs.png", tmp_path / "numbers.jsonl"
+    words = ["minimal-pairs", runs, published, "--output", image, "--json", numbers]
+    assert main([*map(str, words), "--labels", "gpt2=GPT-2"]) == 0
+    assert image.read_bytes().startswith(b"\x89PNG")
+    *rows, end = [json.loads(line) for line in numbers.read_text().splitlines()]
+    assert end == {"event": "end", "output": str(image)}
+    assert [row["group"] for row in rows] == ["overall"] * 4  # one phenomenon is shared: no panel
+    assert [row["model"] for row in rows] == ["gpt2", "arch=rope", "arch=none", "ngram"]
+    none = rows[2]
+    assert none["mean"] == pytest.approx(55) and none["seeds"] == pytest.approx([50, 60])
+    error = (math.sqrt(0.48) + math.sqrt(0.48)) / 2 / 20  # of two paradigms of 100 pairs
+    assert none["standard_error"] == pytest.approx(100 * error)
+    printed = capsys.readouterr().out
+    assert "GPT-2  rope  none  ngram" in printed
+    assert "1 paradigms are left out: not all models have them." in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("no json\n", r"must hold JSON lines of toolkit-validate --task minimal_pairs, but does"),
+        ('{"event": "valid"}\n', r"must hold results on minimal pairs, but holds none. Write them"),
+        ('{"task": "minimal_pairs"}\n', r"must hold JSON lines .* but does not: 'scoring'"),
+        ('[{"UID": 1}]\n', r"must hold JSON lines"),
+        ('{"UID": "a", "gpt2": 0.5}\n', r"does not: 'linguistics_term'"),
+    ],
+)
+def test_other_files_are_rejected(tmp_path, text, complaint):
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(ToolkitError, match=complaint):
+        read_pair_results(tmp_path / "a.jsonl")
+
+
+def test_a_missing_file_is_reported(tmp_path):
+    with pytest.raises(ToolkitError, match=r"No such file: .*nothing.json\.$"):
+        read_pair_results(tmp_path / "nothing.json")
+
+
+def test_a_checkpoint_in_place_of_its_results_is_reported(tmp_path):
+    with pytest.raises(ToolkitError, match=r"but is a folder\. Write them with toolkit-validate"):
+        read_pair_results(tmp_path)

@@ -1,0 +1,224 @@
+"""toolkit-validate --task minimal_pairs on a small checkpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.cli.train import main as train
+from toolkit.cli.validate import main
+from toolkit.commands import minimal_pairs as command
+from toolkit.config.commands.minimal_pairs import MinimalPairsConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.distributed import World
+from toolkit.reporting.progress import Progress
+from toolkit.tasks.minimal_pairs.pairs import read_pairs
+
+TEXTS = ["the cat sat on a mat and saw how dogs run far", "cats see the dog", "a man sees dogs"]
+PAIRS = [
+    ("the cat sees dogs", "the cat see dogs"),
+    ("a man sat", "a men sat"),
+    ("dogs run", "dogs runs"),
+    ("the dogs see cats", "the dogs sees cats"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Checkpoints of a masked, a causal and a classifying model, by task."""
+    folder = tmp_path_factory.mktemp("runs")
+    tokenizer = Tokenizer.train(TEXTS * 3, kind="wordpiece", vocabulary_size=45, lowercase=True)
+    torch.manual_seed(0)
+    shape = {"layers": 1, "max_positions": 16}
+    models = {"mlm": "bert_tiny", "language_modeling": "transformer_lm_tiny", "rtd": "bert_tiny"}
+    for task, arch in models.items():
+        learner = build_model(arch, tokenizer=tokenizer, task=task, **shape)
+        with torch.no_grad():
+            for parameter in learner.parameters():
+                if parameter.dim() > 1:
+                    parameter.normal_(std=0.2)
+        learner.save(folder / task)
+    return folder
+
+
+@pytest.fixture
+def blimp(tmp_path):
+    """A folder like BLiMP's, of two paradigms, with a file that holds something else."""
+    folder = tmp_path / "blimp"
+    folder.mkdir()
+    for name, phenomenon, field, pairs in (
+        ("verbs", "agreement", "morphology", PAIRS),
+        ("nouns", "islands", "syntax/semantics", PAIRS[1:]),
+    ):
+        write(folder / f"{name}.jsonl", pairs, UID=name, linguistics_term=phenomenon, field=field)
+    (folder / "models_summary.jsonl").write_text('{"UID": "verbs", "gpt2": 0.9}\n')
+    return folder
+
+
+def write(file, pairs, **more):
+    rows = [{"sentence_good": good, "sentence_bad": bad, **more} for good, bad in pairs]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def ask(*words, task="mlm", runs=None):
+    return main([*map(str, words), "--task", "minimal_pairs", "--path", str(runs / task)])
+
+
+def test_results_are_reported_by_paradigm_and_phenomenon(runs, blimp, tmp_path, capsys):
+    files = {name: tmp_path / name for name in ("results-path", "predictions", "json")}
+    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    assert ask(blimp, *options, "--precision", "fp32", runs=runs) == 0
+    record = json.loads(files["results-path"].read_text())
+    printed, rows = capsys.readouterr().out, files["predictions"].read_text().splitlines()
+    rows = [json.loads(row) for row in rows]
+    assert [record[key] for key in ("task", "scoring", "normalization", "precision")] == [
+        *("minimal_pairs", "pseudo_log_likelihood", "none", "fp32")
+    ]
+    assert "Skipped models_summary.jsonl" in printed and "islands" in printed
+    overall = {"pairs": 7, "paradigms": 2, "ties": 0}
+    assert overall.items() <= record["overall"].items()
+    assert [p["name"] for p in record["phenomena"]] == ["agreement", "islands"]
+    assert [p["field"] for p in record["phenomena"]] == ["morphology", "syntax_semantics"]
+    nouns, verbs = record["paradigms"]
+    assert (verbs["phenomenon"], verbs["pairs"], nouns["name"]) == ("agreement", 4, "nouns")
+    for paradigm in record["paradigms"]:
+        won = [row["correct"] for row in rows if row["paradigm"] == paradigm["name"]]
+        assert paradigm["accuracy"] == pytest.approx(sum(won) / len(won))
+    for row in rows:
+        assert row["correct"] == (row["score_good"] > row["score_bad"])
+        assert row["tokens_good"] >= 2 and row["file"].endswith(f"{row['paradigm']}.jsonl")
+    events = [json.loads(line) for line in files["json"].read_text().splitlines()]
+    assert [event.pop("event") for event in events] == ["minimal_pairs", "end"]
+    assert events[0] == record and events[1]["pairs"] == 7
+
+
+def test_ranks_share_the_work(runs, blimp, monkeypatch, ranks):
+    monkeypatch.setattr(command, "PAIRS_PER_CHUNK", 2)
+    c = MinimalPairsConfig(files=[str(blimp)], path=[str(runs / "mlm")], precision="fp32")
+    pairs, _ = read_pairs(c.files)
+
+    def score(world):
+        scorer = command.open_scorer(c.path[0], c, world)
+        sentences = command.encode_pairs(scorer, pairs, "")
+        with Progress("", len(pairs), "pairs", quiet=True) as progress:
+            return command.score_pairs(scorer, sentences, progress, world).tolist()
+
+    alone = score(World())
+    assert len(alone) == 7 and all(it < -1 for pair in alone for it in pair)
+    for found in ranks(score):
+        assert found == [pytest.approx(pair, abs=1e-4) for pair in alone]
+
+
+def test_limit_takes_the_first_pairs_of_each_paradigm(runs, blimp, tmp_path):
+    assert ask(blimp, "--limit", 2, "--results-path", tmp_path / "x", runs=runs) == 0
+    record = json.loads((tmp_path / "x").read_text())
+    assert [paradigm["pairs"] for paradigm in record["paradigms"]] == [2, 2]
+
+
+def test_two_columns_are_read_with_a_language_model(runs, tmp_path, capsys):
+    lines = ["sentence_good\tsentence_bad", *("\t".join(pair) for pair in PAIRS)]
+    (tmp_path / "own.tsv").write_text("\r\n".join(lines) + "\n\n")
+    words = [tmp_path / "own.tsv", "--normalization", "tokens", "--precision", "fp32"]
+    results, pairs = tmp_path / "results", tmp_path / "pairs"
+    words += ["--results-path", results, "--predictions", pairs]
+    assert ask(*words, task="language_modeling", runs=runs) == 0
+    record = json.loads(results.read_text())
+    assert (record["scoring"], record["normalization"]) == ("log_likelihood", "tokens")
+    assert record["phenomena"] == [] and record["paradigms"][0]["name"] == "own"
+    row = json.loads(pairs.read_text().splitlines()[0])
+    assert -10 < row["score_good"] < 0 and row["line"] == 2
+    assert "overall" in capsys.readouterr().out
+
+
+def test_equal_sentences_are_a_remark_and_a_tie(runs, tmp_path, capsys):
+    write(tmp_path / "some.jsonl", [*PAIRS, PAIRS[0][:1] * 2])
+    assert ask(tmp_path / "some.jsonl", "--results-path", tmp_path / "x", runs=runs) == 0
+    assert "1 pair has equal sentences and will be counted as ties; first " in (
+        capsys.readouterr().out
+    )
+    assert json.loads((tmp_path / "x").read_text())["overall"]["ties"] == 1
+
+
+GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.jsonl", GOOD + '{"good": "x", "bad": "y"}', r"2: .* sentence_bad, found .* good, bad"),
+        ("a.jsonl", '{"sentence_good": "x"}', r"a\.jsonl:1: expected .* fields sentence_good"),
+        ("a.jsonl", GOOD + "oops", r":2: expected a JSON object .*, found Expecting value"),
+        ("a.jsonl", GOOD + "[1]", r":2: expected a JSON object with .*, found \[1\]"),
+        ("a.jsonl", GOOD.replace('"dogs run"', "3"), r":1: sentence_good must be a string, but"),
+        ("a.jsonl", GOOD.replace("dogs run", "  ", 1), r":1: a sentence is empty"),
+        ("a.jsonl", GOOD.replace("runs", "run"), r":1: the two sentences must differ, but are"),
+        ("a.jsonl", GOOD + GOOD.replace("runs", "runs " * 15), r":2: .* at most 14 tokens .* has"),
+        ("a.tsv", "dogs run\tdogs runs\nalone\n", r":2: expected two sentences .* found 1 column"),
+        ("a.tsv", "dogs\truns\ttoo\n", r":1: expected two .* found 3 columns\. Keep two\."),
+        ("a.tsv", "dogs run\t\n", r"a\.tsv:1: a sentence is empty"),
+        ("a.tsv", "\n\n", r"a\.tsv must hold sentence pairs, but holds none"),
+        ("a.tsv", "", r"a\.tsv must hold text, but is empty"),
+    ],
+)
+def test_malformed_files_are_one_line(runs, tmp_path, capsys, name, text, message):
+    (tmp_path / name).write_text(text)
+    assert ask(tmp_path / name, runs=runs) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(message, error), error
+
+
+def test_missing_files_and_folders_without_pairs_are_one_line(runs, blimp, capsys):
+    for words, message in (
+        ([blimp / "none.jsonl"], "No such file or directory"),
+        ([runs / "mlm"], "must hold .jsonl files with sentence_good and sentence_bad"),
+        ([blimp / "models_summary.jsonl"], "found the fields UID, gpt2"),
+        ([blimp, blimp / "verbs.jsonl"], "must be named once, but is named twice"),
+    ):
+        assert ask(*words, runs=runs) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and message in error, error
+
+
+def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, capsys):
+    for words, message in (
+        (["--scoring", "log_likelihood"], "scoring must be pseudo_log_likelihood or within_word"),
+        (["--scoring", "mean"], "scoring must be one of auto, pseudo_log_likelihood"),
+        (["--path", runs / "mlm", runs / "mlm", "--predictions", "x"], "requires one checkpoint"),
+        (["--task", "mlm"], "--task of toolkit-validate must be minimal_pairs, but is mlm. Omit"),
+        (["--path", runs / "rtd"], "or predicts the next token, trained with --task mlm, mpm or"),
+        (["--max-tokens", "0"], "max_tokens must be at least 1, but is 0"),
+    ):
+        start = ["--task", "minimal_pairs", "--path", str(runs / "mlm")]
+        assert main([str(blimp), *start, *map(str, words)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and message in error, error
+
+
+def test_the_task_cannot_be_trained(data, tmp_path, capsys):
+    words = [str(data), "--arch", "bert_tiny", "--task", "minimal_pairs", "--max-update", "1"]
+    assert train([*words, "--save-dir", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "evaluates checkpoints and trains nothing" in error
+
+
+def test_help_shows_the_options_of_the_task(capsys):
+    assert main(["--task", "minimal_pairs", "--help"]) == 0
+    assert "--scoring" in capsys.readouterr().out
+
+
+def test_results_are_written_after_each_checkpoint(runs, blimp, tmp_path, capsys):
+    results = tmp_path / "x"
+    words = ["--task", "minimal_pairs", "--path", runs / "mlm", runs / "rtd"]
+    assert main([str(blimp), *map(str, words), "--results-path", str(results)]) == 2
+    assert json.loads(results.read_text())["path"] == str(runs / "mlm")
+
+
+def test_a_results_path_that_cannot_be_written_is_reported_before_scoring(runs, blimp, capsys):
+    assert ask(blimp, "--results-path", blimp, runs=runs) == 2
+    printed = capsys.readouterr()
+    assert "Cannot write --results-path" in printed.err and "overall" not in printed.out

@@ -1,0 +1,175 @@
+"""Scores compared with loops over sentences and tokens, one forward pass each, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.interface import Inputs
+from toolkit.optim.precision import Precision
+from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
+
+SENTENCES = [
+    "The cats saw how dogs hug.",
+    "The cats saw how dogs hugs.",
+    "a rat ran, far",
+    "A rat ran",
+    "The cats saw how dogs hug.",
+    "matted",
+]
+MODELS = [
+    ("bert_tiny", "mpm", {"hidden_position_embedding": True, "layers": 1}),
+    ("composite_bert_tiny", "mlm", {"layers": 1}),
+    ("convbert_tiny", "mlm", {"layers": 1}),
+    ("taco_tiny", "mpm", {"layers": 1}),
+]
+
+
+def make_scorer(learner, scoring="auto", max_tokens=60):
+    precision = Precision("fp32", torch.device("cpu"))
+    return SentenceScorer(learner, scoring, precision=precision, max_tokens=max_tokens)
+
+
+def score(learner, scoring="auto", sentences=SENTENCES, **options):
+    scorer = make_scorer(learner, scoring, **options)
+    return scorer.score(scorer.encode(sentences))
+
+
+def masked_log_probability(learner, row, position, target):
+    states = learner.encoder(Inputs(torch.tensor([row]))).states[0, position : position + 1]
+    logits = learner.task.head(states, learner.encoder.token_embedding.weight)
+    return float(logits[0].log_softmax(-1)[target])
+
+
+@torch.no_grad()
+def loop(learner, sentence, hidden_after):
+    """The pseudo-log-likelihood; `hidden_after(t)` are the tokens that are masked with token t."""
+    vocabulary = learner.tokenizer.vocabulary
+    ids, total = learner.tokenizer.encode(sentence), 0.0
+    for t, target in enumerate(ids):
+        row = [vocabulary.cls, *ids, vocabulary.sep]
+        for other in (t, *hidden_after(t)):
+            row[1 + other] = vocabulary.mask
+        total += masked_log_probability(learner, row, 1 + t, target)
+    return total
+
+
+@pytest.mark.parametrize(("arch", "task", "options"), MODELS)
+def test_pseudo_log_likelihood_equals_a_loop_that_masks_one_token_at_a_time(
+    make_learner, arch, task, options
+):
+    learner = make_learner(arch, task, **options).double()
+    expected = [loop(learner, sentence, lambda t: ()) for sentence in SENTENCES]
+    np.testing.assert_allclose(score(learner), expected, atol=1e-9)
+    assert np.std(expected) > 1, "else little is compared"
+
+
+def test_within_word_left_to_right_also_masks_the_rest_of_the_word(make_learner, wordpieces):
+    learner = make_learner("bert_tiny").double()
+
+    def rest_of_word(sentence):
+        pieces = [wordpieces.vocabulary.symbols[i] for i in wordpieces.encode(sentence)]
+
+        def rest(t):
+            following = range(t + 1, len(pieces))
+            stop = next((i for i in following if not pieces[i].startswith("##")), len(pieces))
+            return range(t + 1, stop)
+
+        return rest
+
+    expected = [loop(learner, it, rest_of_word(it)) for it in SENTENCES]
+    found = score(learner, "within_word_left_to_right")
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    plain = score(learner)
+    assert abs(found - plain).min() > 1e-3, "each sentence has a word of several tokens"
+
+
+@torch.no_grad()
+def test_log_likelihood_equals_a_loop_over_prefixes(make_learner):
+    learner = make_learner("transformer_lm_tiny", "language_modeling").double()
+    expected = []
+    for sentence in SENTENCES:
+        ids, total = learner.tokenizer.encode(sentence), 0.0
+        for t, target in enumerate(ids):
+            prefix = torch.tensor([[learner.tokenizer.vocabulary.sep, *ids[:t]]])
+            logits = learner.encoder.scores(learner.encoder.decode(prefix)[0, -1:])
+            total += float(logits[0].log_softmax(-1)[target])
+        expected.append(total)
+    np.testing.assert_allclose(score(learner), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arch", "task"), [("composite_bert_tiny", "mlm"), ("transformer_lm_tiny", "language_modeling")]
+)
+def test_scores_do_not_depend_on_other_sentences_and_batches(make_learner, arch, task):
+    learner = make_learner(arch, task)
+    expected = score(learner)
+    alone = [score(learner, sentences=[sentence])[0] for sentence in SENTENCES]
+    np.testing.assert_allclose(alone, expected, atol=1e-4)
+    for size in (1, 7, 10_000):
+        np.testing.assert_allclose(score(learner, max_tokens=size), expected, atol=1e-4)
+    np.testing.assert_allclose(score(learner, sentences=SENTENCES[::-1]), expected[::-1], atol=1e-4)
+
+
+def test_each_masked_input_is_computed_once(make_learner, monkeypatch):
+    learner, seen = make_learner("bert_tiny"), []
+    compute = learner.task.score_targets
+
+    def record(encoder, inputs, selected, targets):
+        seen.extend(map(tuple, inputs.tokens.tolist()))
+        return compute(encoder, inputs, selected, targets)
+
+    monkeypatch.setattr(learner.task, "score_targets", record)
+    good, bad = "a cat sat", "a dogs sat"
+    score(learner, sentences=[good, bad, good])
+    tokens = len(learner.tokenizer.encode(good))
+    assert len(seen) == len(set(seen)) and len(learner.tokenizer.encode(bad)) == tokens
+    assert len(seen) == 2 * tokens - 1, "they share the input in which cat and dogs are masked"
+
+
+def test_inputs_have_no_padding_and_fill_batches_by_length(make_learner, monkeypatch):
+    learner, shapes = make_learner("bert_tiny"), []
+    compute = learner.task.score_targets
+
+    def record(encoder, inputs, selected, targets):
+        assert inputs.padding is None
+        shapes.append(tuple(inputs.tokens.shape))
+        return compute(encoder, inputs, selected, targets)
+
+    monkeypatch.setattr(learner.task, "score_targets", record)
+    score(learner, max_tokens=40)
+    assert all(rows * length <= 40 for rows, length in shapes)
+    lengths = [length for _, length in shapes]
+    assert lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize(
+    ("arch", "task", "scoring", "message"),
+    [
+        ("bert_tiny", "rtd", "auto", r"fills masks or predicts .* was trained with rtd\.$"),
+        ("bert_tiny", "encode", "auto", r"was trained with encode\.$"),
+        (
+            "bert_tiny",
+            "mlm",
+            "log_likelihood",
+            r"pseudo_log_likelihood or within_word_left_to_right for .* --task mlm, but is log_",
+        ),
+        (
+            "transformer_lm_tiny",
+            "language_modeling",
+            "pseudo_log_likelihood",
+            r"scoring must be log_likelihood for a model trained with --task language_modeling",
+        ),
+    ],
+)
+def test_models_without_the_scoring_are_rejected(make_learner, arch, task, scoring, message):
+    with pytest.raises(ToolkitError, match=message):
+        make_scorer(make_learner(arch, task), scoring)
+
+
+def test_mpm_without_masked_tokens_is_rejected(make_learner):
+    options = {"task_options": {"objectives": "mpm"}, "hidden_position_embedding": True}
+    with pytest.raises(ToolkitError, match=r"Scoring sentences requires .* --task.objectives mlm"):
+        score(make_learner("bert_tiny", "mpm", **options))

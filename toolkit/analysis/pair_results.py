@@ -1,0 +1,123 @@
+"""Accuracies on minimal pairs: read from files, and pooled over paradigms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.config.commands.minimal_pairs import TASK
+
+OVERALL = "overall"
+HOW_TO_WRITE = (
+    "Write them with toolkit-validate PAIRS --task minimal_pairs --path CHECKPOINT "
+    "--results-path FILE."
+)
+
+
+class PooledAccuracy(NamedTuple):
+    """Accuracy on the pairs of one or several paradigms."""
+
+    pairs: int
+    """1 for a published accuracy whose number of pairs is unknown."""
+    accuracy: float
+    standard_error: float | None
+    """Over pairs; None if unknown."""
+
+
+class PairResult(NamedTuple):
+    """Accuracies of one checkpoint, or of one model of a table, by paradigm."""
+
+    source: str
+    """Path of the checkpoint, or name of the model."""
+    scoring: str
+    """With the normalization; empty if unknown."""
+    paradigms: Mapping[str, PooledAccuracy]
+    phenomena: Mapping[str, str]
+    """Paradigm -> phenomenon, empty if unknown."""
+
+
+def pool(accuracies: Sequence[PooledAccuracy]) -> PooledAccuracy:
+    """sum_k n_k a_k / N, with the standard error sqrt(sum_k (n_k e_k)^2) / N.
+
+    n_k pairs of paradigm k, N of all. Paradigms are strata: their choice is no sampling error.
+    """
+    pairs = sum(it.pairs for it in accuracies)
+    accuracy = sum(it.pairs * it.accuracy for it in accuracies) / pairs
+    errors = [it.pairs * it.standard_error for it in accuracies if it.standard_error is not None]
+    known = len(errors) == len(accuracies)
+    return PooledAccuracy(pairs, accuracy, math.hypot(*errors) / pairs if known else None)
+
+
+def read_pair_results(path: Path) -> list[PairResult]:
+    """The results in a file of toolkit-validate, or the models of a table like BLiMP's summary."""
+    if path.is_dir():
+        raise ToolkitError(
+            f"{path} must be a file of results on minimal pairs, but is a folder. {HOW_TO_WRITE}"
+        )
+    if not path.is_file():
+        raise ToolkitError(f"No such file: {path}.")
+    try:
+        lines = json_files.read_text(path).split("\n")
+        rows = [json_files.loads(line) for line in lines if line.strip()]
+        results = [parse_result(row) for row in rows if row.get("task") == TASK]
+        results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise ToolkitError(
+            f"{path} must hold JSON lines of toolkit-validate --task minimal_pairs, but does "
+            f"not: {e}."
+        ) from e
+    if not results:
+        raise ToolkitError(
+            f"{path} must hold results on minimal pairs, but holds none. {HOW_TO_WRITE}"
+        )
+    return results
+
+
+def parse_result(row: JsonObject) -> PairResult:
+    """The result of a checkpoint, as toolkit-validate writes it."""
+    scoring = row["scoring"] + ", per token" * (row["normalization"] == "tokens")
+    accuracies = {
+        it["name"]: PooledAccuracy(it["pairs"], float(it["accuracy"]), float(it["standard_error"]))
+        for it in row["paradigms"]
+    }
+    phenomena = {it["name"]: it["phenomenon"] for it in row["paradigms"]}
+    return PairResult(row["path"], scoring, accuracies, phenomena)
+
+
+def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
+    """One result for each model: rows are paradigms, numbers are accuracies of models."""
+    phenomena = {row["UID"]: row["linguistics_term"] for row in rows}
+    models = [key for key, value in rows[0].items() if isinstance(value, float)] if rows else []
+    for model in models:
+        accuracies = {row["UID"]: PooledAccuracy(1, float(row[model]), None) for row in rows}
+        yield PairResult(model, "", accuracies, phenomena)
+
+
+def shared_paradigms(results: Sequence[PairResult]) -> dict[str, str]:
+    """The paradigms of all results, with their phenomena in the first one."""
+    names = set.intersection(*(set(it.paradigms) for it in results))
+    if not names:
+        raise ToolkitError("Results must have paradigms in common, but these have none.")
+    return {name: it for name, it in results[0].phenomena.items() if name in names}
+
+
+def group_paradigms(phenomena: Mapping[str, str], only: str = "") -> dict[str, list[str]]:
+    """All paradigms, then those of each phenomenon by name; with `only`, its paradigms one by one.
+
+    A paradigm without a phenomenon is a group by itself.
+    """
+    known = sorted(set(phenomena.values()) - {""})
+    if only and only not in known:
+        raise ToolkitError(f"--phenomenon must be one of {', '.join(known)}, but is {only!r}.")
+    selected = [name for name, it in phenomena.items() if only in ("", it)]
+    keys = {name: name if only else phenomena[name] or name for name in selected}
+    groups: dict[str, list[str]] = {only or OVERALL: selected}
+    parts = sorted(set(keys.values()) - groups.keys())
+    if len(parts) > 1:  # one part repeats the whole
+        groups |= {part: [name for name in selected if keys[name] == part] for part in parts}
+    return groups

@@ -1,0 +1,161 @@
+"""Losses of a model on sentences whose words are shuffled within windows.
+
+As in Khandelwal et al. (2018), who shuffle the context of LSTM language models.
+N sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from toolkit.analysis.token_losses import SentenceSums, sum_token_losses
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray
+from toolkit.common.errors import ToolkitError
+from toolkit.data.loading.batching import BatchPlanner
+from toolkit.data.samples.masking import HashNoise
+from toolkit.data.samples.sequence_pairs import TokenColumn
+from toolkit.data.samples.word_order import WordSentences, join_words, select_words, shuffle_words
+from toolkit.tasks.learner import Learner
+
+ORIGINAL = 1
+"""Window of one word, which leaves the original order."""
+WINDOWS = (2, 4, 8, None)
+"""Words of the windows in which words are shuffled; None for the whole sentence."""
+MASK_RATE = 0.15
+SEED = 0
+MAX_TOKENS = {"cpu": 2048, "cuda": 16_384}
+"""Device -> tokens per batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderLoss:
+    """Mean loss per predicted token in one order, and its difference to the original order."""
+
+    window: int | None
+    """Words of a window: 1 for the original order, None for the whole sentence."""
+    loss: float
+    increase: float
+    """Loss minus the loss in the original order."""
+    standard_error: float
+    """Standard error of the increase over sentences."""
+    accuracy: float
+    """Fraction of the predicted tokens that are the most probable ones."""
+    sentences: int
+    """Sentences with a predicted token."""
+    targets: int
+    """Predicted tokens."""
+
+    @property
+    def perplexity_ratio(self) -> float:
+        """Perplexity divided by that in the original order."""
+        return math.exp(min(self.increase, 700.0))
+
+
+class SentenceSample:
+    """Sentences of a column, evenly spread, as a model reads them."""
+
+    def __init__(self, learner: Learner, column: TokenColumn, *, limit: int, length: int) -> None:
+        self._column, self._vocabulary = column, learner.tokenizer.vocabulary
+        self._special = learner.task.special_tokens(self._vocabulary)
+        self._added = sum(map(len, self._special))
+        self.available = len(column.lengths)
+        count = min(limit, self.available)
+        self.ids: IntArray = np.arange(count) * self.available // max(1, count)
+        """Numbers of the sentences in the column."""
+        full = column.lengths[self.ids] + self._added
+        self.lengths: IntArray = np.minimum(full, length)
+        self.truncated = int((full > length).sum())
+
+    def read(self, indices: IntArray) -> WordSentences:
+        """The sentences with these indices in `ids`."""
+        texts = self._column.take(self.ids[indices], self.lengths[indices] - self._added)
+        return join_words(texts, self._special, self._vocabulary)
+
+    def batches(self, max_tokens: int) -> Iterator[IntArray]:
+        """Indices of sentences of similar length, all sentences once."""
+        planner = BatchPlanner(
+            self.lengths,
+            max_tokens=max(max_tokens, int(self.lengths.max())),
+            batch_size=None,
+            seed=SEED,
+            fingerprint="",
+        )
+        plan = planner.in_order()
+        return (plan.batch(number) for number in range(len(plan)))
+
+
+def measure_word_order(
+    learner: Learner,
+    sample: SentenceSample,
+    *,
+    shuffles: int,
+    on_tokens: Callable[[int], object] = lambda tokens: None,
+) -> list[OrderLoss]:
+    """The loss in the original order and for each of `WINDOWS`: the mean over `shuffles` orders.
+
+    The predicted tokens are the same in every order. `on_tokens` is called with the number of
+    tokens that the model has read.
+    """
+    orders = list_orders(shuffles)
+    sums = {window: np.zeros((2, len(sample.ids))) for window in (ORIGINAL, *WINDOWS)}
+    counts = np.zeros(len(sample.ids))
+    device = next(learner.parameters()).device.type
+    for indices in sample.batches(MAX_TOKENS.get(device, MAX_TOKENS["cuda"])):
+        ids, sentences = sample.ids[indices], sample.read(indices)
+        targets = select_targets(learner, sentences, ids)
+        counts[indices] = targets.sum(1)
+        for window, shuffle in orders:
+            sources = shuffle_words(sentences.words, window, HashNoise(SEED, shuffle, ids))
+            moved = np.take_along_axis(targets, sources, 1)
+            found = sum_token_losses(learner, sentences.permute(sources), moved)
+            sums[window][:, indices] += found
+            on_tokens(int(sentences.lengths.sum()))
+    if not counts.any():
+        raise ToolkitError("--word-order requires text with words to predict, but found none.")
+    means = {w: SentenceSums(*(it if w == ORIGINAL else it / shuffles)) for w, it in sums.items()}
+    return [compare_with_original(w, it, means[ORIGINAL], counts) for w, it in means.items()]
+
+
+def list_orders(shuffles: int) -> list[tuple[int | None, int]]:
+    """Window and number of the shuffle of every order; the original one is measured once."""
+    return [(ORIGINAL, 0), *((w, shuffle) for w in WINDOWS for shuffle in range(shuffles))]
+
+
+def count_read_tokens(sample: SentenceSample, shuffles: int) -> int:
+    """Tokens that the model reads in all orders, special tokens included."""
+    return int(sample.lengths.sum()) * len(list_orders(shuffles))
+
+
+def select_targets(learner: Learner, sentences: WordSentences, ids: IntArray) -> BoolArray:
+    """The tokens to predict: those of 15% of the words; for language models those of all words."""
+    if learner.task.is_generative:
+        words: BoolArray = sentences.words >= 0
+        return words
+    return select_words(sentences, MASK_RATE, HashNoise(SEED, None, ids))
+
+
+def compare_with_original(
+    window: int | None, sums: SentenceSums, original: SentenceSums, counts: FloatArray
+) -> OrderLoss:
+    """Means over all predicted tokens. The standard error is that of a ratio of sums.
+
+    d = sum_i D_i / sum_i n_i, D_i the difference of sentence i with n_i predicted tokens;
+    its standard error is sqrt(N / (N - 1) sum_i (D_i - d n_i)^2) / sum_i n_i.
+    """
+    targets, sentences = int(counts.sum()), int(np.count_nonzero(counts))
+    differences = sums.losses - original.losses
+    increase = differences.sum() / targets
+    squares = ((differences - increase * counts) ** 2).sum()
+    return OrderLoss(
+        window=window,
+        loss=float(sums.losses.sum() / targets),
+        increase=float(increase),
+        standard_error=math.sqrt(squares * sentences / max(1, sentences - 1)) / targets,
+        accuracy=float(sums.correct.sum() / targets),
+        sentences=sentences,
+        targets=targets,
+    )

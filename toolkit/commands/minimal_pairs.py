@@ -1,0 +1,158 @@
+"""toolkit-validate --task minimal_pairs: accuracy on pairs of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from toolkit.commands.text_io import open_results
+from toolkit.common import json_files
+from toolkit.common.arrays import FloatArray, IntArray
+from toolkit.common.json_files import JsonObject
+from toolkit.common.system import keep_freed_memory
+from toolkit.config.commands.minimal_pairs import TASK, MinimalPairsConfig
+from toolkit.data.text_files import raise_at_line
+from toolkit.distributed import World, launch
+from toolkit.metrics.minimal_pairs import compare_scores
+from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.reporting.json_output import Output
+from toolkit.reporting.progress import Progress
+from toolkit.tasks.load import load_checkpoint
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair, read_pairs
+from toolkit.tasks.minimal_pairs.results import PairResults, make_tables
+from toolkit.tasks.minimal_pairs.scorer import EncodedSentence, SentenceScorer
+
+MAX_TOKENS = {"cpu": 4096}
+"""Device -> default number of tokens per batch."""
+MAX_TOKENS_GPU = 32_768
+PAIRS_PER_CHUNK = 256
+"""Pairs whose inputs exist at a time; equal inputs among them are computed once."""
+TOLERANCES = {"fp32": 1e-4, "tf32": 5e-3, "fp16": 5e-3, "bf16": 4e-2}
+"""Precision -> largest difference of two scores that is a tie. Models that ignore word order score
+permuted sentences equally up to rounding, by at most 2e-5 in fp32 and 3e-2 in bf16 on BLiMP."""
+
+
+def evaluate_minimal_pairs(c: MinimalPairsConfig) -> list[JsonObject]:
+    """The results of each checkpoint, which are printed and written; see `PairResults`."""
+    keep_freed_memory()
+    with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
+        pairs, remarks = read_pairs(c.files, c.limit)
+        for remark in remarks if world.is_main else ():
+            output.print_line(remark)
+        records: list[JsonObject] = []
+        path = c.results_path if world.is_main else None
+        with open_results("--results-path", path) if path else nullcontext() as file:
+            for checkpoint in c.path:
+                records.append(evaluate_checkpoint(checkpoint, pairs, c, world, output))
+                if file:
+                    print(json_files.dumps(records[-1]), file=file, flush=True)
+        return records
+
+
+def evaluate_checkpoint(
+    path: str, pairs: Sequence[MinimalPair], c: MinimalPairsConfig, world: World, output: Output
+) -> JsonObject:
+    """The results of one checkpoint."""
+    scorer = open_scorer(path, c, world)
+    sentences = encode_pairs(scorer, pairs, path)
+    started = perf_counter()
+    with Progress(f"scoring with {path}", len(pairs), "pairs", quiet=not world.is_main) as progress:
+        scores = score_pairs(scorer, sentences, progress, world)
+    seconds = perf_counter() - started
+    tokens = np.array([len(it.tokens) for it in sentences]).reshape(-1, 2)
+    tolerance = np.full(len(pairs), TOLERANCES[scorer.precision.name])
+    if c.normalization == "tokens":
+        scores, tolerance = scores / tokens, tolerance / tokens.min(1)
+    results = compare_scores(scores[:, 0], scores[:, 1], tolerance)
+    record = {
+        **{"task": TASK, "path": path},
+        **{"scoring": scorer.scoring, "normalization": c.normalization},
+        "precision": scorer.precision.name,
+        **PairResults(pairs, results).summary(),
+    }
+    if world.is_main:
+        report(record, seconds, output, paradigms=c.paradigms)
+        if c.predictions:
+            write_predictions(c.predictions, pairs, scores, tokens, results)
+    return record
+
+
+def report(record: JsonObject, seconds: float, output: Output, *, paradigms: bool) -> None:
+    """Write the results as JSON, and print them with the speed."""
+    output.write(TASK, record)
+    count = record["overall"]["pairs"]
+    rate = count / max(seconds, 1e-9)
+    output.write("end", {"pairs": count, "seconds": seconds, "pairs_per_second": rate})
+    for table in make_tables(record, paradigms=paradigms):
+        table.print(output.console)
+    output.print_line(f"{count:,} pair{'s' * (count > 1)} in {seconds:.1f} s: {rate:,.1f} pairs/s.")
+
+
+def open_scorer(path: str, c: MinimalPairsConfig, world: World) -> SentenceScorer:
+    """The scorer of a checkpoint."""
+    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    precision = Precision(resolve_precision(c.precision, world.device), world.device)
+    max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
+    return SentenceScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
+
+
+def encode_pairs(
+    scorer: SentenceScorer, pairs: Sequence[MinimalPair], path: str
+) -> list[EncodedSentence]:
+    """The good and the bad sentence of each pair in turn; raises if one cannot be read."""
+    sentences = scorer.encode([text for pair in pairs for text in pair.sentences])
+    limit = scorer.max_length
+    for index, sentence in enumerate(sentences):
+        pair, length = pairs[index // 2], len(sentence.tokens)
+        if limit is not None and length > limit:
+            raise_at_line(
+                pair.file,
+                pair.line,
+                f"a sentence must have at most {limit} tokens for {path}, but has {length}. "
+                f"Shorten it, or remove the pair.",
+            )
+        if not length:
+            raise_at_line(pair.file, pair.line, "a sentence has no tokens. Remove the pair.")
+    return sentences
+
+
+def score_pairs(
+    scorer: SentenceScorer, sentences: Sequence[EncodedSentence], progress: Progress, world: World
+) -> FloatArray:
+    """The scores of all pairs, one row each: good, bad. Each rank computes some of the chunks."""
+    scores, size = torch.zeros(len(sentences), dtype=torch.float64), 2 * PAIRS_PER_CHUNK
+    for start in range(world.rank * size, len(sentences), world.size * size):
+        chunk = sentences[start : start + size]
+        scores[start : start + size] = torch.from_numpy(scorer.score(chunk))
+        progress.advance(min(len(chunk) // 2 * world.size, len(sentences) // 2 - progress.done))
+    found: FloatArray = world.all_reduce(scores).numpy()
+    return found.reshape(-1, 2)
+
+
+def write_predictions(
+    path: str,
+    pairs: Sequence[MinimalPair],
+    scores: FloatArray,
+    tokens: IntArray,
+    results: FloatArray,
+) -> None:
+    """One JSON line per pair."""
+    with open_results("--predictions", path) as file:
+        for pair, score, count, result in zip(pairs, scores, tokens, results, strict=True):
+            row = {
+                "paradigm": pair.paradigm.name,
+                "file": str(pair.file),
+                "line": pair.line,
+                "sentence_good": pair.good,
+                "sentence_bad": pair.bad,
+                "score_good": float(score[0]),
+                "score_bad": float(score[1]),
+                "tokens_good": int(count[0]),
+                "tokens_bad": int(count[1]),
+                "correct": float(result),
+            }
+            file.write(json_files.dumps(row) + "\n")

@@ -1,0 +1,153 @@
+"""toolkit-inspect --word-order: what checkpoints lose if the words of a text are shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolkit.analysis.word_order import (
+    ORIGINAL,
+    OrderLoss,
+    SentenceSample,
+    count_read_tokens,
+    measure_word_order,
+)
+from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
+from toolkit.commands.describe_checkpoint import find_checkpoint
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import TASKS
+from toolkit.config.commands.inspect import InspectConfig
+from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.samples.sequence_pairs import TokenColumn
+from toolkit.data.storage.corpora import SHARD_SEPARATOR, Corpora
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.text_files import read_text
+from toolkit.distributed.device import select_device
+from toolkit.reporting.json_output import Output
+from toolkit.reporting.progress import Progress
+from toolkit.reporting.runs import short_names
+from toolkit.reporting.tables import Cell, Table
+from toolkit.tasks.capabilities import HasTokensPerSample
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.load import load_checkpoint
+
+VALID = "valid"
+"""Split of a data folder that is read."""
+
+
+def show_word_order(config: InspectConfig, output: Output) -> None:
+    """Measure each checkpoint; print a table for each, and one that compares them."""
+    results: dict[str, list[OrderLoss]] = {}
+    for path in config.paths:
+        results[path] = measure_checkpoint(path, config, output)
+    if len(results) > 1:
+        comparison_table(results).print(output.console)
+
+
+def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list[OrderLoss]:
+    """The losses of one checkpoint, which are printed and written."""
+    assert config.word_order is not None, "the option chooses this mode"
+    learner = load_predictor(path).to(select_device(config.device))
+    folder, split = open_text(config.word_order, learner, path)
+    column = TokenColumn(folder.split(split).column("tokens"))
+    sample = SentenceSample(learner, column, limit=config.limit, length=max_tokens(learner))
+    total = count_read_tokens(sample, config.shuffles)
+    with Progress(f"word order of {path}", total, "tokens") as progress:
+        losses = measure_word_order(
+            learner, sample, shuffles=config.shuffles, on_tokens=progress.advance
+        )
+    for each in losses:
+        output.write("word_order", to_record(path, config, each))
+    loss_table(path, losses, sample).print(output.console)
+    return losses
+
+
+def load_predictor(path: str) -> Learner:
+    """The learner of a checkpoint, which must fill masks or predict the next token."""
+    folder = find_checkpoint(Path(path))
+    if not folder:
+        raise ToolkitError(f"--word-order needs checkpoints, but {path} is none.")
+    learner = load_checkpoint(folder)
+    if not learner.task.scorings:
+        raise ToolkitError(
+            f"--word-order requires checkpoints that fill masks or predict the next token, trained "
+            f"with --task mlm, mpm or language_modeling; {path} was trained with "
+            f"{TASKS.find_name(type(learner.task))}."
+        )
+    return learner
+
+
+def open_text(text: str, learner: Learner, path: str) -> tuple[DataFolder, str]:
+    """The sentences of a text file or of a data folder, and the name of their split."""
+    parts = [Path(part) for part in text.split(SHARD_SEPARATOR)]
+    if not parts[0].exists():
+        raise ToolkitError(f"No such file or directory: {parts[0]} (--word-order).")
+    if not parts[0].is_dir():
+        lines = [line for line in read_text(Path(text)).split("\n") if line.strip()]
+        if not lines:
+            raise ToolkitError(f"--word-order {text} must have a sentence per line, but is blank.")
+        return encode_raw_texts(learner.tokenizer, lines, None), SPLIT
+    corpora = Corpora.open(text)
+    check_data_matches_checkpoint(corpora.tokenizer, text, learner.tokenizer, path)
+    return corpora.with_split(VALID), VALID
+
+
+def max_tokens(learner: Learner) -> int:
+    """Maximum number of tokens of a sentence: that of the checkpoint's training."""
+    config = learner.task.resolve_for(learner.require_origin().task.config, learner.encoder)
+    assert isinstance(config, HasTokensPerSample), "tasks that predict tokens have a length"
+    limit = learner.encoder.max_positions
+    return min(config.tokens_per_sample, limit) if limit else config.tokens_per_sample
+
+
+def to_record(path: str, config: InspectConfig, losses: OrderLoss) -> dict[str, object]:
+    """One order as a JSON event."""
+    return {
+        "checkpoint": path,
+        "text": config.word_order,
+        "shuffles": 1 if losses.window == ORIGINAL else config.shuffles,
+        **vars(losses),
+        "perplexity_ratio": losses.perplexity_ratio,
+    }
+
+
+def loss_table(path: str, losses: Sequence[OrderLoss], sample: SentenceSample) -> Table:
+    """One row per order."""
+    cut = f", {sample.truncated:,} of them cut" if sample.truncated else ""
+    return Table(
+        columns=("order", "loss", "increase", "standard error", "perplexity ratio", "accuracy"),
+        rows=[to_row(each) for each in losses],
+        shared_precision=("loss", "increase", "standard error"),
+        caption=f"{path}: {losses[0].targets:,} tokens of {len(sample.ids):,} sentences{cut}",
+    )
+
+
+def to_row(it: OrderLoss) -> list[Cell]:
+    """One order in the table of a checkpoint."""
+    difference = [it.increase, it.standard_error, it.perplexity_ratio]
+    if it.window == ORIGINAL:
+        return [order_name(it.window), it.loss, None, None, None, it.accuracy]
+    return [order_name(it.window), it.loss, *difference, it.accuracy]
+
+
+def comparison_table(results: dict[str, list[OrderLoss]]) -> Table:
+    """One row per checkpoint: the loss in the original order, and how much it increases."""
+    names = short_names([*results])
+    orders = next(iter(results.values()))
+    return Table(
+        columns=("checkpoint", "loss", *(order_name(it.window) for it in orders[1:])),
+        rows=[
+            [name, losses[0].loss, *(it.increase for it in losses[1:])]
+            for name, losses in zip(names, results.values(), strict=True)
+        ],
+        shared_precision=("loss", *(order_name(it.window) for it in orders[1:])),
+        caption="loss in the original order, and its increase in shuffled windows",
+    )
+
+
+def order_name(window: int | None) -> str:
+    """Name of an order in tables."""
+    if window == ORIGINAL:
+        return "original"
+    return "whole sentence" if window is None else f"windows of {window}"

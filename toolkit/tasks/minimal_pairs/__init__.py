@@ -1,0 +1,1 @@
+"""Minimal pairs: which of two sentences a model finds more probable."""
