@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import runpy
 import tempfile
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from recorded_plots import (
     draw_from_json,
     kernels,
     mean_attention,
+    minimal_pairs,
     perturbation,
 )
 from run_records import load_runs
@@ -32,6 +34,7 @@ from toolkit.cli.plot import main as plot
 
 ROOT = Path(__file__).resolve().parents[1]
 SAN = runpy.run_path(str(ROOT / "tools/tables/conv_san.py"))["NAMES"]
+POSITIONS = runpy.run_path(str(ROOT / "tools/tables/positions.py"))
 RTD = "--metric=mlm_loss,generator_accuracy,rtd_loss,discriminator_accuracy,auc"
 
 
@@ -44,6 +47,22 @@ def draw_from_runs(
         found = [str(it) for folder in folders for it in sorted(Path(records).glob(folder))]
         with redirect_stdout(io.StringIO()):
             status = plot(["curve", *found, *options, "--output", str(file)])
+    assert status == 0
+
+
+def draw_minimal_pairs(folder: str, file: Path) -> None:
+    """The accuracies in a folder's minimal_pairs.jsonl, a row for each variant."""
+    with tempfile.TemporaryDirectory() as place:
+        named = Path(place) / "results.jsonl"
+        results = POSITIONS["read_results"](ROOT / folder)
+        lines = [
+            json.dumps({**result, "path": f"{variant},seed={seed}"}) + "\n"
+            for variant, seeds in results.items()
+            for seed, result in enumerate(seeds)
+        ]
+        named.write_text("".join(lines), "utf-8")
+        with redirect_stdout(io.StringIO()):
+            status = plot(["minimal-pairs", str(named), "--output", str(file)])
     assert status == 0
 
 
@@ -72,6 +91,9 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "docs/images/mean_attention.png": partial(
         draw_from_json, f"{RECORDED}/mean_attention.jsonl.xz", mean_attention
     ),
+    "docs/images/minimal-pairs.png": partial(
+        draw_from_json, f"{RECORDED}/minimal_pairs.jsonl.xz", minimal_pairs
+    ),
     "examples/composite_bert/curve.png": partial(BERT, ["--metric=loss"]),
     "examples/conv_san/english-lines.png": treebank("English-LinES"),
     "examples/conv_san/french-spoken.png": treebank("French-Spoken"),
@@ -82,6 +104,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "examples/convbert/kernels.png": partial(
         draw_from_runs, "convbert", ["kernels", "types/*conv_type=span,seed=[01]"], [RTD]
     ),
+    "examples/positions/minimal_pairs.png": partial(draw_minimal_pairs, "examples/positions"),
     "examples/taco/curve.png": partial(
         draw_from_runs,
         "taco",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from toolkit.analysis.kernel_table import KernelRows
 from toolkit.analysis.kernels import kernels_to_draw
 from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
 from toolkit.analysis.plots.kernels import draw_kernels
+from toolkit.analysis.plots.labels import to_words
+from toolkit.analysis.plots.minimal_pairs import GroupAccuracy, draw_panels
 from toolkit.analysis.plots.perturbation import VectorDifference, draw_differences
 from toolkit.analysis.plots.style import Figure, plot_style, save_plot
-from toolkit.config.commands.plot import KernelsConfig
+from toolkit.config.commands.plot import KernelsConfig, PairPlotConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +27,7 @@ TACO = {
     "taco_192_words": "TACO, masked words only",
     "bert_192": "BERT",
 }
+PUBLISHED = {"ngram": "5-gram", "lstm": "LSTM", "txl": "Transformer-XL", "gpt2": "GPT-2"}
 SENTENCES = {
     "attention": "The old man opened the [MASK] and looked out into the night.",
     "mean_attention": "He said the foodservice pie business doesn't fit the company's "
@@ -63,6 +67,18 @@ def mean_attention(events: Events) -> Figure:
         for it, row, head_map in zip(means, tokens, read_maps(events), strict=True)
     ]
     return draw_mean_maps(maps, SENTENCES["mean_attention"])
+
+
+def minimal_pairs(events: Events) -> Figure:
+    """Accuracies on minimal pairs of several models."""
+    panels: dict[str, dict[str, GroupAccuracy]] = defaultdict(dict)
+    for it in events:
+        if it["event"] == "accuracy":
+            found = GroupAccuracy(it["mean"], it["standard_error"], it["seeds"])
+            panels[it["group"]][it["model"]] = found
+    names = {*panels, *panels["overall"]}
+    labels = {name: PUBLISHED.get(name, to_words(name)) for name in names}
+    return draw_panels(panels, labels, PairPlotConfig(files=["recorded"]))
 
 
 def read_maps(events: Events) -> list[HeadMap]:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The kernels and attention maps of the page on plots: SENTENCES=FILE PAIRS=FILE examples/composite_bert/pictures.sh TEXT...
+# The pictures of the pages on plots and minimal pairs: SENTENCES=FILE PAIRS=FILE examples/composite_bert/pictures.sh TEXT...
 # TEXT: as for novels.sh. SENTENCES: one sentence per line. PAIRS: one pair per line, as in "A sentence. [SEP] Another."
+# BLIMP (optional): https://github.com/alexwarstadt/blimp, for the plot of minimal pairs.
 # Trains two models, JOBS (2) at a time, 8 minutes or more each on two cores. Save directories are in RUNS (picture-runs),
 # data in DATA (novels-data). Restart it to resume.
 set -euo pipefail
@@ -28,4 +29,12 @@ draw attention attention --path "$runs/composite" --layers 1,4 \
   --sentence "The old man opened the [MASK] and looked out into the night."
 draw mean_attention attention --path "$runs/composite" "$runs/depthwise" --mean --sentences "$PAIRS" \
   --sentence "He said the foodservice pie business doesn't fit the company's long-term growth strategy."
-python "$examples/../tools/pack_pictures.py" "$runs"/{kernels,channels,attention,mean_attention}.jsonl --into "$here/pictures"
+numbers=("$runs"/{kernels,channels,attention,mean_attention}.jsonl)
+if [ -n "${BLIMP:-}" ]; then
+  toolkit-validate "$BLIMP/data" --user-dir "$here" --task minimal_pairs --path "$runs/composite" "$runs/depthwise" \
+    --limit 100 --results-path "$runs/blimp.jsonl"
+  toolkit-plot minimal-pairs "$runs/blimp.jsonl" "$BLIMP/raw_results/summary/models_summary.jsonl" \
+    --output "$runs/minimal_pairs.png" --json "$runs/minimal_pairs.jsonl"
+  numbers+=("$runs/minimal_pairs.jsonl")
+fi
+python "$examples/../tools/pack_pictures.py" "${numbers[@]}" --into "$here/pictures"

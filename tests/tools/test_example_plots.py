@@ -21,7 +21,8 @@ def test_pictures_are_drawn_from_records(tmp_path, picture):
 
 
 def test_every_picture_of_the_plots_page_and_the_examples_can_be_drawn():
-    pages = [ROOT / "docs/guides/plots.md", *(ROOT / "examples").glob("*/README.md")]
+    guides = [ROOT / "docs/guides/plots.md", ROOT / "docs/guides/minimal-pairs.md"]
+    pages = [*guides, *(ROOT / "examples").glob("*/README.md")]
     shown = {
         (page.parent / link).resolve().relative_to(ROOT).as_posix()
         for page in pages

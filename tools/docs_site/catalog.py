@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from toolkit.cli import inspect
+from toolkit.cli import inspect, validate
 from toolkit.cli.toolkit import COMMANDS
 from toolkit.common.registry import REGISTRIES, Registry
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
@@ -24,6 +24,8 @@ EVERY = "toolkit"
 """Section of the options that every command has."""
 WITH_ARCH = "--arch"
 """Mode of toolkit-inspect in which options describe a run."""
+WITH_PAIRS = "--task minimal_pairs"
+"""Mode of toolkit-validate that reads sentence pairs."""
 
 
 @dataclass
@@ -62,6 +64,7 @@ def command_modes() -> dict[str, dict[str, Command]]:
         for word, it in commands().items()
     }
     found["inspect"][WITH_ARCH] = inspect.COUNT
+    found["validate"][WITH_PAIRS] = validate.MINIMAL_PAIRS
     return found
 
 

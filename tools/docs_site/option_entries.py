@@ -58,7 +58,7 @@ def is_positional(entry: CatalogEntry) -> bool:
 def anchor(entry: CatalogEntry) -> str:
     """Identifier of the section; a further entry with the same key ends in its first owner."""
     name = entry.key.replace(".", "-").replace("_", "-")
-    owner = next(iter(entry.defaults)).replace("_", "-").strip("-")
+    owner = next(iter(entry.defaults)).replace("_", "-").replace(" ", "-").strip("-")
     return name if is_first(entry) else f"{name}-{owner}"
 
 
