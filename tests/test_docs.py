@@ -135,7 +135,8 @@ def modes(words: list[str]) -> Command:
 def test_commands_of_a_page_are_parsed(page, words, example_files):
     example_files(page)
     module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
-    command = module.choose_command(words[1:]) if words[0] == "toolkit-inspect" else module.COMMAND
+    choose = getattr(module, "choose_command", lambda _: module.COMMAND)
+    command = choose(words[1:])
     if words[0] == "toolkit-generate" and words[1] not in command.commands:
         command = modes(words[1:])  # the checkpoint that would tell the mode is not there
     found = prepare(command, words[1:])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
+from toolkit.metrics.minimal_pairs import PairAccuracy
 from toolkit.metrics.translation import DEFAULT_METRICS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -43,6 +44,7 @@ def name_of(node: ast.expr | None) -> str:
 def reported() -> set[str]:
     """Metrics of all tasks and of training; * for the name of an objective or a subset."""
     found = {*CLASSIFICATION_METRICS, *REGRESSION_METRICS, *DEFAULT_METRICS}
+    found |= {*PairAccuracy._fields}
     for file in FILES:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS:

@@ -37,7 +37,7 @@ def test_entry_has_flag_help_key_value_default_and_other_names():
 def test_entry_of_components_names_them_and_their_defaults():
     text = entry_section(find("arch.layers"))
     assert "- Of: `bert`, `composite_bert`" in text and "taco" not in text
-    assert "- Defaults: `12`, `2`, `6`, in the tables above" in text
+    assert "- Defaults: `12`, `2`, `22`, `4`, `6`, in the tables above" in text
     variants = [e for e in list_entries() if e.key == "arch.layers"]
     assert ["{ #arch-layers-taco }" in entry_section(e) for e in variants].count(True) == 1
 
