@@ -61,6 +61,14 @@ def test_other_exceptions_keep_their_traceback():
         execute(COMMAND, lambda loaded: 1 // 0, [])
 
 
+def test_error_of_the_operating_system_is_one_line(capsys):
+    def denied(_):
+        raise PermissionError(13, "Permission denied", "run/log")
+
+    assert execute(COMMAND, denied, []) == 2
+    assert capsys.readouterr() == ("", "toolkit-test: run/log: Permission denied.\n")
+
+
 def test_closed_reader_is_no_error():
     command = f"{sys.executable} -m toolkit.cli.train --help | head -c 1"
     ran = subprocess.run(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 
-from toolkit.common.errors import ToolkitError
+from toolkit.cli.standard_streams import (
+    discard_lost_output,
+    is_reader_gone,
+    open_closed_streams,
+)
+from toolkit.common.errors import ToolkitError, describe_os_error
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.early_exit import handle_info_flags
@@ -33,32 +38,55 @@ def call(function: str) -> Act:
 
 
 def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | None) -> int:
-    """The exit code: that of `act`, 2 for a user's mistake, 130 for Ctrl-C.
+    """The exit code: that of `act`, 2 for a mistake of the user or of a disk, 130 for Ctrl-C.
 
     Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
     """
+    open_closed_streams()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
     for variable in CPU_FALLBACKS:  # torch reads them when it is imported
         os.environ.setdefault(variable, "1")
-    code = 0
+    return report_errors(
+        command.name, lambda: run(command, act, sys.argv[1:] if argv is None else argv)
+    )
+
+
+def report_errors(name: str, act: Callable[[], int]) -> int:
+    """The exit code of `act`; its errors become one line on stderr."""
     try:
-        prepared = prepare(command, sys.argv[1:] if argv is None else argv)
-        if isinstance(prepared, LoadedConfig):
-            code = act(prepared) or 0
-        else:
-            print(prepared)
+        code = act()
         sys.stdout.flush()
+        return code
     except ToolkitError as error:
-        print(f"{command.name}: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_USER_ERROR
+        return fail(name, str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader, such as head, has closed its end
-        if not is_reader_gone(sys.stdout.fileno()):
+    except ConnectionError:  # the reader, such as head, has closed its end
+        if not any(is_reader_gone(stream.fileno()) for stream in (sys.stdout, sys.stderr)):
             raise  # it was another pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
+        discard_lost_output()
+        return 0
+    except OSError as error:
+        return fail(name, f"{describe_os_error(error)}.")
+
+
+def fail(name: str, message: str) -> int:
+    """Print an error as one line, if stderr can be written; returns the exit code."""
+    with suppress(OSError):
+        print(f"{name}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    discard_lost_output()
+    return EXIT_USER_ERROR
+
+
+def run(command: Command | CommandGroup, act: Act, argv: Sequence[str]) -> int:
+    """Carry out a command, or answer an info flag."""
+    check_encoding(argv)
+    prepared = prepare(command, argv)
+    if isinstance(prepared, LoadedConfig):
+        return act(prepared) or 0
+    print(prepared)
+    return 0
 
 
 def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfig | str:
@@ -70,8 +98,10 @@ def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfi
     return load(argv, command) if text is None else text
 
 
-def is_reader_gone(descriptor: int) -> bool:
-    """Whether the other end of this pipe is closed."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+def check_encoding(argv: Sequence[str]) -> None:
+    """Raise if an argument is not UTF-8: paths are stored in files that are."""
+    for word in argv:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise ToolkitError(f"{word!r} is not UTF-8. Rename the file, or retype it.") from None

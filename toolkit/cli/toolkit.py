@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import toolkit
+from toolkit.cli.command import report_errors
+from toolkit.cli.standard_streams import open_closed_streams
+from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.input_paths import identify_path
 
-EXIT_USER_ERROR = 2
 COMMANDS = {
     "preprocess": "turn text files into a data folder: tokenizer and binarized splits",
     "train": "train a model on data folders; with --seeds or --grid, compare several",
@@ -38,14 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = [words[1], "--help"]
     if words and words[0] in COMMANDS:
         return int(import_module(f"toolkit.cli.{words[0]}").main(words[1:]))
+    open_closed_streams()
+    return report_errors("toolkit", lambda: answer(words))
+
+
+def answer(words: Sequence[str]) -> int:
+    """Print help or version; raises ToolkitError if the first word is no command."""
     if not words or words[0] in HELP:
         print(help_text())
-        return 0
-    if words[0] == "--version":
+    elif words[0] == "--version":
         print(f"toolkit {toolkit.__version__}")
-        return 0
-    print(f"toolkit: {unknown_command(words[0])}", file=sys.stderr)
-    return EXIT_USER_ERROR
+    else:
+        raise ToolkitError(unknown_command(words[0]))
+    return 0
 
 
 def help_text() -> str:

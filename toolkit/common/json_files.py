@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_regular
 
 MAX_BYTES = 16 << 20
 JsonObject = dict[str, Any]
@@ -76,22 +75,8 @@ def decode_non_finite(value: object) -> object:
 
 
 def open_untrusted(path: Path, max_bytes: int | None = MAX_BYTES) -> BinaryIO:
-    """Open a file that may come from anyone: a regular file of at most `max_bytes` (None: any).
-
-    A pipe would never end and a device is never small. OSError is left to the caller, who knows
-    what the file is for.
-    """
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise ToolkitError(
-            f"{path} must be a regular file, but is a folder, pipe or device. Correct the path."
-        )
-    if max_bytes is not None and status.st_size > max_bytes:
-        raise ToolkitError(
-            f"{path} must have at most {max_bytes:,} bytes, but has {status.st_size:,}. "
-            f"It is damaged or belongs to another program."
-        )
-    return path.open("rb")
+    """Open a file that may come from anyone: a regular file of at most `max_bytes` (None: any)."""
+    return open_regular(path, max_bytes)
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:

@@ -1,0 +1,66 @@
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from toolkit.common.errors import ToolkitError, describe_os_error
+from toolkit.common.input_files import check_regular, open_regular, read_bytes
+
+
+def test_open_regular_reads_a_file_and_a_link_to_one(tmp_path):
+    (tmp_path / "a").write_bytes(b"text")
+    (tmp_path / "b").symlink_to("a")
+    assert read_bytes(tmp_path / "a") == read_bytes(tmp_path / "b") == b"text"
+
+
+def test_open_regular_rejects_what_is_no_file(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    for name, kind in {"pipe": "a pipe", "link": "a pipe", "zero": "a device"}.items():
+        with pytest.raises(ToolkitError, match=f"{name} must be a regular file, but is {kind}"):
+            check_regular(tmp_path / name)
+    with pytest.raises(ToolkitError, match="is a socket"):
+        check_regular(tmp_path / "socket")
+    with pytest.raises(ToolkitError, match="is a folder"):
+        check_regular(tmp_path)
+
+
+def test_open_regular_names_the_target_of_a_dangling_link(tmp_path):
+    (tmp_path / ".#a.txt").symlink_to("user@host.1234")
+    with pytest.raises(ToolkitError, match=r"\.#a\.txt is a link to user@host\.1234, which does"):
+        open_regular(tmp_path / ".#a.txt")
+
+
+def test_open_regular_leaves_missing_files_and_loops_to_the_caller(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "a")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        open_regular(tmp_path / "loop")
+
+
+def test_open_regular_rejects_a_large_file(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+    with pytest.raises(ToolkitError, match="must have at most 4 bytes, but has 5"):
+        open_regular(tmp_path / "a", 4)
+
+
+def test_open_regular_reads_a_pipe_if_allowed():
+    reader, writer = os.pipe()
+    os.write(writer, b"text")
+    os.close(writer)
+    with open_regular(Path(f"/dev/fd/{reader}"), allow_pipe=True) as file:
+        assert file.read() == b"text"
+    os.close(reader)
+
+
+def test_errors_of_long_paths_are_short(tmp_path):
+    with pytest.raises(OSError, match="too long") as caught:
+        (tmp_path / ("x" * 5000)).stat()
+    assert len(describe_os_error(caught.value)) < 250
+    assert describe_os_error(OSError(28, "No space left")) == "cannot read or write: No space left"
