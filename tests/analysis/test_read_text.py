@@ -31,8 +31,8 @@ def test_read_lines_skips_blank_lines_and_a_byte_order_mark(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, r"--sentences must be a readable file, but .* is not: No such file"),
-        (b"ok\n\xff", r"--sentences must be UTF-8, but .* is not at byte 4. Convert it."),
+        (None, r"No such file: .*text"),
+        (b"ok\n\xff", r"text:2: expected UTF-8, found byte 0xff at column 1"),
         (b"\n \n", r"--sentences must contain text, but .* is empty"),
     ],
 )

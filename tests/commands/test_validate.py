@@ -83,11 +83,19 @@ def test_validate_writes_results_as_json(config, data, tmp_path):
     assert json.loads(file.read_text()) == found
 
 
-def test_validate_rejects_an_unwritable_results_path(config, data, tmp_path):
-    run(config(max_update=1))
+@pytest.mark.parametrize("name", ["results_path", "predictions"])
+def test_validate_rejects_an_unwritable_path_before_the_work(data, tmp_path, name):
     file = str(tmp_path / "nowhere" / "out.json")
-    with pytest.raises(ToolkitError, match=r"--results-path must be writable"):
-        evaluate_checkpoints(asked(data, tmp_path / "run", results_path=file))
+    with pytest.raises(ToolkitError, match=f"Cannot write --{name.replace('_', '-')}"):
+        evaluate_checkpoints(asked(data, tmp_path / "no checkpoint", **{name: file}))
+
+
+def test_failing_command_keeps_the_earlier_results(data, tmp_path):
+    file = tmp_path / "out.json"
+    file.write_text("earlier results")
+    with pytest.raises(ToolkitError, match="No such checkpoint"):
+        evaluate_checkpoints(asked(data, tmp_path / "mistyped", results_path=str(file)))
+    assert file.read_text() == "earlier results"
 
 
 def test_validate_rejects_data_of_another_vocabulary(config, tmp_path):

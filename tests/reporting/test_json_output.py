@@ -34,7 +34,7 @@ def test_output_without_a_file_prints_text_on_stdout(capsys):
 
 
 def test_output_rejects_an_unwritable_file_before_the_work(tmp_path):
-    with pytest.raises(ToolkitError, match=r"--json must be a writable file or -, but"):
+    with pytest.raises(ToolkitError, match="Cannot write --json"):
         Output(str(tmp_path / "nowhere" / "out"))
 
 

@@ -9,6 +9,7 @@ import torch
 
 from toolkit.analysis.extract_kernels import TextBatch
 from toolkit.common.errors import ToolkitError
+from toolkit.data.text_files import read_text
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.learner import Learner
@@ -43,16 +44,7 @@ def model_device(learner: Learner) -> torch.device:
 
 def read_lines(path: str) -> list[str]:
     """Non-blank lines of a text file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ToolkitError(
-            f"--sentences must be a readable file, but {path} is not: {error.strerror}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ToolkitError(
-            f"--sentences must be UTF-8, but {path} is not at byte {error.start + 1}. Convert it."
-        ) from error
+    text = read_text(Path(path), may_be_empty=True, allow_pipe=True)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         raise ToolkitError(f"--sentences must contain text, but {path} is empty.")

@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_regular
 from toolkit.distributed.sharded_tensors import is_sharded_tensor, local_rows, to_local
 
 OFFSETS_KEY, STARTS_KEY = "DCP_SHARDING_INFO", "saved_offsets"
@@ -47,7 +48,7 @@ def open_file(path: Path) -> Iterator[Any]:
 
 def check_header(path: Path) -> None:
     """Raise ToolkitError if the header is longer than the file or than MAX_HEADER_BYTES."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
         size = file.seek(0, 2)
     if length + LENGTH_BYTES > size:

@@ -99,7 +99,7 @@ def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfi
 
 
 def check_encoding(argv: Sequence[str]) -> None:
-    """Raise if an argument is not UTF-8: paths are stored in files that are."""
+    """Raise if an argument is not UTF-8 text: paths are stored in files that are."""
     for word in argv:
         try:
             word.encode()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from toolkit.cli.command import call, execute
+from toolkit.common.output_files import check_output, report_write_errors
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.commands.plot import (
@@ -16,6 +18,7 @@ from toolkit.config.commands.plot import (
     PairPlotConfig,
     PerturbationConfig,
 )
+from toolkit.config.load import LoadedConfig
 
 CHECKPOINT_PATH = {"checkpoint": "Write --path {path}."}
 
@@ -82,7 +85,16 @@ PLOTS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run toolkit-plot; returns the exit code."""
-    return execute(COMMAND, lambda loaded: call(PLOTS[loaded.config.kind])(loaded), argv)
+    return execute(COMMAND, plot, argv)
+
+
+def plot(loaded: LoadedConfig) -> int | None:
+    """Draw the plot of a kind, once it is certain that it can be written."""
+    output = Path(loaded.config.output_file)
+    with report_write_errors("--output", output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+    check_output("--output", output)
+    return call(PLOTS[loaded.config.kind])(loaded)
 
 
 if __name__ == "__main__":

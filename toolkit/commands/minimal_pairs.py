@@ -9,10 +9,10 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from toolkit.commands.text_io import open_results
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.json_files import JsonObject
+from toolkit.common.output_files import check_output, open_output, write_output
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.minimal_pairs import TASK, MinimalPairsConfig
 from toolkit.data.text_files import raise_at_line
@@ -40,12 +40,14 @@ def evaluate_minimal_pairs(c: MinimalPairsConfig) -> list[JsonObject]:
     """The results of each checkpoint, which are printed and written; see `PairResults`."""
     keep_freed_memory()
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
+        if c.predictions:
+            check_output("--predictions", c.predictions)
         pairs, remarks = read_pairs(c.files, c.limit)
         for remark in remarks if world.is_main else ():
             output.print_line(remark)
         records: list[JsonObject] = []
         path = c.results_path if world.is_main else None
-        with open_results("--results-path", path) if path else nullcontext() as file:
+        with open_output("--results-path", path) if path else nullcontext() as file:
             for checkpoint in c.path:
                 records.append(evaluate_checkpoint(checkpoint, pairs, c, world, output))
                 if file:
@@ -141,18 +143,19 @@ def write_predictions(
     results: FloatArray,
 ) -> None:
     """One JSON line per pair."""
-    with open_results("--predictions", path) as file:
-        for pair, score, count, result in zip(pairs, scores, tokens, results, strict=True):
-            row = {
-                "paradigm": pair.paradigm.name,
-                "file": str(pair.file),
-                "line": pair.line,
-                "sentence_good": pair.good,
-                "sentence_bad": pair.bad,
-                "score_good": float(score[0]),
-                "score_bad": float(score[1]),
-                "tokens_good": int(count[0]),
-                "tokens_bad": int(count[1]),
-                "correct": float(result),
-            }
-            file.write(json_files.dumps(row) + "\n")
+    lines = []
+    for pair, score, count, result in zip(pairs, scores, tokens, results, strict=True):
+        row = {
+            "paradigm": pair.paradigm.name,
+            "file": str(pair.file),
+            "line": pair.line,
+            "sentence_good": pair.good,
+            "sentence_bad": pair.bad,
+            "score_good": float(score[0]),
+            "score_bad": float(score[1]),
+            "tokens_good": int(count[0]),
+            "tokens_bad": int(count[1]),
+            "correct": float(result),
+        }
+        lines.append(json_files.dumps(row) + "\n")
+    write_output("--predictions", path, "".join(lines))

@@ -15,7 +15,7 @@ from toolkit.commands.prediction_output import (
     format_cells,
     format_conllu,
     format_json,
-    open_output,
+    open_predictions,
     to_json_record,
 )
 from toolkit.commands.text_io import open_input
@@ -29,7 +29,7 @@ from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.distributed import World, launch
 from toolkit.generation.output import TextFile
 from toolkit.optim.precision import Precision, resolve_precision
-from toolkit.reporting.json_output import STDOUT, Output
+from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
@@ -50,7 +50,7 @@ def predict(c: PredictConfig) -> None:
         with open_input(c.input, HINT) as lines:
             learner = load_checkpoint(c.path, weights=c.weights).to(world.device)
             predictor = LinePredictor(c, learner, world)
-            with open_output(c.output, silent=c.json == STDOUT) as file:
+            with open_predictions(c.output, output) as file:
                 predictor.run(lines, file, output, interactive=lines.isatty())
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from toolkit.commands.prediction_input import InputRecord
-from toolkit.commands.text_io import open_results
 from toolkit.common import json_files
+from toolkit.common.output_files import STDOUT, open_output
 from toolkit.data.formats.tagging.conllu import ConlluOptions
 from toolkit.data.formats.tagging.conllu_stream import replace_sentence_tags
 from toolkit.generation.output import TextFile
+from toolkit.reporting.json_output import Output
 from toolkit.tasks.predictor import ItemPrediction
 from toolkit.tasks.tagging.predictor import TagPrediction
 from toolkit.tasks.tagging.span_predictor import SpanPrediction
@@ -20,14 +20,10 @@ FormatLine = Callable[[InputRecord, ItemPrediction | None], str]
 """The text for a record and its prediction, which is None for a malformed line."""
 
 
-@contextmanager
-def open_output(path: str, *, silent: bool) -> Iterator[TextFile | None]:
-    """The file or standard output, which is left alone if `silent`."""
-    if path == "-":
-        yield None if silent else sys.stdout
-        return
-    with open_results("--output", path) as file:
-        yield file
+def open_predictions(path: str, output: Output) -> AbstractContextManager[TextFile | None]:
+    """The file or standard output; None if that is for JSON lines."""
+    is_taken = path in STDOUT and output.to_stdout
+    return nullcontext() if is_taken else open_output("--output", path)
 
 
 def format_cells(record: InputRecord, prediction: ItemPrediction | None, *, columns: int) -> str:

@@ -35,7 +35,7 @@ def score_files(files: Sequence[str], output: Output) -> None:
 
 def read_lines(file: str) -> list[str]:
     """Lines of a text file without their ends, LF or CRLF."""
-    lines = read_text(Path(file), may_be_empty=True).split("\n")
+    lines = read_text(Path(file), may_be_empty=True, allow_pipe=True).split("\n")
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 from rich.console import Console
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import open_output
 from toolkit.config.commands.generate import GenerationOptions
 from toolkit.config.option_groups import check_distinct_files
 from toolkit.data.text_files import open_text
@@ -22,7 +23,9 @@ from toolkit.generation.output import (
     file_writer,
     to_json_line,
 )
-from toolkit.reporting.json_output import STDOUT, Output
+from toolkit.reporting.json_output import Output
+
+STDIN = ("-", "/dev/stdin")
 
 
 @contextmanager
@@ -31,12 +34,12 @@ def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
 
     `hint` is printed if the input is a terminal.
     """
-    if path == "-":
+    if path in STDIN:
         if sys.stdin.isatty():
             print(f"{hint}; end with Ctrl-D.", file=sys.stderr)
         yield sys.stdin.buffer
         return
-    with open_text(Path(path), "--input") as lines:
+    with open_text(Path(path), "--input", allow_pipe=True) as lines:
         yield lines
 
 
@@ -59,7 +62,7 @@ def open_writers(
         else file_writer(sys.stdout, to_tsv)
     )
     writers: list[Writer[R]] = [event_writer(output)] if c.json else []
-    writers += [] if c.json == STDOUT else [to_stdout]
+    writers += [] if output.to_stdout else [to_stdout]
     if c.results_path is None:
         yield writers
         return
@@ -76,7 +79,7 @@ def open_writers(
     check_results_path(c.input, *formats, json=c.json)
     with ExitStack() as stack:
         for name, to_line in formats.items():
-            file = stack.enter_context(open_results("--results-path", name))
+            file = stack.enter_context(open_output("--results-path", name))
             writers.append(file_writer(file, to_line))
         yield writers
 
@@ -85,17 +88,7 @@ def check_results_path(source: str, *results: Path, json: str | None = None) -> 
     """Raise if the results would overwrite the input (`source`) or another output."""
     for path in results:
         check_distinct_files([("--json", None if json == "-" else json), ("--results-path", path)])
-        if source != "-" and path.exists() and path.samefile(source):
+        if source not in STDIN and path.exists() and path.samefile(source):
             raise ToolkitError(
                 f"--results-path would overwrite the input {path}. Choose another name."
             )
-
-
-def open_results(option: str, path: str | Path) -> IO[str]:
-    """The file that an option names, emptied."""
-    try:
-        return open(path, "w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ToolkitError(
-            f"Cannot write {option} {path}: {error.strerror}. Choose another file."
-        ) from error

@@ -12,6 +12,7 @@ from toolkit.checkpoints.load import find_checkpoint, read_config
 from toolkit.commands.variants import Variant, list_variants
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import check_output, write_output
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.sections import DataConfig
@@ -50,6 +51,7 @@ class Evaluation(NamedTuple):
 def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]]:
     """Checkpoint (with overridden options) -> split -> metrics; every example counts once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
+        check_outputs(config)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         collector: PredictionCollector[Any] | None = None
         evaluations = [it for path in config.path for it in list_evaluations(path, config)]
@@ -62,6 +64,14 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
                 collector.write(Path(config.predictions))
                 output.print_line(f"wrote {config.predictions}")
         return {each.name: metrics for each, metrics in results}
+
+
+def check_outputs(config: ValidateConfig) -> None:
+    """Raise before the work if the results cannot be written."""
+    if config.results_path:
+        check_output("--results-path", config.results_path)
+    if config.predictions:
+        check_output("--predictions", config.predictions, allow_folder=True)
 
 
 def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
@@ -183,10 +193,5 @@ def report_metrics(
     print_metrics({"checkpoint and split": rows}, output.console)
     if config.results_path:
         named = {evaluation.name: metrics for evaluation, metrics in results}
-        try:
-            Path(config.results_path).write_text(json_files.dumps(named, indent=1) + "\n", "utf-8")
-        except OSError as error:
-            raise ToolkitError(
-                f"--results-path must be writable, but {config.results_path} is not: "
-                f"{error.strerror}. Choose another file."
-            ) from None
+        text = json_files.dumps(named, indent=1) + "\n"
+        write_output("--results-path", config.results_path, text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from toolkit.common.input_files import open_regular
+
 BLOCK_BYTES = 1 << 20
 SAMPLES, SAMPLE_BYTES = 64, 4096
 
@@ -17,7 +19,7 @@ def sha256(data: str | bytes) -> str:
 def sha256_file(path: Path) -> str:
     """Hexadecimal SHA-256 of a file's content, read in blocks."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while block := file.read(BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
@@ -32,7 +34,7 @@ def sample_digest(path: Path) -> str:
     digest = hashlib.sha256(str(size).encode())
     last = max(0, size - SAMPLE_BYTES)
     step = last / (SAMPLES - 1)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         for offset in (*(int(sample * step) for sample in range(SAMPLES - 1)), last):
             file.seek(offset)
             digest.update(file.read(SAMPLE_BYTES))

@@ -99,7 +99,7 @@ def make_package(name: str, folder: Path | None) -> None:
         return
     locations = [str(folder)] if folder else []
     initial = folder / "__init__.py" if folder else None
-    if initial is not None and initial.exists():
+    if initial is not None and initial.is_file():
         spec = importlib.util.spec_from_file_location(
             name, initial, submodule_search_locations=locations
         )
@@ -124,13 +124,13 @@ def list_python_files(folder: Path) -> list[Path]:
 
 def list_direct_files(folder: Path) -> list[Path]:
     """The Python files directly in a folder, without tests."""
-    files = sorted(folder.glob("*.py"))
+    files = [file for file in sorted(folder.glob("*.py")) if file.is_file()]
     return [f for f in files if "." not in f.stem and not f.stem.startswith(IGNORED_PREFIXES)]
 
 
 def list_subpackages(folder: Path) -> list[Path]:
     """The packages directly in a folder."""
-    return [initial.parent for initial in sorted(folder.glob("*/__init__.py"))]
+    return [file.parent for file in sorted(folder.glob("*/__init__.py")) if file.is_file()]
 
 
 def hash_files(files: Iterable[Path], folder: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from glob import escape
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -104,7 +105,7 @@ def identify_file(path: Path) -> InputPath | None:
 
 def identify_prefix(path: Path) -> InputPath | None:
     """`corpus/train` of corpus/train.de and corpus/train.en."""
-    siblings = path.parent.glob(f"{path.name}.??*") if path.name else []
+    siblings = path.parent.glob(f"{escape(path.name)}.??*") if path.name else []
     languages = sorted({file.name.removeprefix(f"{path.name}.").split(".")[0] for file in siblings})
     if len(languages) != 2:
         return None

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import yaml
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_regular
 from toolkit.config.command import Command
 from toolkit.config.recipes import PREFIX, list_recipes, read_recipe
 from toolkit.config.values import OptionValue, OptionValues, check_plain
@@ -33,6 +34,9 @@ def flatten_sections(nested: Mapping[str, object], command: Command, origin: str
     for path, (item, _) in values.items():
         check_plain(path, item)
     return values
+
+
+MAX_BYTES = 16 << 20
 
 
 class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
@@ -68,7 +72,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     """The sections of a configuration file, or of `recipe:NAME`; an unreadable one is an error."""
     try:
         recipe = path.removeprefix(PREFIX) if path.startswith(PREFIX) else None
-        text = Path(path).read_text(encoding="utf-8") if recipe is None else read_recipe(recipe)
+        text = read_file(path) if recipe is None else read_recipe(recipe)
         tree = yaml.load(text, PlainLoader)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
@@ -84,6 +88,12 @@ def read_yaml(path: str) -> dict[str, Any]:
             f"a {type(tree).__name__}."
         )
     return tree or {}
+
+
+def read_file(path: str) -> str:
+    """The text of a configuration file, which may be a pipe."""
+    with open_regular(Path(path), MAX_BYTES, allow_pipe=True) as file:
+        return file.read().decode()
 
 
 def describe_yaml_error(error: Exception) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_regular
 from toolkit.data.arrow_library import open_zst
 
 CHUNK_BYTES = 1 << 20
@@ -83,7 +84,7 @@ def list_files(
             files.append(path)
             continue
         content = sorted(path.rglob("*") if recursive else path.iterdir())
-        matching = [file for file in content if file.name.endswith(endings)]
+        matching = [file for file in content if file.name.endswith(endings) and file.is_file()]
         if not matching:
             raise ToolkitError(
                 f"{option} folder {path} must hold files ending in {', '.join(suffixes)}, but "
@@ -127,9 +128,9 @@ def read_lines(chunk: FileChunk, max_line_bytes: int, *, strip: bool = True) -> 
         raise_in_chunk(chunk, number + error.lines_before, str(error))
 
 
-def read_text(path: Path, *, may_be_empty: bool = False) -> str:
+def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = False) -> str:
     """The text of a whole file, without BOM."""
-    data = _read_bytes(path)
+    data = _read_bytes(path, allow_pipe=allow_pipe)
     if not (data or may_be_empty):
         raise ToolkitError(f"{path} must hold text, but is empty. Give another file.")
     return _decode_file(path, data.removeprefix(BOM))
@@ -169,20 +170,20 @@ def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoRetur
     raise_at_line(chunk.path, _count_lines_before(chunk) + lines_before + 1, message)
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
     try:
-        with open_text(path) as text:
+        with open_text(path, allow_pipe=allow_pipe) as text:
             return text.read()
     except OSError as error:
         raise ToolkitError(f"{path} must be readable, but is not: {error}.") from error
 
 
 @contextmanager
-def open_text(path: Path, option: str = "") -> Iterator[BinaryIO]:
+def open_text(path: Path, option: str = "", *, allow_pipe: bool = False) -> Iterator[BinaryIO]:
     """The decompressed bytes of a file, which `option` names."""
     shown = f"{option} {path}".strip()
     try:
-        file = path.open("rb")
+        file = open_regular(path, allow_pipe=allow_pipe)
     except FileNotFoundError as error:
         raise ToolkitError(f"No such file: {shown}. Correct the path.") from error
     except OSError as error:

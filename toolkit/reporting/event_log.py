@@ -9,6 +9,7 @@ from pathlib import Path
 from toolkit.common import json_files
 from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject
 
 EventValue = float | int | str | None
@@ -28,7 +29,7 @@ def to_scalars(event: str, values: EventValues) -> dict[str, float]:
 def read_records(path: Path) -> list[Record]:
     """All records of a metrics.jsonl; an incomplete last line of a killed writer is skipped."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = read_bytes(path).decode(errors="replace").split("\n")
     except OSError as error:
         raise ToolkitError(
             f"{path} must be a readable log of toolkit-train, but is not: {error.strerror}. "

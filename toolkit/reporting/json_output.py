@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from io import TextIOWrapper
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol, TextIO, runtime_checkable
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import STDOUT, open_output
 from toolkit.reporting.plain_text import print_plain
 
-STDOUT = "-"
 OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """Start of a file that may be overwritten. A run's log, which starts with an update, may not."""
 
@@ -36,21 +36,22 @@ class Output:
     """
 
     def __init__(self, target: str | None) -> None:
-        self.target = target
+        self.to_stdout = target in STDOUT
         self.file: TextIO | None = None
-        if target == STDOUT:
-            self.file = sys.stdout
-        elif target is not None:
-            self.file = open_json_file(target)
+        self._stack = ExitStack()
+        if target is not None:
+            if not self.to_stdout:
+                check_replaceable(target)
+            self.file = self._stack.enter_context(open_output("--json", target))
 
     @property
     def text_stream(self) -> TextStream:
         """The stream for text."""
-        return sys.stderr if self.target == STDOUT else sys.stdout
+        return sys.stderr if self.to_stdout else sys.stdout
 
     @property
     def console(self) -> Console:
-        return Console(stderr=self.target == STDOUT)
+        return Console(stderr=self.to_stdout)
 
     def print_line(self, text: str) -> None:
         print_plain(self.console, text)
@@ -64,25 +65,18 @@ class Output:
     def __enter__(self) -> Output:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self.file and self.target != STDOUT:
-            self.file.close()
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
-def open_json_file(target: str) -> TextIOWrapper:
-    """The file, emptied. Files that no command wrote with --json are never overwritten."""
-    try:
-        if Path(target).is_file() and not is_command_output(Path(target)):
-            raise ToolkitError(
-                f"--json must name a new file or one written by --json, but {target} holds "
-                f"something else. Choose another name."
-            )
-        return Path(target).open("w", encoding="utf-8")
-    except OSError as error:
+def check_replaceable(target: str) -> None:
+    """Raise if a file was not written with --json: a mistyped name must not cost a corpus."""
+    path = Path(target)
+    if path.is_file() and not is_command_output(path):
         raise ToolkitError(
-            f"--json must be a writable file or -, but {target} is not: "
-            f"{error.strerror}. Choose another."
-        ) from error
+            f"--json must name a new file or one written by --json, but {target} holds something "
+            f"else. Choose another name."
+        )
 
 
 def is_command_output(path: Path) -> bool:

@@ -19,7 +19,6 @@ from torch import Tensor
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
-from toolkit.data.formats.predictions import report_write_errors
 from toolkit.distributed import World
 from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel
@@ -120,9 +119,3 @@ def check_unique_ids(ids: Sequence[str], kind: str) -> None:
             f"--predictions requires a unique {kind} per example, but {most_common[0][0]!r} occurs "
             f"more than once. Preprocess the sources separately."
         )
-
-
-def write_predictions_file(path: Path, text: str) -> None:
-    """Write a file of predictions; a failure is a ToolkitError."""
-    with report_write_errors(path):
-        path.write_text(text, "utf-8", "replace", newline="\n")

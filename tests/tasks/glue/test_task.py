@@ -130,8 +130,8 @@ def test_predictions_that_cannot_be_written_leave_the_metrics(glue, tmp_path, ca
     folder = glue()
     run(options(folder, tmp_path / "run", max_epoch=1))
     sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
-    files = {"predictions": str(tmp_path / "no" / "x.tsv"), "json": str(tmp_path / "events")}
-    with pytest.raises(ToolkitError, match=r"Cannot write predictions to"):
+    files = {"predictions": "/dev/full", "json": str(tmp_path / "events")}
+    with pytest.raises(ToolkitError, match="Cannot write --predictions"):
         evaluate_checkpoints(ValidateConfig(**sources, **files))
     assert "matthews" in capfd.readouterr().out.splitlines()[-2]
     assert "matthews" in json.loads((tmp_path / "events").read_text().splitlines()[-1])

@@ -50,5 +50,5 @@ def test_write_answers_rejects_duplicate_ids(tmp_path):
 
 
 def test_write_answers_reports_a_file_that_cannot_be_written(tmp_path):
-    with pytest.raises(ToolkitError, match=r"Cannot write predictions to"):
+    with pytest.raises(ToolkitError, match="Cannot write --predictions"):
         write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

@@ -13,6 +13,7 @@ from toolkit.analysis.plots.style import Axes, Figure, new_plot, plot_style, sav
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import ConfusionConfig
 from toolkit.reporting.json_output import Output
@@ -56,7 +57,7 @@ def plot_confusion(config: ConfusionConfig) -> None:
 def read_confusions(path: Path) -> list[ConfusionMatrix]:
     """The `confusion` events of a file."""
     try:
-        lines = path.read_text("utf-8").split("\n")
+        lines = read_bytes(path).decode().split("\n")
         events = [json_files.loads(line) for line in lines if line]
         matrices = [parse_confusion(it) for it in events if it.get("event") == "confusion"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import write_output
 from toolkit.config.commands.plot import PlotOptions
 
 if TYPE_CHECKING:
@@ -149,12 +151,6 @@ def resize(fig: Figure, c: PlotOptions) -> None:
 def save_plot(fig: Figure, c: PlotOptions) -> None:
     """Write the plot in the format of the file's ending."""
     resize(fig, c)
-    dpi = min(c.dpi, MAX_PIXELS / max(fig.get_size_inches()))
-    try:
-        Path(c.output_file).parent.mkdir(parents=True, exist_ok=True)
-        fig.savefig(c.output_file, dpi=dpi)
-    except OSError as error:
-        raise ToolkitError(
-            f"--output must be writable, but {c.output_file} is not: {error.strerror}. Choose "
-            f"another file."
-        ) from error
+    dpi, content = min(c.dpi, MAX_PIXELS / max(fig.get_size_inches())), BytesIO()
+    fig.savefig(content, format=Path(c.output_file).suffix[1:], dpi=dpi)
+    write_output("--output", c.output_file, content.getvalue())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import read_json, read_text
 from toolkit.conversion import sentencepiece_to_json
 from toolkit.conversion.sentencepiece_to_json import HfTokenizer
@@ -41,7 +42,7 @@ def load_tokenizer(path: Path, rows: int) -> Tokenizer:
             return byte_level_tokenizer(words, *(folder / name for name in names))
     for name in UNIGRAM:
         if (folder / name).is_file():
-            return sentencepiece_tokenizer(words, (folder / name).read_bytes())
+            return sentencepiece_tokenizer(words, read_bytes(folder / name))
     return words
 
 

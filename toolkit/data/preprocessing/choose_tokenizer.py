@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.config.checkpoint_defaults import resolve_checkpoint_dir
 from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.options import to_flag
@@ -92,7 +93,7 @@ def load_given_tokenizer(config: PreprocessConfig) -> Tokenizer | None:
 
 def _load_sentencepiece(c: PreprocessConfig) -> Tokenizer:
     try:
-        model = Path(str(c.sentencepiece_model)).read_bytes()
+        model = read_bytes(Path(str(c.sentencepiece_model)))
     except OSError as error:
         raise ToolkitError(
             f"cannot read --sentencepiece-model {c.sentencepiece_model}: {error.strerror}."

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
@@ -126,7 +127,7 @@ def _remove_abandoned(path: Path) -> None:
 
     A folder with the id of this process is abandoned: in containers ids repeat.
     """
-    for left in path.parent.glob(f"{path.name}.partial-*"):
+    for left in path.parent.glob(f"{escape(path.name)}.partial-*"):
         owner = left.name.rpartition("-")[2]
         if owner.isdigit() and (int(owner) == os.getpid() or not is_running(int(owner))):
             shutil.rmtree(left, ignore_errors=True)

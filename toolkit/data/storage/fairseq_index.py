@@ -11,6 +11,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import check_regular, open_regular
 
 MAGIC, OLD_MAGIC = b"MMIDIDX\0\0", b"TNTIDX\0\0"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, code of the values' type, items
@@ -60,7 +61,8 @@ def read_index(path: Path) -> FairseqIndex:
     """Reads 26 bytes, the last item's entries and the sizes of both files."""
     values = path.with_suffix(".bin")
     try:
-        with path.open("rb") as file:
+        check_regular(values)
+        with open_regular(path) as file:
             head = file.read(HEADER.size)
         size, value_bytes = path.stat().st_size, values.stat().st_size
     except OSError as error:

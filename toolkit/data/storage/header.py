@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_regular
 from toolkit.data.storage.checksums import BLOCK_BYTES
 
 MAGIC = b"\x89TKCOL\r\n"
@@ -73,7 +74,7 @@ class Header:
 def read_header(path: Path) -> Header:
     """Read and check 128 bytes: magic, checksum, version, counts, and the size of the file."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(HEADER_BYTES)
             size = file.seek(0, 2)
     except OSError as error:

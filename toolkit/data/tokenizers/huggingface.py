@@ -10,6 +10,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.data.ragged import pack_rows
 from toolkit.data.tokenizers.token_offsets import (
@@ -120,7 +121,7 @@ class HuggingFaceTokenizer(Tokenizer):
     def _restore(
         cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> HuggingFaceTokenizer:
-        text = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+        text = read_bytes(folder / TOKENIZER_FILE).decode()
         tokenizer = cls(text, settings["special"], rows=int(settings["rows"]))
         if list(symbols) != tokenizer.vocabulary.symbols:
             raise ToolkitError(

@@ -12,6 +12,7 @@ import sentencepiece
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.data.ragged import pack_rows
 from toolkit.data.tokenizers.normalize import lower_without_accents
@@ -152,7 +153,7 @@ class SentencePieceTokenizer(Tokenizer):
         cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> SentencePieceTokenizer:
         options = {name: bool(settings.get(name, False)) for name in OPTIONS}
-        tokenizer = cls((folder / MODEL_FILE).read_bytes(), **options)
+        tokenizer = cls(read_bytes(folder / MODEL_FILE), **options)
         vocabulary = tokenizer.vocabulary
         if list(symbols) != vocabulary.symbols or settings["special"] != vocabulary.roles:
             raise ToolkitError(

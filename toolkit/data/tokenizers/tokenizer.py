@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets
@@ -197,7 +198,7 @@ class Tokenizer(ABC):
         files = Tokenizer.files
         try:
             settings = read_json(folder / TOKENIZER_CONFIG_FILE)
-            symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
+            symbols = read_symbols(read_bytes(folder / SYMBOLS_FILE).decode())
             tokenizer_class = find_tokenizer_class(settings["kind"], folder)
             files = tokenizer_class.files
             settings["special"] = {role: int(settings["special"][role]) for role in ROLES}

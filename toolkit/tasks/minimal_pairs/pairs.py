@@ -87,7 +87,7 @@ def list_pair_files(path: Path, remarks: list[str]) -> list[Path]:
         if not path.is_file():
             raise ToolkitError(f"No such file or directory: {path}.")
         return [path]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(FOLDER_ENDINGS))
+    files = [f for f in sorted(path.iterdir()) if f.name.endswith(FOLDER_ENDINGS) and f.is_file()]
     others = [file for file in files if holds_other_objects(file)]
     if others:
         names = join_first([file.name for file in others], 3)

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.output_files import write_output
 from toolkit.criteria import Prediction
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.tasks.multiple_choice.examples import OBJECTIVE, MultipleChoiceBatch
 from toolkit.tasks.predictions import (
     PredictionCollector,
     check_unique_ids,
-    write_predictions_file,
 )
 
 
@@ -59,7 +59,7 @@ class MultipleChoiceCollector(PredictionCollector[MultipleChoiceBatch]):
         race = any(" " in name for name in ids)
         check_unique_ids(ids, "passage and number" if race else "row")
         format_answers = format_race if race else format_swag
-        write_predictions_file(path, format_answers(ids, self.predicted))
+        write_output("--predictions", path, format_answers(ids, self.predicted))
 
 
 def format_race(ids: Sequence[str], predicted: IntArray) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from toolkit.common.arrays import BoolArray, FloatArray
+from toolkit.common.output_files import write_output
 from toolkit.criteria import Prediction
 from toolkit.data.formats.qa.answer_spans import character_span
 from toolkit.data.formats.qa.windows import max_context_tokens
@@ -21,7 +22,6 @@ from toolkit.metrics.squad import best_scores, best_threshold
 from toolkit.tasks.predictions import (
     PredictionCollector,
     check_unique_ids,
-    write_predictions_file,
 )
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
 from toolkit.tasks.squad.span_search import best_spans
@@ -189,14 +189,14 @@ def write_answers(
     questions = list(zip(ids, predicted, strict=True))
     answers = {name: question.text(threshold) for name, question in questions}
     if not path.is_dir():
-        write_predictions_file(path, to_json(answers))
+        write_output("--predictions", path, to_json(answers))
         return
-    write_predictions_file(path / ANSWERS, to_json(answers))
+    write_output("--predictions", path / ANSWERS, to_json(answers))
     nbest = {name: format_nbest(question) for name, question in questions}
-    write_predictions_file(path / NBEST, to_json(nbest))
+    write_output("--predictions", path / NBEST, to_json(nbest))
     if threshold is not None:
         odds = {n: q.null_odds if math.isfinite(q.null_odds) else 1e9 for n, q in questions}
-        write_predictions_file(path / ODDS, to_json(odds))
+        write_output("--predictions", path / ODDS, to_json(odds))
 
 
 def to_json(values: Mapping[str, object]) -> str:

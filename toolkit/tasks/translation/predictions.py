@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from toolkit.common.output_files import write_output
 from toolkit.criteria import Prediction
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.distributed import World
@@ -18,7 +19,7 @@ from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.predictions import Event, PredictionCollector, write_predictions_file
+from toolkit.tasks.predictions import Event, PredictionCollector
 from toolkit.tasks.translation.examples import TranslationBatch
 
 EMPTY_LENGTH = 1
@@ -89,4 +90,4 @@ class TranslationCollector(PredictionCollector[TranslationBatch]):
     def write(self, path: Path) -> None:
         """One line per translated pair, in order."""
         lines = (to_single_line(self.translations[number]) for number in sorted(self.translations))
-        write_predictions_file(path, "".join(f"{line}\n" for line in lines))
+        write_output("--predictions", path, "".join(f"{line}\n" for line in lines))

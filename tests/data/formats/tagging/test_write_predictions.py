@@ -116,7 +116,7 @@ def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
 
 def test_unwritable_path_of_predictions_is_reported(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
-    with pytest.raises(ToolkitError, match="Cannot write predictions to"):
+    with pytest.raises(ToolkitError, match="Cannot write --predictions"):
         write_predictions(split, own_tags(split), tmp_path / "none" / "out.conllu")
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from toolkit.common.arrays import AnyArray
-from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import write_output
 from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.formats.predictions import report_write_errors
 
+OPTION = "--predictions"
 HEADER = "index\tprediction\n"
 DATE = (1980, 1, 1, 0, 0, 0)
 """Date of every file written into a zip, so that equal predictions give equal files."""
@@ -22,21 +23,20 @@ DATE = (1980, 1, 1, 0, 0, 0)
 def write_submission(split: ClassificationSplit, predictions: AnyArray, path: Path) -> None:
     """Write a file, a file with the benchmark's name in a folder, or a member of a zip."""
     text, is_zip = format_submission(split, predictions), path.suffix == ".zip"
-    with report_write_errors(path):
-        if not (is_zip or path.is_dir()):
-            path.write_text(text, encoding="utf-8")
-            return
-        name, rows = submission_file(split)
-        if is_zip and rows != len(split):
-            raise ToolkitError(
-                f"{name} in a submission must have {rows:,} rows, but split {split.name!r} of "
-                f"{split.folder.name} has {len(split):,}. Preprocess the whole test file, or write "
-                f"to a .tsv file."
-            )
-        if is_zip:
-            write_to_zip(path, name, text)
-        else:
-            (path / name).write_text(text, encoding="utf-8")
+    if not (is_zip or path.is_dir()):
+        write_output(OPTION, path, text)
+        return
+    name, rows = submission_file(split)
+    if is_zip and rows != len(split):
+        raise ToolkitError(
+            f"{name} in a submission must have {rows:,} rows, but split {split.name!r} of "
+            f"{split.folder.name} has {len(split):,}. Preprocess the whole test file, or write to "
+            f"a .tsv file."
+        )
+    if is_zip:
+        write_output(OPTION, path, add_to_zip(path, name, text))
+    else:
+        write_output(OPTION, path / name, text)
 
 
 def submission_file(split: ClassificationSplit) -> tuple[str, int]:
@@ -70,8 +70,8 @@ def format_submission(split: ClassificationSplit, predictions: AnyArray) -> str:
     return HEADER + "".join(f"{index}\t{answer}\n" for index, answer in rows)
 
 
-def write_to_zip(path: Path, name: str, text: str) -> None:
-    """Add the file to the zip, or replace it."""
+def add_to_zip(path: Path, name: str, text: str) -> bytes:
+    """The zip at `path`, if it exists, with the file added or replaced."""
     member = zipfile.ZipInfo(name, DATE)
     member.compress_type = zipfile.ZIP_DEFLATED
     members = [(member, text.encode())]
@@ -83,6 +83,8 @@ def write_to_zip(path: Path, name: str, text: str) -> None:
             raise ToolkitError(
                 f"{path} must be a zip of answers, but is none ({error}). Move it away."
             ) from error
-    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w") as new:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as new:
         for member, data in sorted(members, key=lambda it: it[0].filename):
             new.writestr(member, data)
+    return content.getvalue()

@@ -16,12 +16,14 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.predictions import report_write_errors
+from toolkit.common.output_files import report_write_errors, write_output
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS, set_feature
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.meta import read_meta
 from toolkit.data.text_files import strip_compression_suffix
+
+OPTION = "--predictions"
 
 
 def write_predictions(
@@ -38,13 +40,13 @@ def write_predictions(
             f"predictions for several files need distinct file names, but {split.name} has several "
             f"of one name. Preprocess them separately."
         )
-    with report_write_errors(path):
-        if len(files) == 1:
-            path.write_bytes(files[0][1])
-            return
+    if len(files) == 1:
+        write_output(OPTION, path, files[0][1])
+        return
+    with report_write_errors(OPTION, path):
         path.mkdir(parents=True, exist_ok=True)
-        for name, data in files:
-            (path / name).write_bytes(data)
+    for name, data in files:
+        write_output(OPTION, path / name, data)
 
 
 def render_files(

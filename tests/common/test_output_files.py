@@ -1,0 +1,93 @@
+import os
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import check_output, open_output, write_output
+
+
+def test_open_output_keeps_the_old_content_until_the_first_line(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old\n")
+    with pytest.raises(ZeroDivisionError), open_output("--out", path):
+        raise ZeroDivisionError
+    assert path.read_text() == "old\n"
+    with open_output("--out", path) as file:
+        assert path.read_text() == "old\n"
+        file.write("new\n")
+    assert path.read_text() == "new\n"
+    with open_output("--out", path):
+        pass
+    assert path.read_text() == ""
+
+
+def test_open_output_keeps_the_lines_before_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), open_output("--out", tmp_path / "a") as file:
+        file.write("line\n")
+        raise ZeroDivisionError
+    assert (tmp_path / "a").read_text() == "line\n"
+
+
+def test_open_output_leaves_no_file_if_nothing_was_written(tmp_path):
+    with pytest.raises(ZeroDivisionError), open_output("--out", tmp_path / "a"):
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+
+
+def test_open_output_does_not_wait_for_the_reader_of_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "a")
+    with pytest.raises(ToolkitError, match=r"Cannot write --out .*a: No such device"):
+        open_output("--out", tmp_path / "a").__enter__()
+    reader = os.open(tmp_path / "a", os.O_RDONLY | os.O_NONBLOCK)
+    with open_output("--out", tmp_path / "a") as file:
+        file.write("line\n")
+    assert os.read(reader, 10) == b"line\n"
+    os.close(reader)
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_outputs_to_standard_output_keep_their_order(capsys, name):
+    print("first")
+    with open_output("--out", name) as file:
+        file.write("second\n")
+    write_output("--out", name, "third\n")
+    print("fourth")
+    assert capsys.readouterr().out == "first\nsecond\nthird\nfourth\n"
+
+
+def test_write_output_replaces_a_file_and_the_target_of_a_link(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "link").symlink_to("a")
+    write_output("--out", tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "a").read_text() == "new"
+    write_output("--out", tmp_path / "b", b"bytes")
+    assert (tmp_path / "b").read_bytes() == b"bytes"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "link"]
+
+
+def test_full_disk_is_an_error_that_names_the_option():
+    with pytest.raises(ToolkitError, match="Cannot write --out /dev/full: No space left on device"):
+        write_output("--out", "/dev/full", "text")
+    with (
+        pytest.raises(ToolkitError, match="Cannot write --out /dev/full: No space left on device"),
+        open_output("--out", "/dev/full") as file,
+    ):
+        file.write("text")
+        file.flush()
+
+
+def test_check_output_finds_what_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("old")
+    for path in (
+        tmp_path / "none" / "a",
+        tmp_path / "file" / "a",
+        tmp_path,
+        tmp_path / ("x" * 300),
+    ):
+        with pytest.raises(ToolkitError, match=r"Cannot write --out .*Choose another file"):
+            check_output("--out", path)
+    for path in (tmp_path / "new", tmp_path / "file", "/dev/stdout", "-"):
+        check_output("--out", path)
+    check_output("--out", tmp_path, allow_folder=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
