@@ -1,4 +1,6 @@
 import os
+import pickle
+import resource
 import signal
 import time
 
@@ -7,6 +9,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.prefetch import (
     BatchPrefetcher,
     BatchRequest,
@@ -14,6 +17,8 @@ from toolkit.data.loading.prefetch import (
     _ignore_signals,
     format_ids,
 )
+from toolkit.models.interface import Inputs
+from toolkit.tasks.batch import MaskedBatch
 
 
 class Fragile:
@@ -66,6 +71,32 @@ def test_bugs_are_reported_with_the_example_and_its_data(workers):
         match=r"cannot collate example 13 of train of data: ZeroDivisionError",
     ):
         prefetch(divide, workers=workers)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="workers inherit the limit of this process")
+def test_workers_need_no_shared_memory():
+    """Workers that cannot make files, as those of torch's shared memory are."""
+    none = resource.RLIM_INFINITY
+    make_no_files = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, none))  # noqa: E731
+    assert [i for ids in prefetch(make_no_files, workers=1) for i in ids] == list(range(40))
+
+
+def test_system_without_shared_locks_prepares_batches_in_the_trainer(monkeypatch, caplog):
+    monkeypatch.setattr("toolkit.data.loading.prefetch.can_share_locks", lambda processes: False)
+    assert [i for ids in prefetch(workers=2) for i in ids] == list(range(40))
+    assert "without data workers, which require space in /dev/shm" in caplog.text
+
+
+def test_array_batch_restores_the_batch():
+    inputs = Inputs(torch.arange(6).view(2, 3), padding=torch.zeros(2, 3, dtype=torch.bool))
+    batch = MaskedBatch(inputs, torch.tensor([1]), torch.tensor(4), {"mlm": 1.0}, 2, 6)
+    restored = pickle.loads(pickle.dumps(ArrayBatch(batch))).unpack()
+    assert type(restored) is MaskedBatch and type(restored.inputs) is Inputs
+    for one, other in zip(restored[1:3], batch[1:3], strict=True):
+        assert one.equal(other) and one.dtype == other.dtype
+    assert restored.inputs.tokens.equal(inputs.tokens) and restored.inputs.char_ids is None
+    assert restored.inputs.padding.equal(inputs.padding) and restored[3:] == batch[3:]
+    restored.targets.add_(1)  # the memory can be written
 
 
 def test_bugs_of_no_single_example_are_reported_with_the_batch():

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import re
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing.sharedctypes import RawArray
 from types import FrameType
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import signal_name
+from toolkit.common.system import can_share_locks, signal_name
+from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
 
 PREFETCHED_BATCHES = 4  # per worker
@@ -27,6 +30,9 @@ SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 WORKER_DIED = re.compile(r"DataLoader worker .*(is killed|exited unexpectedly)")
 TIMED_OUT = re.compile(r"DataLoader timed out")
 T = TypeVar("T")
+SharedInts: TypeAlias = "ctypes.Array[ctypes.c_int64]"
+
+log = logging.getLogger(__name__)
 
 
 class BatchRequest(NamedTuple):
@@ -46,19 +52,22 @@ class _UserError(NamedTuple):
     message: str
 
 
-class _BatchDataset(Dataset["Batch | _UserError"], Generic[Batch]):
+class _BatchDataset(Dataset["Batch | ArrayBatch[Batch] | _UserError"], Generic[Batch]):
     """Collates numbered requests; `current` holds the request number of each worker."""
 
-    def __init__(self, examples: BatchSource[Batch], name: str, current: Tensor) -> None:
+    def __init__(self, examples: BatchSource[Batch], name: str, current: SharedInts) -> None:
         self._examples, self._name, self._current = examples, name, current
 
-    def __getitem__(self, numbered: tuple[int, BatchRequest]) -> Batch | _UserError:
+    def __getitem__(
+        self, numbered: tuple[int, BatchRequest]
+    ) -> Batch | ArrayBatch[Batch] | _UserError:
         number, request = numbered
         worker = get_worker_info()
         if worker is not None:
             self._current[worker.id] = number
         try:
-            return self._examples.collate(request.ids, request.epoch)
+            batch = self._examples.collate(request.ids, request.epoch)
+            return batch if worker is None else ArrayBatch(batch)
         except ToolkitError as error:
             return _UserError(str(error))
         except Exception as error:
@@ -108,10 +117,16 @@ class BatchPrefetcher(Generic[Batch]):
         pin_memory: bool = False,
     ) -> None:
         self._name, self._timeout_seconds = name, timeout_seconds
-        self._current = torch.full((workers,), -1).share_memory_()
+        if workers and not can_share_locks(workers + 1):
+            log.warning(
+                "Batches are prepared without data workers, which require space in /dev/shm. Start "
+                "the container with --shm-size 64m or more, or set --num-workers 0."
+            )
+            workers = 0
+        self._current = RawArray("q", [-1] * workers) if workers else (ctypes.c_int64 * 0)()
         self._requests = _Requests()
         self._dataset = _BatchDataset(examples, name, self._current)
-        self._loader: DataLoader[Batch | _UserError] = DataLoader(
+        self._loader: DataLoader[Batch | ArrayBatch[Batch] | _UserError] = DataLoader(
             self._dataset,
             batch_size=None,
             collate_fn=_return_unchanged,
@@ -147,7 +162,7 @@ class BatchPrefetcher(Generic[Batch]):
                     worker.join(SHUTDOWN_SECONDS)
         self._loader._iterator = None
 
-    def _iterate(self) -> Iterator[Batch | _UserError]:
+    def _iterate(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
         """The batches; a dead or stalled worker becomes an error that says what to do."""
         batches = iter(self._loader)
         if self._loader.num_workers:
@@ -184,7 +199,7 @@ class BatchPrefetcher(Generic[Batch]):
 
     def _raise_timed_out(self, error: RuntimeError) -> NoReturn:
         oldest = next(iter(self._requests.pending), -1)
-        stalled = [w for w, number in enumerate(self._current.tolist()) if number == oldest]
+        stalled = [w for w, number in enumerate(self._current) if number == oldest]
         message = (
             f"a data worker has not answered within data.timeout_seconds "
             f"({self._timeout_seconds}); it is collating {self._describe_work(stalled)}. Find out "
@@ -206,10 +221,10 @@ def format_ids(ids: IntArray, name: str) -> str:
     return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
 
 
-def _raise_if_error(batch: Batch | _UserError) -> Batch:
+def _raise_if_error(batch: Batch | ArrayBatch[Batch] | _UserError) -> Batch:
     if isinstance(batch, _UserError):
         raise ToolkitError(batch.message)
-    return batch
+    return batch.unpack() if isinstance(batch, ArrayBatch) else batch
 
 
 def _describe_exit(code: int | None) -> str:

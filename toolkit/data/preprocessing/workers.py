@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.system import can_share_locks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class WorkerPool:
         self._counters: Counters | None = None
 
     def __enter__(self) -> WorkerPool:
-        if self.workers > 1:
+        if self.workers > 1 and can_share_locks(self.workers):
             method = "fork" if sys.platform == "linux" else "spawn"
             context = multiprocessing.get_context(method)
             self._counters = context.Array("q", 3)
