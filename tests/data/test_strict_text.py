@@ -12,8 +12,8 @@ from toolkit.data.text_files import read_strict_text
     [
         (b"", r"a.conllu:1: the file is empty"),
         (b"\n \n", r"a.conllu:1: the file is empty"),
-        (b"\xef\xbb\xbf1\ta\n", r"a.conllu:1: the file starts with a byte order mark"),
-        (b"a\nb\r\n", r"a.conllu:2: found a carriage return"),
+        (b"\xef\xbb\xbf\r\n", r"a.conllu:1: the file is empty"),
+        (b"a\r\nb\rc\r\n", r"a.conllu:2: found a carriage return inside a line"),
         (
             "a\nb\u00e9\n".encode("latin1"),
             r"a.conllu:2: expected UTF-8, found byte 0xe9 at column 2.*latin1",
@@ -46,3 +46,9 @@ def test_strict_text_rejects_truncated_archives(tmp_path):
 def test_strict_text_names_a_missing_file(tmp_path):
     with pytest.raises(ToolkitError, match=r"No such file: .*a.conllu"):
         read_strict_text(tmp_path / "a.conllu")
+
+
+def test_strict_text_has_neither_byte_order_mark_nor_carriage_returns(tmp_path):
+    path, data = tmp_path / "a.conllu", b"\xef\xbb\xbf1\ta\r\n\r\n"
+    path.write_bytes(data)
+    assert read_strict_text(path) == (data, "1\ta\n\n")

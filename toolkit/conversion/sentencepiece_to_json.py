@@ -7,7 +7,6 @@ rounding may choose differently.
 
 from __future__ import annotations
 
-import importlib
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -16,18 +15,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, parse_model
 from toolkit.data.tokenizers.vocabulary import WORD_START
-from toolkit.data.tokenizers.wordpiece import import_tokenizers
+from toolkit.data.tokenizers.wordpiece import HfTokenizer, import_tokenizers
 
 if TYPE_CHECKING:
-    import tokenizers
     from tokenizers.normalizers import Normalizer as Normalizer
     from tokenizers.processors import PostProcessor as PostProcessor
-
-    HfTokenizer = tokenizers.Tokenizer
 else:  # tokenizers is optional
-    HfTokenizer = Normalizer = PostProcessor = object
+    Normalizer = PostProcessor = object
 
 UNIGRAM = 1  # SentencePiece's number of the model type
 USER_DEFINED = 4  # SentencePiece's number of the piece type
@@ -52,25 +48,11 @@ def unigram_tokenizer(
     tokenizer.normalizer = package.normalizers.Sequence(
         [*(lowercase_normalizers() if lowercase else []), *build_normalizers(proto.normalizer_spec)]
     )
-    start = "always" if proto.normalizer_spec.add_dummy_prefix else "never"
+    start = "first" if proto.normalizer_spec.add_dummy_prefix else "never"
     marks = {"replacement": WORD_START, "prepend_scheme": start}
     tokenizer.pre_tokenizer = package.pre_tokenizers.Metaspace(**marks)
     tokenizer.decoder = package.decoders.Metaspace(**marks)
     return tokenizer
-
-
-def parse_model(model: bytes) -> Any:
-    """The protobuf message of a model."""
-    messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
-    proto = messages.ModelProto()
-    try:
-        proto.ParseFromString(model)
-    except Exception as error:  # protobuf's own class
-        raise ToolkitError(
-            f"a SentencePiece model must be readable, but is not: {error}. Use the .model file "
-            f"written by its training."
-        ) from error
-    return proto
 
 
 def check_expressible(proto: Any, *, commas: bool = False) -> None:
@@ -90,13 +72,17 @@ def check_expressible(proto: Any, *, commas: bool = False) -> None:
 
 
 def build_normalizers(spec: Any) -> list[Normalizer]:
-    """The model's character map and its treatment of spaces."""
+    """The model's character map and its treatment of spaces.
+
+    The space after a special token remains: it starts a word.
+    """
     package = import_tokenizers()
     normalizers: list[Normalizer] = []
     if spec.precompiled_charsmap:
         normalizers.append(package.normalizers.Precompiled(spec.precompiled_charsmap))
     if spec.remove_extra_whitespaces:
-        normalizers.append(package.normalizers.Replace(package.Regex("^ +| +$"), ""))
+        ends = " +$" if spec.add_dummy_prefix else "^ +| +$"
+        normalizers.append(package.normalizers.Replace(package.Regex(ends), ""))
         normalizers.append(package.normalizers.Replace(package.Regex(" {2,}"), " "))
     return normalizers
 

@@ -137,27 +137,30 @@ def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = Fals
 
 
 def read_strict_text(path: Path) -> tuple[bytes, str]:
-    """The bytes of an annotated file and their text: UTF-8 with LF line ends and without BOM."""
+    """The bytes of an annotated file, and their text as `decode_strict` gives it."""
     data = _read_bytes(path)
-    if not data.strip():
+    if not data.removeprefix(BOM).strip():
         raise_at_line(path, 1, "the file is empty. Give another file.")
     return data, decode_strict(path, data)
 
 
 def decode_strict(path: Path, data: bytes, lines_before: int = 0) -> str:
-    """The text of an annotated file, or of its lines after the first `lines_before`."""
-    if lines_before == 0 and data.startswith(BOM):
+    """The text of an annotated file, or of its lines after the first `lines_before`.
+
+    Line ends become LF, and a BOM is left out.
+    """
+    text = _decode_file(path, data, lines_before).replace("\r\n", "\n")
+    if "\r" in text:
+        line = lines_before + text.count("\n", 0, text.index("\r")) + 1
         raise_at_line(
-            path, 1, "the file starts with a byte order mark. Save it as UTF-8 without BOM."
+            path, line, "found a carriage return inside a line. End lines with LF or CRLF."
         )
-    if b"\r" in data:
-        raise_at_line(
-            path,
-            lines_before + data.count(b"\n", 0, data.index(b"\r")) + 1,
-            "found a carriage return (CRLF, as Windows writes line ends). Convert the file, for "
-            "instance with sed 's/\\r$//'.",
-        )
-    return _decode_file(path, data, lines_before)
+    return text if lines_before else text.removeprefix(BOM.decode())
+
+
+def find_text_start(data: bytes) -> int:
+    """Index of the first byte after a BOM."""
+    return len(data) - len(data.removeprefix(BOM))
 
 
 def raise_at_line(path: Path, line: int, message: str) -> NoReturn:

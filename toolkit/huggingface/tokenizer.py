@@ -55,6 +55,14 @@ class ToolkitTokenizer(PreTrainedTokenizer):
         """Token -> id."""
         return dict(self._ids)
 
+    def tokenize(self, text: str, **kwargs: Any) -> list[str]:
+        """As in the toolkit, which reads text right after a mask as part of a word."""
+        parts_of_text = kwargs.get("split_special_tokens", self.split_special_tokens)
+        if parts_of_text or self.added_tokens_encoder.keys() - self._ids.keys():
+            return super().tokenize(text, **kwargs)
+        ids = self.reader.encode_parsing_special(text)
+        return [self.reader.vocabulary.symbols[i] for i in ids]
+
     def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
         return [self.reader.vocabulary.symbols[i] for i in self.reader.encode(text)]
 

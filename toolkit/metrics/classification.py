@@ -91,10 +91,9 @@ class ClassMetrics(NamedTuple):
 
 
 def confusion_matrix(labels: IntArray, predictions: IntArray, classes: int) -> IntArray:
-    """C; negative labels are counted in an additional last row."""
-    rows = np.where(labels < 0, classes, labels)
-    counts = np.bincount(rows * classes + predictions, minlength=(classes + 1) * classes)
-    return counts.reshape(classes + 1, classes)
+    """C, with a row and a column per class."""
+    counts = np.bincount(labels * classes + predictions, minlength=classes * classes)
+    return counts.reshape(classes, classes)
 
 
 def class_metrics(counts: IntArray, names: Sequence[str]) -> list[ClassMetrics]:

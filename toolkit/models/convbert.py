@@ -48,7 +48,7 @@ class ConvBertConfig(PositionConfig):
     """Convolve the values of self-attention, as in the paper's eq. 6, not separate ones (span,
     dynamic)."""
     convolve_padding: bool = field(default=False, metadata=ADVANCED)
-    """Let convolutions see padding, as in the authors' code; converted weights require it."""
+    """Let convolutions see padding, as in the authors' code: scores then depend on the batch."""
     depthwise_bias: bool = field(default=False, metadata=ADVANCED)
     """Add a bias to depthwise convolutions (Chang et al. 2021; span, conventional)."""
     renormalize_at_boundaries: bool = field(default=False, metadata=ADVANCED)

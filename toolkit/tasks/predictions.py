@@ -103,12 +103,15 @@ def metrics_table(rows: Iterable[ClassMetrics], *, column: str, count: str) -> T
 
 
 def class_events(
-    confusion: IntArray, classes: Sequence[str], *, event: str, true_classes: Sequence[str]
+    confusion: IntArray, classes: Sequence[str], *, event: str, predicted: int | None = None
 ) -> list[Event]:
-    """One event per class, and one with the confusion matrix."""
+    """One event per class, and one with the confusion matrix.
+
+    If only the first `predicted` classes can be predicted, the matrix has only their columns.
+    """
     rows = [(event, row._asdict()) for row in class_metrics(confusion, classes)]
-    counts = {"predicted": classes, "true": true_classes, "counts": confusion.tolist()}
-    return [*rows, ("confusion", counts)]
+    columns, counts = list(classes)[:predicted], confusion[:, :predicted].tolist()
+    return [*rows, ("confusion", {"predicted": columns, "true": classes, "counts": counts})]
 
 
 def check_unique_ids(ids: Sequence[str], kind: str) -> None:

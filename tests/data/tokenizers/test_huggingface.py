@@ -51,9 +51,9 @@ def test_text_never_pads_masks_or_ends_a_sentence(tokenizer):
 
 
 def test_continuation_has_no_mark_at_its_first_piece(tokenizer):
-    assert tokenizer.encode_continuation("the") == [8] and tokenizer.encode_continuation("s") == [7]
-    assert tokenizer.encode_continuation("a") == [9]  # there is no piece a without a mark
-    assert tokenizer.encode_continuation("") == []
+    assert tokenizer._encode_after_mask("the") == [8] and tokenizer._encode_after_mask("s") == [7]
+    assert tokenizer._encode_after_mask("a") == [9]  # there is no piece a without a mark
+    assert tokenizer._encode_after_mask("") == []
 
 
 def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():

@@ -137,6 +137,6 @@ def test_damaged_model_is_rejected():
 def test_continuation_starts_no_word(tokenizer):
     symbols = tokenizer.vocabulary.symbols
     for text in ("s the", ".", "er", "", "the"):
-        ids = tokenizer.encode_continuation(text)
+        ids = tokenizer._encode_after_mask(text)
         assert not ids or not symbols[ids[0]].startswith("▁") or symbols[ids[0]][1:] not in symbols
         assert tokenizer.decode([*tokenizer.encode("a"), *ids]) in ("a" + text, "a " + text)

@@ -91,7 +91,7 @@ def test_wordpiece_continuation_has_the_marks(vocab_file):
     symbols = tokenizer.vocabulary.symbols
 
     def continued(text):
-        return [symbols[i] for i in tokenizer.encode_continuation(text)]
+        return [symbols[i] for i in tokenizer._encode_after_mask(text)]
 
     assert continued("s the") == ["##s", "the"]
     assert continued("ings.") == ["##ing", "##s", "."]

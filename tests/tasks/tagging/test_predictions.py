@@ -44,14 +44,23 @@ def test_metrics_and_tables_cover_each_tag(collector):
     rows = {row[0]: row[1:] for row in collector.tables()[0].rows}
     assert rows["NOUN"] == (2 / 6, 1.0, 0.5, 2)
     assert rows["DET"] == (0.0, 0.0, 0.0, 1)
-    f1 = [0.5, 0, 2 / 3, 2 / 3, 1]  # NOUN DET PUNCT VERB PRON
+    assert rows["ADV"] == (0.0, 0.0, 0.0, 1)  # a tag that the training data does not have
+    f1 = [0.5, 0, 2 / 3, 2 / 3, 1, 0]  # NOUN DET PUNCT VERB PRON ADV
     assert collector.compute()["macro_f1"] == pytest.approx(np.mean(f1))
+
+
+def test_macro_f1_equals_that_of_scikit_learn(collector):
+    metrics = pytest.importorskip("sklearn.metrics")
+    true = [collector.true_tags[label] for label in collector.true_labels]
+    predicted = [collector.tags[label] for label in collector.predicted]
+    want = metrics.f1_score(true, predicted, average="macro", zero_division=0)
+    assert collector.compute()["macro_f1"] == pytest.approx(want)
 
 
 def test_events_report_each_tag_and_the_confusion_matrix(collector):
     *tags, (name, confusions) = collector.events()
-    assert {event for event, _ in tags} == {"tag"} and len(tags) == 5
-    assert name == "confusion" and confusions["true"][-1] == "(unseen)"
+    assert {event for event, _ in tags} == {"tag"} and len(tags) == 6
+    assert name == "confusion" and confusions["true"] == [*confusions["predicted"], "ADV"]
     assert sum(map(sum, confusions["counts"])) == 9
     assert confusions["counts"][-1][confusions["predicted"].index("NOUN")] == 1  # loudly/ADV
 

@@ -9,11 +9,11 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import read_json, read_text
 from toolkit.conversion import sentencepiece_to_json
-from toolkit.conversion.sentencepiece_to_json import HfTokenizer
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
+from toolkit.data.tokenizers.sentencepiece import parse_model
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wordpiece import import_tokenizers
+from toolkit.data.tokenizers.wordpiece import HfTokenizer, import_tokenizers
 
 DICTIONARY_FILE = "dict.txt"
 BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
@@ -70,7 +70,7 @@ def byte_level_tokenizer(
 
 def sentencepiece_tokenizer(words: WordLevelTokenizer, model: bytes) -> HuggingFaceTokenizer:
     """SentencePiece with the ids of dict.txt (Conneau et al. 2020)."""
-    proto = sentencepiece_to_json.parse_model(model)
+    proto = parse_model(model)
     sentencepiece_to_json.check_expressible(proto)
     scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
     symbols = words.vocabulary.symbols

@@ -46,7 +46,7 @@ def arch_options(model_type: ModelType, config: JsonObject) -> JsonObject:
     options = {option: settings[name] for name, option in model_type.settings.items()}
     if model_type is CONVBERT:  # twice the attention heads, which determine the head width
         attention_heads = max(1, options["heads"] // max(1, options["head_ratio"]))
-        options |= {"heads": 2 * attention_heads, "head_ratio": 2, "convolve_padding": True}
+        options |= {"heads": 2 * attention_heads, "head_ratio": 2}
     return options | (position_options(config) if model_type is MODERNBERT else {})
 
 

@@ -14,7 +14,6 @@ from toolkit.conversion.huggingface.tokenizer_import import (
     VOCABULARY_FILE,
 )
 from toolkit.conversion.sentencepiece_to_json import (
-    HfTokenizer,
     PostProcessor,
     lowercase_normalizers,
     sentencepiece_tokenizer,
@@ -23,7 +22,12 @@ from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, HuggingFaceToken
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer, import_tokenizers
+from toolkit.data.tokenizers.wordpiece import (
+    SPECIAL,
+    HfTokenizer,
+    WordPieceTokenizer,
+    import_tokenizers,
+)
 
 WHITE_SPACE = r"[\s\x1c-\x1f\x85]+"  # as in str.split
 

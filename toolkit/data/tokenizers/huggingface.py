@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from toolkit.data.tokenizers.vocabulary import (
     Vocabulary,
     uses_mark,
 )
-from toolkit.data.tokenizers.wordpiece import import_tokenizers
+from toolkit.data.tokenizers.wordpiece import HfTokenizer, encode_word_rest, import_tokenizers
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -44,21 +44,9 @@ class HuggingFaceTokenizer(Tokenizer):
     files = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE)
 
     def __init__(self, text: str, roles: Mapping[str, int], *, rows: int | None = None) -> None:
-        self.text = text
-        try:
-            self._tokenizer = import_tokenizers().Tokenizer.from_str(text)
-        except ToolkitError:
-            raise
-        except Exception as error:  # the binding raises plain exceptions
-            raise ToolkitError(
-                f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "
-                f"{' '.join(str(error).split())[:200]}. Give the file that save_pretrained wrote."
-            ) from error
+        self.text, self._tokenizer = text, build_tokenizer(text)
         self._tokenizer.encode_special_tokens = True
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
-        symbols = list_symbols(self._ids, rows)
+        symbols = list_symbols(self._tokenizer.get_vocab(with_added_tokens=True), rows)
         ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
         mark = find_word_mark(ordinary)
         super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
@@ -89,22 +77,26 @@ class HuggingFaceTokenizer(Tokenizer):
         unknown = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
         return np.where(unknown, self.vocabulary.unk, ids)
 
-    def encode_parsing_special(self, text: str) -> list[int]:
-        """The space before a special token belongs to it, as in RoBERTa's tokenizer."""
-        names = [MASK, *(self.vocabulary.symbols[i] for i in self.vocabulary.special)]
-        text = re.sub(f" +(?={'|'.join(map(re.escape, names))})", "", text)
-        return super().encode_parsing_special(text)
+    def _encode_after_mask(self, text: str) -> list[int]:
+        ids = encode_word_rest(self._tokenizer, text, self.vocabulary.unk)
+        return self._replace_unknown(np.array(ids, np.int64)).tolist()
 
-    def encode_continuation(self, text: str) -> list[int]:
-        """The ids of `encode`, with the first subword continuing a word if possible."""
-        ids = self.encode(text)
-        if not ids:
-            return ids
-        first, mark = self.vocabulary.symbols[ids[0]], self.vocabulary.mark
-        other = WORD_REST + first if mark == WORD_REST else first.removeprefix(mark)
-        if not other:
-            return ids[1:]
-        return [self._ids.get(other, ids[0]), *ids[1:]]
+    def encode_parsing_special(self, text: str) -> list[int]:
+        """As in Transformers, but a letter right after a mask continues the word with ##."""
+        if self.vocabulary.mark == WORD_REST:
+            return super().encode_parsing_special(text)
+        text = text.replace(MASK, self.vocabulary.symbols[self.vocabulary.mask])
+        ids = self._parser.encode(text, add_special_tokens=False).ids
+        return [i if i < len(self.vocabulary) else self.vocabulary.unk for i in ids]
+
+    @cached_property
+    def _parser(self) -> HfTokenizer:
+        """The tokenizer with its special tokens, and how they absorb the spaces around them."""
+        parser, added = build_tokenizer(self.text), import_tokenizers().AddedToken
+        known = {token.content for token in parser.get_added_tokens_decoder().values()}
+        names = {self.vocabulary.symbols[i] for i in self.vocabulary.special} - known
+        parser.add_special_tokens([added(name, normalized=False) for name in sorted(names)])
+        return parser
 
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
@@ -129,6 +121,21 @@ class HuggingFaceTokenizer(Tokenizer):
                 f"One of them was replaced: convert the model again."
             )
         return tokenizer
+
+
+def build_tokenizer(text: str) -> HfTokenizer:
+    """The tokenizer of a tokenizer.json, without padding and truncation."""
+    package = import_tokenizers()
+    try:
+        tokenizer: HfTokenizer = package.Tokenizer.from_str(text)
+    except Exception as error:  # the binding raises plain exceptions
+        raise ToolkitError(
+            f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "
+            f"{' '.join(str(error).split())[:200]}. Give the file that save_pretrained wrote."
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def find_word_mark(symbols: Sequence[str]) -> str:

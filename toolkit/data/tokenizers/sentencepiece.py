@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -98,15 +100,19 @@ class SentencePieceTokenizer(Tokenizer):
         edges = [min(edge, end) for edge in accumulate(widths, initial=start)]
         return [(i, *edge) for i, edge in zip(ids, pairwise(edges), strict=True)]
 
-    def encode_continuation(self, text: str) -> list[int]:
-        """The ids of `encode`, with the first subword continuing a word if possible."""
-        ids, symbols = self.encode(text), self.vocabulary.symbols
-        if not ids or not (first := symbols[ids[0]]).startswith(WORD_START):
-            return ids
-        unmarked = first.removeprefix(WORD_START)
-        if not unmarked:
-            return ids[1:]
-        return [symbols.index(unmarked), *ids[1:]] if unmarked in symbols else ids
+    def _encode_after_mask(self, text: str) -> list[int]:
+        """Ids without the mark of a word's start, unless the text begins with a space."""
+        if text[:1].isspace():
+            return self.encode(text)
+        return self._split_all(self._unmarked_processor.encode(self.normalize(text)))
+
+    @cached_property
+    def _unmarked_processor(self) -> sentencepiece.SentencePieceProcessor:
+        """The model without the mark of a word's start before the text."""
+        proto = parse_model(self.model)
+        marks_ends = proto.trainer_spec.treat_whitespace_as_suffix
+        proto.normalizer_spec.add_dummy_prefix &= marks_ends
+        return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
 
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self._processor.decode(list(ids)))
@@ -117,9 +123,10 @@ class SentencePieceTokenizer(Tokenizer):
             segmented = [self._processor.encode(text) for text in normalized]
         else:
             segmented = self._processor.encode(normalized, num_threads=1)
-        if not self._split_pieces:
-            return segmented
-        return [[j for i in ids for j in self._split_pieces.get(i, (i,))] for ids in segmented]
+        return [self._split_all(ids) for ids in segmented] if self._split_pieces else segmented
+
+    def _split_all(self, ids: Sequence[int]) -> list[int]:
+        return [j for i in ids for j in self._split_pieces.get(i, (i,))]
 
     def _split_digit_commas(self, pieces: Sequence[str]) -> dict[int, list[int]]:
         """Pieces such as `9,` -> those of `9` and the comma (Lan et al. 2020, released code)."""
@@ -161,6 +168,20 @@ class SentencePieceTokenizer(Tokenizer):
                 f"of them was replaced: run toolkit-preprocess again."
             )
         return tokenizer
+
+
+def parse_model(model: bytes) -> Any:
+    """The protobuf message of a model."""
+    messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
+    proto = messages.ModelProto()
+    try:
+        proto.ParseFromString(model)
+    except Exception as error:  # protobuf's own class
+        raise ToolkitError(
+            f"a SentencePiece model must be readable, but is not: {error}. Use the .model file "
+            f"written by its training."
+        ) from error
+    return proto
 
 
 def train_pieces(

@@ -70,10 +70,6 @@ class Tokenizer(ABC):
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
 
     @abstractmethod
-    def encode_continuation(self, text: str) -> list[int]:
-        """Ids of text that continues the word before it, for example inside [MASK]s."""
-
-    @abstractmethod
     def _decode(self, ids: Sequence[int]) -> str:
         """Text of ids without special tokens."""
 
@@ -131,12 +127,20 @@ class Tokenizer(ABC):
         """Like `encode_lines`, for words that follow another word of their sentence."""
         return self.encode_lines(words)
 
+    def _encode_after_mask(self, text: str) -> list[int]:
+        """Ids of text right after a mask; without a space in between it continues the word."""
+        return self.encode(text)
+
     def encode_parsing_special(self, text: str) -> list[int]:
         """Like `encode`, but special tokens in the text, and [MASK], become their ids."""
         symbols, mask = self.vocabulary.symbols, self.vocabulary.mask
         names = {MASK: mask, **{symbols[i]: i for i in self.vocabulary.special}}
-        parts = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
-        return [i for p in parts for i in ([names[p]] if p in names else self.encode(p))]
+        first, *rest = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
+        ids = self.encode(first)
+        for name, part in zip(rest[::2], rest[1::2], strict=True):
+            encode = self._encode_after_mask if names[name] == mask else self.encode
+            ids += [names[name], *encode(part)]
+        return ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of the ids, with special tokens by name between spaces."""

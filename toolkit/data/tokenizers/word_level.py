@@ -109,10 +109,6 @@ class WordLevelTokenizer(Tokenizer):
         matches = re.finditer(r"\S+", self.normalize(word))
         return [(self._ids[match.group()], *to_original(match.span())) for match in matches]
 
-    def encode_continuation(self, text: str) -> list[int]:
-        """The ids of `encode`: words have no subwords."""
-        return self.encode(text)
-
     def _decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.vocabulary.symbols[i] for i in ids)
 

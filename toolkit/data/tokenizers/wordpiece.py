@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
@@ -17,6 +18,13 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.training_text import split_long_words
 from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary
 from toolkit.data.tokenizers.word_cache import WordCache
+
+if TYPE_CHECKING:
+    import tokenizers
+
+    HfTokenizer = tokenizers.Tokenizer
+else:  # tokenizers is optional
+    HfTokenizer = object
 
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 MAX_WORD_CHARACTERS = 100  # longer words are unknown, as in BERT
@@ -105,25 +113,8 @@ class WordPieceTokenizer(Tokenizer):
         spans = (trim_span(word, span) for span in encoded.offsets)
         return [(token, *span) for token, span in zip(encoded.ids, spans, strict=True)]
 
-    def encode_continuation(self, text: str) -> list[int]:
-        """The first word as continuing pieces only, unless it starts with punctuation."""
-        normalized = self._tokenizer.normalizer.normalize_str(text)
-        if not normalized[:1].isalnum():
-            return self.encode(text)
-        (first, _), *others = self._tokenizer.pre_tokenizer.pre_tokenize_str(normalized)
-        return self._match_rest(first) + [i for word, _ in others for i in self.encode(word)]
-
-    def _match_rest(self, letters: str) -> list[int]:
-        ids, start = [], 0
-        while start < len(letters):
-            for end in range(len(letters), start, -1):
-                if (piece := WORD_REST + letters[start:end]) in self._ids:
-                    break
-            else:
-                return [self.vocabulary.unk]
-            ids.append(self._ids[piece])
-            start = end
-        return ids
+    def _encode_after_mask(self, text: str) -> list[int]:
+        return encode_word_rest(self._tokenizer, text, self.vocabulary.unk)
 
     def _segment(self, words: Sequence[str]) -> list[list[int]]:
         # one by one: encode_batch would start its own threads in every worker
@@ -138,6 +129,35 @@ class WordPieceTokenizer(Tokenizer):
     ) -> WordPieceTokenizer:
         vocabulary = Vocabulary(symbols, mark=WORD_REST, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))
+
+
+def encode_word_rest(tokenizer: HfTokenizer, text: str, unknown: int) -> list[int]:
+    """Ids of text whose first word continues the word before it, with a WordPiece model.
+
+    Only letters and digits continue a word, not punctuation, white space or a Chinese character.
+    """
+    encoding, normalizer = tokenizer.encode(text, add_special_tokens=False), tokenizer.normalizer
+    start, end = encoding.word_to_chars(0) or (0, 0)
+    word = normalizer.normalize_str(text[:end]) if normalizer else text[:end]
+    if start or not word[:1].isalnum():
+        return list(encoding.ids)
+    others = (i for i, number in zip(encoding.ids, encoding.word_ids, strict=True) if number)
+    return [*match_pieces(tokenizer, word, unknown), *others]
+
+
+def match_pieces(tokenizer: HfTokenizer, word: str, unknown: int) -> list[int]:
+    """The longest piece with ## first, left to right; `unknown` if none fits."""
+    ids, start = list[int](), 0
+    while start < len(word) <= MAX_WORD_CHARACTERS:
+        for end in range(len(word), start, -1):
+            number = tokenizer.token_to_id(WORD_REST + word[start:end])
+            if number is not None:
+                ids.append(number)
+                break
+        else:
+            return [unknown]
+        start = end
+    return ids or [unknown]
 
 
 def train_word_pieces(

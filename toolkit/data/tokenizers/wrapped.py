@@ -28,8 +28,8 @@ class WrappedTokenizer(Tokenizer):
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         return self.inner.encode_with_offsets(lines)
 
-    def encode_continuation(self, text: str) -> list[int]:
-        return self.inner.encode_continuation(text)
+    def encode_parsing_special(self, text: str) -> list[int]:
+        return self.inner.encode_parsing_special(text)
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self.inner._decode(ids)

@@ -62,7 +62,7 @@ class GlueCollector(PredictionCollector[GlueBatch]):
     @cached_property
     def confusion(self) -> IntArray:
         """Rows are true classes, columns predicted ones."""
-        return confusion_matrix(*self.labeled, len(self.labels.classes))[:-1]
+        return confusion_matrix(*self.labeled, len(self.labels.classes))
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per class."""
@@ -74,8 +74,7 @@ class GlueCollector(PredictionCollector[GlueBatch]):
         """One event per class, and one with the confusion matrix."""
         if self.split.is_regression or not self.split.labeled.any():
             return []
-        classes = self.labels.classes
-        return class_events(self.confusion, classes, event="class", true_classes=classes)
+        return class_events(self.confusion, self.labels.classes, event="class")
 
     def write(self, path: Path) -> None:
         write_submission(self.split, self.predicted, path)

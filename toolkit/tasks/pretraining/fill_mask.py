@@ -36,18 +36,11 @@ def fill_mask(
 
 
 def encode_masked(tokenizer: Tokenizer, sentence: str, limit: int | None) -> list[int]:
-    """[CLS] words [SEP]; a literal [MASK] becomes the mask token and absorbs a space before it."""
-    *before, last = sentence.split(MASK)
-    if not before:
-        raise ToolkitError(f"The sentence must contain {MASK}, but is {sentence!r}.")
+    """[CLS] words [SEP]; special tokens spelled out in the sentence become their ids."""
     vocabulary = tokenizer.vocabulary
-    first, *parts = [*(part.rstrip(" ") for part in before), last]
-    ids = [vocabulary.cls, *tokenizer.encode(first)]
-    for part in parts:
-        starts_word = part[:1].isspace()
-        encode = tokenizer.encode if starts_word else tokenizer.encode_continuation
-        ids += [vocabulary.mask, *encode(part)]
-    ids.append(vocabulary.sep)
+    ids = [vocabulary.cls, *tokenizer.encode_parsing_special(sentence), vocabulary.sep]
+    if vocabulary.mask not in ids:
+        raise ToolkitError(f"The sentence must contain {MASK}, but is {sentence!r}.")
     check_length(sentence, len(ids), limit)
     return ids
 

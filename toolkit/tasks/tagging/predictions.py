@@ -17,7 +17,6 @@ from toolkit.reporting.tables import Table
 from toolkit.tasks.predictions import Event, PredictionCollector, class_events, class_table
 from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch
 
-UNSEEN = "(unseen)"
 MAX_CONFUSIONS = 8
 """Confusions in the console's table."""
 
@@ -40,18 +39,32 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         return self.split.tables.tags
 
     @cached_property
+    def true_tags(self) -> list[str]:
+        """Known tags, then those of the split that the training data does not have."""
+        return list(dict.fromkeys([*self.tags, *self.split.unseen_tags]))
+
+    @cached_property
+    def true_labels(self) -> IntArray:
+        """Index in `true_tags` of each word's tag; -2 if it is unknown."""
+        index = {tag: label for label, tag in enumerate(self.true_tags)}
+        labels = self.split.tags.copy()
+        labels[labels == -1] = [index[tag] for tag in self.split.unseen_tags]
+        return labels
+
+    @cached_property
     def confusion(self) -> IntArray:
-        """Rows are true tags, the last one unseen tags; columns predicted ones."""
-        scored = self.split.tags > -2
-        return confusion_matrix(self.split.tags[scored], self.predicted[scored], len(self.tags))
+        """Rows are true tags, columns predicted ones; both are `true_tags`."""
+        scored = self.true_labels >= 0
+        labels, predicted = self.true_labels[scored], self.predicted[scored]
+        return confusion_matrix(labels, predicted, len(self.true_tags))
 
     def compute(self) -> dict[str, float]:
         known = bool(self.confusion.any())
-        return {"macro_f1": macro_f1(self.confusion, self.tags)} if known else {}
+        return {"macro_f1": macro_f1(self.confusion, self.true_tags)} if known else {}
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per tag, and the most frequent confusions, if any."""
-        by_tag = class_table(self.confusion, self.tags, column="tag", count="words")
+        by_tag = class_table(self.confusion, self.true_tags, column="tag", count="words")
         return [table for table in (by_tag, self.confusion_table()) if table.rows]
 
     def confusion_table(self) -> Table:
@@ -62,16 +75,13 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
 
     def top_confusions(self) -> list[tuple[int, str, str]]:
         """Count, true and predicted tag of each kind of error, the most frequent first."""
-        names = [*self.tags, UNSEEN]
-        cells = np.argwhere(self.confusion).tolist()
+        names, cells = self.true_tags, np.argwhere(self.confusion).tolist()
         confusions = [(int(self.confusion[t, p]), names[t], names[p]) for t, p in cells if t != p]
         return sorted(confusions, key=lambda row: (-row[0], row[1:]))
 
     def events(self) -> Sequence[Event]:
         """One event per tag, and one with the confusion matrix."""
-        names = [*self.tags, UNSEEN] if self.confusion[-1].any() else self.tags
-        confusion = self.confusion[: len(names)]
-        return class_events(confusion, self.tags, event="tag", true_classes=names)
+        return class_events(self.confusion, self.true_tags, event="tag", predicted=len(self.tags))
 
     def write(self, path: Path) -> None:
         write_predictions(self.split, [self.tags[label] for label in self.predicted], path)

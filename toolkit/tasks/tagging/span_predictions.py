@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.write_predictions import write_predictions
 from toolkit.metrics.classification import ClassMetrics
@@ -23,12 +22,12 @@ class SpanCollector(TaggingCollector):
 
     def __init__(self, split: TaggedSplit) -> None:
         super().__init__(split)
-        self.span_tags = SpanTags.parse([*self.tags, *split.unseen_tags])
+        self.span_tags = SpanTags.parse(self.true_tags)
 
     @cached_property
     def span_metrics(self) -> list[ClassMetrics]:
         """Those of all spans first, then those of each type; empty if no sentence has tags."""
-        lengths, true = self.split.lengths, self.true_labels()
+        lengths, true = self.split.lengths, self.true_labels
         unknown = np.bincount(
             np.repeat(np.arange(len(lengths)), lengths), true == -2, minlength=len(lengths)
         ).astype(bool)
@@ -39,12 +38,6 @@ class SpanCollector(TaggingCollector):
         if not words.any():
             return []
         return compute_span_metrics(true_spans, predicted_spans, self.span_tags.types)
-
-    def true_labels(self) -> IntArray:
-        """The label of each word; tags that the training data does not have come after its own."""
-        labels = self.split.tags.copy()
-        labels[labels == -1] = len(self.tags) + np.arange(len(self.split.unseen_tags))
-        return labels
 
     def compute(self) -> dict[str, float]:
         if not self.span_metrics:

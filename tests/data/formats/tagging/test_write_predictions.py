@@ -2,6 +2,7 @@ import lzma
 
 import pytest
 
+from tests.data.formats.tagging.conftest import PARTS
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import TaggedSplit
@@ -79,6 +80,33 @@ def test_predictions_are_written_in_every_format(tmp_path, format, name, text, e
     split = TaggedSplit(DataFolder.open(destdir), "train")
     write_predictions(split, ["Y"] * len(split.types), tmp_path / "out")
     assert (tmp_path / "out").read_text() == expected
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "text"),
+    [
+        ("conllu", "a.conllu", PARTS["train"]),
+        ("columns", "a.txt", "-DOCSTART- O\n\na X\nb Y\n\n-DOCSTART- O\nc X\n"),
+        ("columns", "a.txt", "a\tX\nb\tY\n\nc\tX"),
+        ("ptb", "a.mrg", "( (S (X a)\n  (Y b)))\n( (X c) )\n"),
+        ("ptb", "a.pos", "a/X b/Y\n./.\n====\n\n[ c/X ]\n"),
+    ],
+)
+@pytest.mark.parametrize("for_conlleval", [False, True])
+def test_files_of_windows_keep_byte_order_mark_and_line_ends(
+    tmp_path, format, name, text, for_conlleval
+):
+    splits, rendered = [], []
+    for content in (text, "\ufeff" + text.replace("\n", "\r\n")):
+        (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+        options = {"format": format, "destdir": str(tmp_path / f"data{len(splits)}")}
+        preprocess(preprocess_config(trainpref=str(tmp_path / name), **options))
+        split = TaggedSplit(DataFolder.open(options["destdir"]), "train")
+        [(_, data)] = render_files(split, ["P"] * len(split.types), for_conlleval=for_conlleval)
+        splits.append((split.words, own_tags(split), split.lengths.tolist()))
+        rendered.append(data.decode())
+    assert splits[0] == splits[1]
+    assert rendered[1] == "\ufeff" + rendered[0].replace("\n", "\r\n")
 
 
 def test_predictions_for_several_files_are_written_to_a_folder(tmp_path):

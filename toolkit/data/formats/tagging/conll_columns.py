@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence, attach_source
 from toolkit.data.formats.tagging.tag_fields import MISSING_TAG
-from toolkit.data.text_files import raise_at_line, read_strict_text
+from toolkit.data.text_files import find_text_start, raise_at_line, read_strict_text
 
 DOCUMENT_START = b"-DOCSTART-"
 """First column of a line between two documents of CoNLL-2003; it is no word."""
@@ -29,12 +29,13 @@ def parse_sentences(
     path: Path, data: bytes, tag_column: int, untagged: bool
 ) -> Iterator[ParsedSentence]:
     """The sentences of a file, whose lines are checked."""
-    separator, columns, offset, start = b"", 0, 0, 0
+    separator, columns = b"", 0
+    offset = start = find_text_start(data)
     sentence = TaggedSentence.empty()
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data[offset:].split(b"\n"), 1):
         if line.strip() and not line.startswith(DOCUMENT_START):
             separator = separator or (b"\t" if b"\t" in line else b" ")
-            parts = line.split(separator)
+            parts = line.removesuffix(b"\r").split(separator)
             columns = columns or len(parts)
             check_columns(path, number, parts, columns, separator, tag_column)
             word, tag = parts[0].decode(), parts[tag_column - 1].decode()

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence, attach_source
-from toolkit.data.text_files import raise_at_line, read_strict_text, strip_compression_suffix
+from toolkit.data.text_files import (
+    find_text_start,
+    raise_at_line,
+    read_strict_text,
+    strip_compression_suffix,
+)
 
 TRACE = "-NONE-"
 BRACKETS = {
@@ -39,9 +44,9 @@ def first_tag(tags: str) -> str:
 def match_with_lines(
     pattern: re.Pattern[bytes], data: bytes
 ) -> Iterator[tuple[re.Match[bytes], int]]:
-    """The matches of a pattern, each with its line, counted from 1."""
+    """The matches of a pattern after a BOM, each with its line, counted from 1."""
     line, counted = 1, 0
-    for match in pattern.finditer(data):
+    for match in pattern.finditer(data, find_text_start(data)):
         line += data.count(b"\n", counted, match.start())
         counted = match.start()
         yield match, line

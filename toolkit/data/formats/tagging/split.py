@@ -14,12 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
-from toolkit.common.json_files import read_text
+from toolkit.common.json_files import JsonObject, read_text
 from toolkit.data.formats.folder_kinds import check_same_tokenizer, load_tokenizer
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
+from toolkit.data.formats.tagging.penn_treebank import first_tag
+from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS, get_feature
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.meta import read_meta
 from toolkit.data.tokenizers.vocabulary import read_symbols
 
 KIND, TYPES_FILE = "tagging", "types.txt"
@@ -133,19 +136,29 @@ class TaggedSplit(TaggedWords):
 
     @cached_property
     def unseen_tags(self) -> list[str]:
-        """The tag in the file of each word whose tag the training data does not have."""
+        """The tag of each word whose tag the training data does not have."""
         found, words = [], 0
         for source in self.folder.sources:
             if self.name not in source.splits:
                 continue
-            [text], [fields] = (source.parts(self.name)[name] for name in ("source", "fields"))
+            [text], [tag_spans] = (source.parts(self.name)[name] for name in ("source", "fields"))
             data = Column("source", [text]).read_all().astype("u1").tobytes()
-            spans = Column("fields", [fields]).read_all().reshape(-1, 2)
-            spans = spans + np.repeat(text.offsets[:-1], np.diff(fields.offsets) // 2)[:, None]
+            spans = Column("fields", [tag_spans]).read_all().reshape(-1, 2)
+            spans = spans + np.repeat(text.offsets[:-1], np.diff(tag_spans.offsets) // 2)[:, None]
             unseen = np.flatnonzero(self.tags[words : words + len(spans)] == -1)
-            found += [data[start:end].decode() for start, end in spans[unseen].tolist()]
+            fields = [data[start:end].decode() for start, end in spans[unseen].tolist()]
+            settings = read_meta(source.path)["settings"]
+            found += [read_tag(field, settings) for field in fields]
             words += len(spans)
         return found
+
+
+def read_tag(field: str, settings: JsonObject) -> str:
+    """The tag in its field of a file that was preprocessed with these settings."""
+    if settings["format"] == "ptb":
+        return first_tag(field)
+    is_feature = settings["format"] == "conllu" and settings["tag"] not in TAG_COLUMNS
+    return get_feature(field, settings["tag"]) if is_feature else field
 
 
 def read_types(path: Path) -> Sequence[str]:

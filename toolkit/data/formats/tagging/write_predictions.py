@@ -127,7 +127,8 @@ def add_column(field: str, tag: str, *, separator: str) -> str:
 
 def fill_document_starts(content: bytes) -> bytes:
     """The file with O in the additional column of the lines that start a document."""
-    return re.sub(rb"(?m)^(-DOCSTART-)([ \t])(.*)$", rb"\1\2\3\2O", content)
+    line = rb"(?m)^(?:\xef\xbb\xbf)?-DOCSTART-([ \t])[^\r\n]*"
+    return re.sub(line, rb"\g<0>\1O", content)
 
 
 def render_field(field: str, tag: str, *, feature: str, alternatives: bool) -> str:

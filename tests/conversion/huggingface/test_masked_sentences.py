@@ -1,0 +1,175 @@
+"""Answers for masked sentences equal those of Transformers' fill-mask pipeline."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import tokenizers
+import transformers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
+
+from tests.conversion.conftest import small
+from toolkit import build_model, load_checkpoint
+from toolkit.cli.convert import main
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PUNCTUATION = [".", ",", ";", "!", "?", "'", '"', ")"]
+SENTENCES = [
+    "The old [MASK], who had seen it all, said nothing.",
+    "She opened the door and went into the [MASK].",
+    "“Is it you, [MASK]?” he asked; it was not.",
+    "[MASK]! The café was closed (as usual).",
+    "He was sure of it: the [MASK]'s house, not theirs.",
+    "(The answer was [MASK])  and that was that.",
+    "It cost 1,234.50 in [MASK], or less.",
+    "A naïve [MASK]-maker lived there",
+    "The mill stood by the river; [MASK].",
+    " He saw the small [MASK] near  the gate, [SEP] she did not.",
+]
+SMALL = {
+    "vocab_size": None,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": 200,
+}
+
+
+def bert_pieces(sentences):
+    """Pieces of these sentences, and punctuation that continues a word, as in BERT's vocab.txt."""
+    trained = Tokenizer.train(sentences, kind="wordpiece", vocabulary_size=600, lowercase=True)
+    return [*trained.vocabulary.symbols, *(f"##{mark}" for mark in PUNCTUATION)]
+
+
+def word_piece(sentences, *, added=(), strip_accents=None):
+    """BERT's tokenizer, with tokens that were added to it or with accents."""
+    pieces = {piece: i for i, piece in enumerate(dict.fromkeys(bert_pieces(sentences)))}
+    found = tokenizers.Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
+    found.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=strip_accents)
+    found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    found.decoder = decoders.WordPiece()
+    found.add_special_tokens(SPECIAL)
+    found.add_tokens(list(added))
+    return found
+
+
+def byte_level(sentences, *, lstrip):
+    """The tokenizer of RoBERTa and ModernBERT; theirs has lstrip."""
+    found = tokenizers.Tokenizer(models.BPE())
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    mask = AddedToken("[MASK]", special=True, normalized=False, lstrip=lstrip)
+    trainer = trainers.BpeTrainer(
+        vocab_size=600,
+        special_tokens=[*SPECIAL[:4], mask],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    found.train_from_iterator(sentences, trainer)
+    return found
+
+
+def unigram(sentences):
+    """The tokenizer of ALBERT and XLM-R, which starts a word after every special token."""
+    found = tokenizers.Tokenizer(models.Unigram())
+    found.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    found.decoder = decoders.Metaspace(prepend_scheme="always")
+    trainer = trainers.UnigramTrainer(
+        vocab_size=300, special_tokens=SPECIAL, unk_token="[UNK]", show_progress=False
+    )
+    found.train_from_iterator(sentences, trainer)
+    return found
+
+
+IMPORTED = {
+    "bert": ("BertForMaskedLM", word_piece),
+    "bert, added token": ("BertForMaskedLM", lambda s: word_piece(s, added=["gatehouse"])),
+    "bert, accents": ("BertForMaskedLM", lambda s: word_piece(s, strip_accents=False)),
+    "convbert": ("ConvBertForMaskedLM", word_piece),
+    "byte-level, lstrip": ("BertForMaskedLM", lambda s: byte_level(s, lstrip=True)),
+    "byte-level": ("BertForMaskedLM", lambda s: byte_level(s, lstrip=False)),
+    "unigram": ("BertForMaskedLM", unigram),
+}
+EXPORTED = {
+    "sentencepiece": ("unigram", {"lowercase": False}),
+    "sentencepiece, lowercase": ("unigram", {"lowercase": True}),
+    "sentencepiece, bpe": ("bpe", {"lowercase": False}),
+    "sentencepiece, commas": ("unigram", {"lowercase": False, "split_digit_commas": True}),
+}
+
+
+def imported(case, sentences, folder):
+    """The learner of a model of Transformers, whose folder is `folder`."""
+    name, build = IMPORTED[case]
+    tokenizer = build(sentences)
+    shape = {**SMALL, "vocab_size": tokenizer.get_vocab_size()}
+    model = small(name, **shape, **({"embedding_size": 24} if "Conv" in name else {}))
+    model.save_pretrained(folder)
+    tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **dict(zip(names, SPECIAL, strict=True))
+    )
+    fast.save_pretrained(folder)
+    assert main([str(folder), str(folder) + "-toolkit", "--to", "toolkit"]) == 0
+    return load_checkpoint(str(folder) + "-toolkit")
+
+
+def exported(case, sentences, folder):
+    """A learner, whose export is `folder`."""
+    algorithm, options = EXPORTED[case]
+    texts = [text.lower() if options["lowercase"] else text for text in sentences]
+    model = train_pieces(texts, vocabulary_size=300, algorithm=algorithm, max_bytes=10**5)
+    tokenizer = SentencePieceTokenizer(model, **options)
+    learner = build_model("bert_tiny", tokenizer=tokenizer, task="mlm", layers=2).eval()
+    for parameter in learner.parameters():
+        parameter.data.normal_(0, 0.3)
+    learner.save(str(folder) + "-toolkit")
+    classes = "native" if algorithm == "unigram" and len(options) == 1 else "toolkit"
+    paths = [str(folder) + "-toolkit", str(folder)]
+    assert main([*paths, "--to", "hf", "--classes", classes]) == 0
+    return learner
+
+
+def check_answers(case, sentences, folder):
+    """Compare answers with the pipeline, and batches of one sentence with batches of 64."""
+    training = [sentence.replace("[MASK]", "word") for sentence in sentences]
+    learner = (imported if case in IMPORTED else exported)(case, training, folder)
+    fill = transformers.pipeline("fill-mask", model=str(folder), trust_remote_code=True)
+    given = [text.replace("[MASK]", fill.tokenizer.mask_token) for text in sentences]
+    symbols = learner.tokenizer.vocabulary.symbols
+    want = [[(symbols[it["token"]], it["score"]) for it in found] for found in fill(given, top_k=5)]
+    one, many = (learner.fill_mask(sentences, top=5, batch_size=size) for size in (1, 64))
+    for text, expected, [alone], [together] in zip(sentences, want, one, many, strict=True):
+        for answers in (alone, together):
+            assert [it[0] for it in answers] == [it[0] for it in expected], text
+            assert [it[1] for it in answers] == pytest.approx([it[1] for it in expected], rel=1e-3)
+
+
+@pytest.mark.parametrize("case", [*IMPORTED, *EXPORTED])
+def test_masked_sentences_equal_the_pipeline(case, tmp_path):
+    check_answers(case, SENTENCES, tmp_path / "hf")
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("case", [*IMPORTED, *EXPORTED])
+def test_masked_sentences_of_novels_equal_the_pipeline(real_data, case, tmp_path):
+    check_answers(case, novel_sentences(real_data, 400), tmp_path / "hf")
+
+
+def novel_sentences(folder, count):
+    """Sentences with a mask, every other one right before punctuation, else in the middle."""
+    files = sorted((folder / "text" / "english_novels").glob("*.txt"))[:4]
+    text = " ".join(" ".join(file.read_text("utf-8", "replace").split()) for file in files)
+    lines = [line for line in re.split(r"(?<=[.!?]) ", text) if 40 < len(line) < 160]
+    found = []
+    for line in lines[:: len(lines) // (2 * count)]:
+        pattern = r"\w+(?=[^\w\s])" if len(found) % 2 else r"(?<= )\w+(?= )"
+        masked = re.sub(pattern, "[MASK]", line, count=1)
+        found += [masked] if "[MASK]" in masked else []
+    return found[:count]
