@@ -61,6 +61,21 @@ def small(name, **settings):
     return model
 
 
+@torch.no_grad()
+def run_alone(model, hf_inputs, name):
+    """An output of a model of Transformers for each row without its padding, padded again.
+
+    In a padded batch, the convolutions of Transformers' ConvBERT see padding.
+    """
+    rows = []
+    for row, length in enumerate(hf_inputs["attention_mask"].sum(1).tolist()):
+        alone = {key: tensor[row : row + 1, :length] for key, tensor in hf_inputs.items()}
+        if "MultipleChoice" in type(model).__name__:
+            alone = {key: tensor[None] for key, tensor in alone.items()}
+        rows.append(model(**alone)[name][0])
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+
 @pytest.fixture
 def saved(tmp_path):
     """Saves a small model with its tokenizer; gives the model and its folder."""

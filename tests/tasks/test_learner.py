@@ -33,6 +33,18 @@ def test_saved_learner_is_loaded_with_equal_weights_tokenizer_and_metadata(learn
     assert loaded.fill_mask("the [MASK]", top=1) == learner.fill_mask("the [MASK]", top=1)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_rejected(learner, tmp_path, value):
+    with torch.no_grad():
+        learner.encoder.layers[1].feed_forward.wide.weight[3, 4] = value
+    learner.save(tmp_path / "model")
+    with pytest.raises(ToolkitError) as raised:
+        load_checkpoint(tmp_path / "model")
+    file, name = tmp_path / "model/model.safetensors", "encoder.layers.1.feed_forward.wide.weight"
+    assert str(raised.value).startswith(f"the weights in {file} are not finite (NaN or infinity in")
+    assert name in str(raised.value) and "use an earlier checkpoint" in str(raised.value)
+
+
 def test_saved_learner_can_be_saved_again(learner, tmp_path):
     learner.save(tmp_path / "one", metadata={"language": "English"})
     loaded = load_checkpoint(tmp_path / "one")

@@ -47,13 +47,22 @@ def test_huggingface_ids_follow_the_description(tokenizer):
 def test_text_never_pads_masks_or_ends_a_sentence(tokenizer):
     for name in ("[PAD]", "[MASK]", "[SEP]", "[CLS]"):
         assert not set(tokenizer.encode(f"the {name} the{name}")) & {0, 2, 3, 4}
-    assert tokenizer.encode_parsing_special("the [MASK] a") == [5, 4, 9]
 
 
-def test_continuation_has_no_mark_at_its_first_piece(tokenizer):
-    assert tokenizer._encode_after_mask("the") == [8] and tokenizer._encode_after_mask("s") == [7]
-    assert tokenizer._encode_after_mask("a") == [9]  # there is no piece a without a mark
-    assert tokenizer._encode_after_mask("") == []
+def test_spaces_before_a_mask_follow_its_flag_in_the_description(tokenizer):
+    the, mask, a, space = 5, 4, 9, 6
+    assert tokenizer.encode_parsing_special("the [MASK] a") == [the, space, mask, a]
+    absorbing = json.loads(tokenizer.text)
+    absorbing["added_tokens"][mask]["lstrip"] = True
+    absorbing = HuggingFaceTokenizer(json.dumps(absorbing), ROLES)
+    assert absorbing.encode_parsing_special("the  [MASK] a") == [the, mask, a]
+
+
+def test_mask_that_is_no_added_token_is_parsed(tokenizer):
+    without = {**json.loads(tokenizer.text), "added_tokens": []}
+    without = HuggingFaceTokenizer(json.dumps(without), ROLES)
+    assert without.encode_parsing_special("[MASK] a") == [4, 9]
+    assert 4 not in without.encode("[MASK] a")
 
 
 def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():

@@ -134,9 +134,11 @@ def test_damaged_model_is_rejected():
         SentencePieceTokenizer(b"not a model", lowercase=False)
 
 
-def test_continuation_starts_no_word(tokenizer):
-    symbols = tokenizer.vocabulary.symbols
-    for text in ("s the", ".", "er", "", "the"):
-        ids = tokenizer._encode_after_mask(text)
-        assert not ids or not symbols[ids[0]].startswith("▁") or symbols[ids[0]][1:] not in symbols
-        assert tokenizer.decode([*tokenizer.encode("a"), *ids]) in ("a" + text, "a " + text)
+def test_text_right_after_a_mask_starts_no_word(tokenizer):
+    symbols, mask = tokenizer.vocabulary.symbols, tokenizer.vocabulary.mask
+    for text in ("s the", ".", "er", "the"):
+        first, *ids = tokenizer.encode_parsing_special("[MASK]" + text)
+        assert first == mask and not symbols[ids[0]].startswith("\u2581")
+        assert tokenizer.decode(ids) == text
+    for text in (" the", " .", ""):
+        assert tokenizer.encode_parsing_special("[MASK]" + text) == [mask, *tokenizer.encode(text)]

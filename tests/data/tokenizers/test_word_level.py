@@ -90,7 +90,7 @@ def test_special_tokens_and_text_survive_encoding_and_decoding(words):
     mask = words.vocabulary.mask
     assert ids == [4, mask, 6, mask]
     assert words.decode([0, *ids, 2]) == "<s> the <mask> sat <mask> </s>"
-    assert words._encode_after_mask("sat the") == [6, 4]
+    assert words.encode_parsing_special("[MASK]sat the") == [mask, 6, 4]
 
 
 def test_every_word_is_a_word_start_unless_symbols_are_pieces(words, text_file):

@@ -3,13 +3,16 @@ import sys
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.conversion.huggingface.tokenizer_export import wordpiece_tokenizer
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer, train_word_pieces
+from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer, train_word_pieces
 
 pytest.importorskip("tokenizers")
 UNUSED = [f"[unused{i}]" for i in range(99)]
 BERT = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # the first lines of BERT's files
 PIECES = ["the", "river", "rive", "##r", "##s", "caf", "##e", ".", "中", "##ing", "ing", "r"]
+PIECES += [",", "##.", "##,"]  # as BERT has them
 TEXTS = [
     "The Café, by the RIVERS... it's 1,234 naïve-ish e\u0301t\u00e9!",
     "\u6771\u4eac is Tokyo; \u4e2d\u6587abc \u0416\u0443\u043a \u0130stanbul \u1e9e \u03a3\u03a3",
@@ -86,19 +89,37 @@ def test_wordpiece_parses_special_tokens_only_on_request(vocab_file):
     assert tokenizer.decode([101, *the, 103, 102]) == "[CLS] the [MASK] [SEP]"
 
 
-def test_wordpiece_continuation_has_the_marks(vocab_file):
-    tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
-    symbols = tokenizer.vocabulary.symbols
+@pytest.fixture(params=["bert", "added token"])
+def small(request):
+    """BERT's tokenizer, or a tokenizer.json with the same pieces and an added token."""
+    pieces = [*SPECIAL.values(), *PIECES]
+    bert = WordPieceTokenizer.from_symbols(pieces, lowercase=True)
+    if request.param == "bert":
+        return bert
+    described = wordpiece_tokenizer(bert)
+    described.add_special_tokens(list(SPECIAL.values()))
+    described.add_tokens(["mill"])
+    return HuggingFaceTokenizer(described.to_str(), bert.vocabulary.roles)
 
-    def continued(text):
-        return [symbols[i] for i in tokenizer._encode_after_mask(text)]
 
-    assert continued("s the") == ["##s", "the"]
-    assert continued("ings.") == ["##ing", "##s", "."]
-    assert continued(". the") == [".", "the"]
-    assert continued("中") == ["中"]
-    assert continued("zz") == ["[UNK]"]
-    assert continued("") == []
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[MASK]s the", "[MASK] ##s the"),
+        ("[MASK]ings.", "[MASK] ##ing ##s ."),
+        ("[MASK]. the", "[MASK] . the"),
+        ("[MASK], the", "[MASK] , the"),
+        ("the [MASK] the", "the [MASK] the"),
+        ("[MASK]中", "[MASK] 中"),
+        ("[MASK]zz", "[MASK] [UNK]"),
+        ("[MASK]" + "s" * 101, "[MASK] [UNK]"),
+        ("[MASK]", "[MASK]"),
+        ("[SEP]the", "[SEP] the"),
+    ],
+)
+def test_only_letters_right_after_a_mask_continue_its_word(small, text, expected):
+    ids = small.encode_parsing_special(text)
+    assert [small.vocabulary.symbols[i] for i in ids] == expected.split()
 
 
 def test_a_saved_vocabulary_loads_equal(trained, tmp_path):

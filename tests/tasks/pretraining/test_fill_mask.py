@@ -65,9 +65,9 @@ def test_literal_mask_becomes_the_mask_token_and_adjacent_text_continues_its_wor
     assert tokens("[MASK]s [MASK]") == ["[CLS]", "[MASK]", "s", "[MASK]", "[SEP]"]
 
 
-def test_space_before_a_mask_is_not_a_separate_token(byte_level):
-    ids = encode_masked(byte_level, "a [MASK] b [MASK]. [MASK]  [MASK] c", None)
-    named = "<s> a <mask> Ġb <mask> . <mask> <mask> Ġc </s>"
+def test_space_before_a_mask_follows_the_tokenizer(byte_level):
+    ids = encode_masked(byte_level, "a [MASK] b[MASK].", None)
+    named = "<s> a Ġ <mask> Ġb <mask> . </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
 
 

@@ -205,3 +205,21 @@ def test_examples_can_be_sent_to_a_worker_without_shared_memory(folder):
     assert torch.equal(
         repeated.collate(ids, 1).inputs.tokens, examples.collate(ids, 1).inputs.tokens
     )
+
+
+def test_split_with_a_single_item_names_the_option_that_helps(tmp_path):
+    (tmp_path / "text").write_text("the old house by the river\n" * 9)
+    (tmp_path / "valid").write_text("the old house\n")
+    destdir, text = str(tmp_path / "data"), str(tmp_path / "text")
+    valid = str(tmp_path / "valid")
+    preprocess(
+        preprocess_config(
+            trainpref=text, validpref=valid, destdir=destdir, tokenizer="words", workers=1
+        )
+    )
+    source = SplitSource(DataFolder.open(destdir), "valid")
+    with pytest.raises(
+        ToolkitError, match=r"'valid' of .*data has a single .* --task.sample-mode bl"
+    ):
+        MaskedExamples(MaskingConfig(), source)
+    assert len(MaskedExamples(MaskingConfig(sample_mode="blocks"), source)) == 1

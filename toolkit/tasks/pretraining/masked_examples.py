@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.electra_segments import SegmentedSamples
@@ -36,6 +37,11 @@ class MaskingExamples(Examples[B]):
         self._samples = make_samples(config, column, folder.vocabulary)
         self._masking = make_masking(config, folder.vocabulary)
         self.lengths, self.remark = self._samples.lengths, self._samples.remark
+        if not len(self.lengths):
+            raise ToolkitError(
+                f"Split {source.name!r} of {folder.name} has a single item, but --task.sample-mode "
+                f"pairs requires two. Add --task.sample-mode blocks, or more text."
+            )
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, config, source.seed)
 
     def mask_tokens(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
