@@ -87,6 +87,19 @@ def test_tensorboard_sink_groups_metrics_by_event_and_subset(tmp_path):
     assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [(1, 3.0)]
 
 
+def test_tensorboard_stops_on_a_full_disk(tmp_path, monkeypatch, caplog):
+    sink = TensorBoardSink(tmp_path)
+
+    def fail():
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sink.writer, "flush", fail)
+    for update in (1, 2):
+        sink.write("train", {"update": update, "loss": 1.0})
+    sink.close()
+    assert caplog.text.count("cannot be written (No space left on device); it ends here.") == 1
+
+
 def test_tensorboard_sink_purges_updates_that_a_resumed_run_repeats(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -92,11 +93,15 @@ class JsonLinesSink:
 
 
 class TensorBoardSink:
-    """Metrics as scalars: train/loss, valid/loss, valid/test/loss."""
+    """Metrics as scalars: train/loss, valid/loss, valid/test/loss.
+
+    If the disk is full, reporting stops, and training continues.
+    """
 
     def __init__(self, folder: Path | str, *, resumed_at: int = 0) -> None:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
 
+        self.folder, self.has_failed = folder, False
         try:
             self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
         except OSError as error:
@@ -106,14 +111,27 @@ class TensorBoardSink:
             ) from error
 
     def write(self, event: str, values: EventValues) -> None:
-        if event in RUN_EVENTS:
+        if event in RUN_EVENTS or self.has_failed:
             return
-        for name, value in to_scalars(event, values).items():
-            self.writer.add_scalar(name, value, values.get("update"))
-        self.writer.flush()
+        with self.stop_if_failing():
+            for name, value in to_scalars(event, values).items():
+                self.writer.add_scalar(name, value, values.get("update"))
+            self.writer.flush()
 
     def close(self) -> None:
-        self.writer.close()
+        with self.stop_if_failing():
+            self.writer.close()
+
+    @contextmanager
+    def stop_if_failing(self) -> Iterator[None]:
+        """Warn of the first error."""
+        try:
+            yield
+        except OSError as error:
+            if not self.has_failed:
+                reason = error.strerror or error
+                log.warning("%s cannot be written (%s); it ends here.", self.folder, reason)
+            self.has_failed = True
 
 
 RUN_ID_FILE = "wandb.json"  # in the save folder: the id of the W&B run
