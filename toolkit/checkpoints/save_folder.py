@@ -128,7 +128,7 @@ class SaveFolder:
 
     def contains(self, checkpoint: Path) -> bool:
         """Whether a checkpoint is one of this folder."""
-        return checkpoint.resolve().parent == self.path.resolve()
+        return Path(os.path.realpath(checkpoint)).parent == Path(os.path.realpath(self.path))
 
     def choose_restore_file(self, path: Path) -> Path | None:
         """The checkpoint that --restore-file names, or the last one of the save folder it names.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +61,9 @@ def average(c: AverageConfig) -> Path:
 def list_checkpoints(c: AverageConfig) -> list[Path]:
     """The named checkpoints, or the newest of the named save folders, each once."""
     folders = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
-    by_path: dict[Path, Path] = {}
+    by_path: dict[str, Path] = {}
     for folder in folders:
-        other = by_path.setdefault(folder.resolve(), folder)
+        other = by_path.setdefault(os.path.realpath(folder), folder)
         if other is not folder:
             raise ToolkitError(f"{folder} and {other} are the same checkpoint. Leave one out.")
     if len(folders) < 2:

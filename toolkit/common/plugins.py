@@ -9,6 +9,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +53,7 @@ def load_folder(folder: str) -> Plugin:
     It becomes the package toolkit_plugins.<name>_<digest of its path>, so that two folders of the
     same name do not collide; its files import each other relatively (`from .layers import Gate`).
     """
-    path = Path(folder).resolve()
+    path = Path(os.path.realpath(folder))
     if not path.is_dir():
         raise ToolkitError(f"--user-dir: no such folder: {folder}.")
     files = list_python_files(path)

@@ -92,7 +92,7 @@ def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
 def store(values: OptionValues, option: Option, texts: list[str], flag: str) -> None:
     """Store the texts of a flag; flags that append extend the earlier list."""
     if not option.type.is_list:
-        values[option.path] = OptionValue(texts[-1], flag)
+        values[option.path] = OptionValue(",".join(texts), flag)
         return
     items = [item for text in texts for item in split_list(option, text)]
     before = values[option.path].value if option.path in values and option.appends else []

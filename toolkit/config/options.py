@@ -59,9 +59,9 @@ class Option:
         )
 
 
-# Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT; a
-# MULTI_WORD list takes every word up to the next flag; only --help-all shows ADVANCED options. A
-# trained model depends on options OF_MODEL.
+# Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT. A
+# MULTI_WORD option takes every word up to the next flag; those of a text are joined by commas. Only
+# --help-all shows ADVANCED options. A trained model depends on options OF_MODEL.
 NO_SPLIT: dict[str, object] = {"separator": None}
 MULTI_WORD: dict[str, object] = {"multi_word": True}
 ADVANCED: dict[str, object] = {"advanced": True}

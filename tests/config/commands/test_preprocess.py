@@ -16,6 +16,12 @@ def build_format(**options):
     return FORMATS[config.format.name].factory(config.format.config, config)
 
 
+def test_input_may_be_several_words_as_a_shell_expands_a_pattern():
+    words = ["--trainpref", "a.txt", "b.txt,c.txt", "--validpref", "d.txt", "--destdir", "data"]
+    inputs = load(words, PREPROCESS).config.inputs
+    assert inputs == {"train": "a.txt,b.txt,c.txt", "valid": "d.txt"}
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

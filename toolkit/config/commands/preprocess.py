@@ -18,7 +18,7 @@ from toolkit.config.declared import (
     PositiveFloat,
     PositiveInt,
 )
-from toolkit.config.options import ADVANCED, to_flag
+from toolkit.config.options import ADVANCED, MULTI_WORD, to_flag
 from toolkit.config.run import ComponentConfig
 
 TokenizerKind = Literal["sentencepiece", "words", "wordpiece"]
@@ -36,13 +36,13 @@ TOKENIZER_BY_OPTION: dict[
 class InputOptions(Options, title="input and output"):
     """Input files and the output folder of toolkit-preprocess."""
 
-    trainpref: str = ""
-    """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas. A
-    folder stands for the files of the format in it; - is standard input. Each file is a
+    trainpref: str = field(default="", metadata=MULTI_WORD)
+    """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas or
+    spaces. A folder stands for the files of the format in it; - is standard input. Each file is a
     document."""
-    validpref: str = ""
+    validpref: str = field(default="", metadata=MULTI_WORD)
     """Validation data, in the same form as --trainpref."""
-    testpref: str = ""
+    testpref: str = field(default="", metadata=MULTI_WORD)
     """Test data, in the same form as --trainpref."""
     destdir: str = "data-bin"
     """Folder to write. Unless --overwrite is given, it must be empty or not exist."""
