@@ -1,3 +1,4 @@
+import os
 import sys
 
 import pytest
@@ -58,6 +59,14 @@ def test_load_folder_ignores_tests_and_folders_without_init(folder):
     (folder / "test_main.py").write_text("raise SystemExit\n")
     (folder / "data").mkdir()
     (folder / "data" / "script.py").write_text("raise SystemExit\n")
+    load_folder(str(folder))
+
+
+def test_load_folder_ignores_pipes_and_links_to_nothing(folder):
+    os.mkfifo(folder / "pipe.py")
+    os.symlink("user@host.1234", folder / "dangling.py")
+    (folder / "package").mkdir()
+    os.mkfifo(folder / "package" / "__init__.py")
     load_folder(str(folder))
 
 

@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import os
 import re
 
 import pytest
@@ -107,6 +108,13 @@ def test_a_folder_stands_for_the_texts_in_it_in_order(text_file, tmp_path):
     for name in ("b.txt", "a.txt.gz", "c.md"):
         text_file("x", name)
     assert [path.name for path in list_files("trainpref", str(tmp_path))] == ["a.txt.gz", "b.txt"]
+
+
+def test_folder_stands_for_its_files_without_pipes_and_links_to_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / ".#a.txt").symlink_to("user@host.1234")  # an editor's lock
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert list_files("trainpref", str(tmp_path)) == [tmp_path / "a.txt"]
 
 
 def test_files_are_separated_by_commas(text_file):

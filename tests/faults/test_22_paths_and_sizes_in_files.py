@@ -14,6 +14,7 @@ import pytest
 
 from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
+from toolkit.cli.inspect import main as inspect
 from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
@@ -153,3 +154,16 @@ def test_oversized_meta_is_rejected_unread(data, tmp_path):
     os.truncate(path / "meta.json", 1 << 36)
     with pytest.raises(ToolkitError, match=r"at most 16,777,216 bytes, but has 68,719,476,736"):
         DataFolder.open(path)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "nowhere", "loop", "pipe"])
+def test_devices_pipes_and_links_in_a_data_folder_are_not_read(data, tmp_path, device, capfd):
+    for name in sorted(file.name for file in data.iterdir() if file.is_file()):
+        path = shutil.copytree(data, tmp_path / name)
+        (path / name).unlink()
+        if device == "pipe":
+            os.mkfifo(path / name)
+        else:
+            os.symlink(name if device == "loop" else device, path / name)
+        assert inspect([str(path), "--verify"]) == 2, name
+        assert capfd.readouterr().err.count("\n") == 1

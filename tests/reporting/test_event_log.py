@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -35,3 +37,9 @@ def test_scalars_are_named_by_event_and_subset():
     assert to_scalars("train", values) == {"train/loss": 2.0}
     assert to_scalars("valid", {**values, "subset": "valid"}) == {"valid/loss": 2.0}
     assert to_scalars("valid", {**values, "subset": "test"}) == {"valid/test/loss": 2.0}
+
+
+def test_read_records_does_not_wait_for_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "log")
+    with pytest.raises(ToolkitError, match="must be a regular file, but is a pipe"):
+        read_records(tmp_path / "log")
