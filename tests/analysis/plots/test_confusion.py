@@ -47,6 +47,15 @@ def test_plot_confusion_writes_an_image_and_json(file, tmp_path, capsys):
     assert "VERB" in capsys.readouterr().out
 
 
+def test_plot_confusion_draws_the_tags_of_currency_and_formulas(file, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    text = file.read_text().replace("VERB", "$$").replace("NOUN", "$")
+    file.write_text(text)
+    image = tmp_path / "confusion.svg"
+    assert main(["confusion", str(file), "--output", str(image), "--title", "$x_1"]) == 0
+    assert image.exists() and "$$" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

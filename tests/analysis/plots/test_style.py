@@ -42,6 +42,22 @@ def test_pdf_has_true_type_fonts(config):
     assert b"STIXGeneral" in written
 
 
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_text_is_drawn_as_it_is(config, ending, tmp_path):
+    texts = ["$", "$$", r"$\frac$", r"\$ \ _", "a_b $x_1$ %", "<&>", "\n"]
+    c = config(output=str(tmp_path / f"plot.{ending}"), title="".join(texts))
+    with plot_style(c):
+        fig = new_plot(4.0, 3.0)
+        ax = fig.add_subplot()
+        ax.set_xticks(range(len(texts)), texts)
+        fig.suptitle(c.title)
+        fig.legend(ax.plot([1, 2]), [texts[2]], loc="outside lower center")
+        save_plot(fig, c)
+    assert [label.get_text() for label in ax.get_xticklabels()] == texts
+    assert not any(label.get_parse_math() for label in ax.get_xticklabels())
+    assert (tmp_path / f"plot.{ending}").stat().st_size > 1000
+
+
 def test_lines_differ_in_dashes_and_markers_without_color():
     styles = [line_style(index)[1:] for index in range(20)]
     assert all(a != b for a, b in combinations(styles, 2))

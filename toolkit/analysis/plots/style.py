@@ -66,6 +66,7 @@ def marked_points(points: int, index: int) -> tuple[int, int]:
 def plot_style(c: PlotOptions) -> Iterator[None]:
     """Fonts and lines of the plots that are drawn and saved inside.
 
+    All text is drawn as it is: a dollar sign, such as the tag of the Penn Treebank, is no formula.
     PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3.
     """
     try:
@@ -82,7 +83,7 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
         "xtick.labelsize": "small",
         "ytick.labelsize": "small",
         "legend.fontsize": "small",
-        "mathtext.fontset": "stix" if c.font_family in ("serif", "STIXGeneral") else "dejavusans",
+        "text.parse_math": False,
         "axes.linewidth": 0.6,
         "hatch.linewidth": 0.5,
         "pdf.fonttype": 42,
