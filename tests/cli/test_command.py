@@ -1,8 +1,10 @@
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 
 import pytest
+import torch
 
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
@@ -35,6 +37,27 @@ def test_user_error_is_one_line_on_stderr_and_exit_code_2(capsys):
 
     assert execute(COMMAND, mistaken, []) == 2
     assert capsys.readouterr() == ("", "toolkit-test: one must be two, but is three.\n")
+
+
+def test_very_long_words_of_an_error_are_shortened(capsys):
+    def mistaken(_):
+        raise ToolkitError(f"No such file: {'a' * 200}{'b' * 5000}.")
+
+    assert execute(COMMAND, mistaken, []) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("toolkit-test: No such file: aaa") and line.endswith("bb.\n")
+    assert 300 < len(line) < 400
+
+
+@pytest.mark.parametrize("error", [MemoryError, torch.OutOfMemoryError])
+def test_lack_of_memory_is_one_line_on_stderr_and_exit_code_2(error, capsys):
+    def grow(_):
+        raise error("Unable to allocate 4 TiB\nmore")
+
+    assert execute(COMMAND, grow, []) == 2
+    assert re.fullmatch(
+        r"toolkit-test: out of memory: Unable to allocate 4 TiB\. Use .*\n", capsys.readouterr().err
+    )
 
 
 def test_invalid_option_is_one_line_on_stderr_and_exit_code_2(capsys):

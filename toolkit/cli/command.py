@@ -14,13 +14,15 @@ from toolkit.cli.standard_streams import (
     is_reader_gone,
     open_closed_streams,
 )
-from toolkit.common.errors import ToolkitError, describe_os_error
+from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.early_exit import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
+KEPT = 150
+"""Letters of a very long word that an error message keeps, at each end."""
 CPU_FALLBACKS = ("PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_ENABLE_XPU_FALLBACK")
 """Variables with which torch runs on the CPU, with a warning, what Apple's or Intel's GPU lacks."""
 Act = Callable[[LoadedConfig], int | None]
@@ -62,6 +64,11 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
         return fail(name, str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        hint = "Use smaller batches or a smaller model."
+        return fail(name, f"out of memory: {first_line(error)}. {hint}")
     except ConnectionError:  # the reader, such as head, has closed its end
         if not any(is_reader_gone(stream.fileno()) for stream in (sys.stdout, sys.stderr)):
             raise  # it was another pipe
@@ -74,7 +81,7 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
 def fail(name: str, message: str) -> int:
     """Print an error as one line, if stderr can be written; returns the exit code."""
     with suppress(OSError):
-        print(f"{name}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"{name}: {to_line(message)}", file=sys.stderr, flush=True)
     discard_lost_output()
     return EXIT_USER_ERROR
 
@@ -87,6 +94,15 @@ def run(command: Command | CommandGroup, act: Act, argv: Sequence[str]) -> int:
         return act(prepared) or 0
     print(prepared)
     return 0
+
+
+def to_line(message: str) -> str:
+    """The message as one line, with very long words shortened."""
+    words = (
+        word if len(word) <= 2 * KEPT else f"{word[:KEPT]}...{word[-KEPT:]}"
+        for word in message.split()
+    )
+    return " ".join(words)
 
 
 def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfig | str:

@@ -1,4 +1,4 @@
-"""The exception for mistakes of the user, and the texts of the operating system's errors."""
+"""The exception for mistakes of the user, and texts of errors of the system and of memory."""
 
 from __future__ import annotations
 
@@ -21,3 +21,20 @@ def describe_os_error(error: OSError) -> str:
     if len(path) > MAX_PATH_LENGTH:
         path = f"{path[:MAX_PATH_LENGTH]}..."
     return f"{path}: {reason}"
+
+
+OOM_MESSAGES = ("DefaultCPUAllocator", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""Texts of errors about memory that are not an OutOfMemoryError."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that a GPU or the host ran out of memory."""
+    classes = {cls.__name__ for cls in type(error).__mro__}  # of torch, which is slow to import
+    if classes & {"MemoryError", "OutOfMemoryError"}:
+        return True
+    return any(text in str(error) for text in OOM_MESSAGES)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message without its period, or the name of its class."""
+    return (str(error) or type(error).__name__).splitlines()[0].strip().rstrip(".")

@@ -10,6 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, suggest_name
 from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
+from toolkit.nn.memory_limit import memory_limit
 
 C = TypeVar("C")
 
@@ -23,7 +24,8 @@ class EncoderFactory(NamedTuple):
     def __call__(self, **overrides: object) -> EncoderModel:
         """An encoder with some of the architecture's options changed."""
         config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
-        encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
+        with memory_limit():
+            encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
         return encoder
 
     def scale(self, fraction: float) -> EncoderModel:

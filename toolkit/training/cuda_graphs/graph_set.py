@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from toolkit.common.errors import first_line
 from toolkit.training.cuda_graphs.gradient_buffers import GradientBuffers
 from toolkit.training.cuda_graphs.recorder import GraphRecorder
-from toolkit.training.out_of_memory import first_line
 
 Report = Callable[[str], None]
 
