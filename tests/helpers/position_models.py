@@ -9,6 +9,7 @@ import torch
 from toolkit import build_model
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs
+from toolkit.models.positions.options import TERM_OPTIONS
 
 VOCABULARY = 20
 SHAPE = {
@@ -34,7 +35,14 @@ def build_encoder(arch=None, **options):
     """
     torch.manual_seed(0)
     name = arch or ("composite_bert_tiny" if COMPOSITE & {*options} else "bert_tiny")
-    options = {**SHAPE, **options}
+    terms = {*options.get("positions", ARCHITECTURES[name].config.positions)}
+    terms |= {"radius"} if options.get("depthwise") else set()
+    shape = {
+        key: value
+        for key, value in SHAPE.items()
+        if key not in TERM_OPTIONS or terms.intersection([key, *TERM_OPTIONS[key]])
+    }
+    options = {**shape, **options}
     table = "learned" in options.get("positions", ()) or options.get("absolute_positions", False)
     options.setdefault("hidden_position_embedding", table)
     model = build_model(name, vocabulary_size=VOCABULARY, **options).double().eval()

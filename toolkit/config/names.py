@@ -53,6 +53,9 @@ RESERVED_NAMES = {
     "grid": "sweep.grid",
 }
 
+OTHER_NAMES = {"relative": "arch.positions"}
+"""Last part of an option -> the option with that purpose in other architectures."""
+
 
 def find_option(
     name: str,
@@ -85,6 +88,10 @@ def unknown_option_error(
     given = name if in_python else f"{name} ({origin})" if origin else to_flag(name)
     more = "" if in_python else " See --help."
     path = name if origin else RESERVED_NAMES.get(name, name)
+    if (other := OTHER_NAMES.get(name.rpartition(".")[2])) in options:
+        return ToolkitError(
+            f"no option is called {given}. Write {other if origin else to_flag(other)} instead."
+        )
     if (not origin or "." in name) and (owners := find_owners(path, components)):
         return ToolkitError(f"{given} requires {owners}.")
     if path.startswith(f"{callbacks.SECTION}."):

@@ -148,6 +148,16 @@ def field_default(field: dataclasses.Field[Any], config: object) -> Any:
     return field.default
 
 
+def changed_options(config: object) -> set[str]:
+    """The fields of a config whose values are not the defaults of its class."""
+    cls: Any = type(config)
+    return {
+        field.name
+        for field in dataclasses.fields(cls)
+        if getattr(config, field.name) != field_default(field, cls)
+    }
+
+
 class FieldDoc(NamedTuple):
     """The annotation of a field, and the string under it."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import PositiveInt
+from toolkit.config.declared import Size
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import (
@@ -50,7 +50,7 @@ class CompositeBertConfig(PositionConfig):
     """Add a depthwise convolution of the values to the result (eq. 7)."""
     convolve: list[Literal["query", "key", "value"]] = field(default_factory=list)
     """Projections whose first half of the heads is convolved."""
-    radius: PositiveInt = 8
+    radius: Size = 8
     """Maximum offset with a separate tap, in tokens; larger ones share the outermost. Convolutions
     end there."""
 
@@ -63,17 +63,16 @@ class CompositeBertConfig(PositionConfig):
             )
         if self.absolute_positions and "learned" not in self.positions:
             check_positions([*self.positions, "learned"])
-        if self.key_dynamic and "composite" not in self.positions:
-            raise ToolkitError(
-                f"arch.key_dynamic requires composite in arch.positions, which are "
-                f"{', '.join(self.positions)}. Add it, or leave arch.key_dynamic out."
-            )
         for name in self.positions:
             if self.convolve and name in LINEAR_PROJECTIONS_ONLY:
                 raise ToolkitError(
                     f"arch.convolve cannot be combined with {name} in arch.positions, which "
                     f"requires linear projections of queries and keys."
                 )
+
+    @property
+    def options_of_other_parts(self) -> frozenset[str]:
+        return frozenset({"radius"} if self.convolve or self.depthwise else ())
 
     @property
     def position_names(self) -> frozenset[PositionName]:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
+from toolkit.config.declared import Layers, NonNegativeInt, Rate, Size
 from toolkit.config.options import ADVANCED
 from toolkit.models.interface import ArchConfig, Encoded, Inputs, LayeredEncoder, Sizes
 from toolkit.nn.attention import (
@@ -41,11 +41,11 @@ from toolkit.nn.ops.dropout import Dropout
 class ConvSanConfig(ArchConfig):
     """Options of conv_san."""
 
-    layers: PositiveInt = 4
+    layers: Layers = 4
     """Number of layers, each self-attention only."""
-    heads: PositiveInt = 4
+    heads: Size = 4
     """Number of attention heads; divides the total width of words, positions, characters."""
-    word_width: PositiveInt = 300
+    word_width: Size = 300
     """Width of the word embeddings."""
     word_vectors: Literal["learned", "tuned", "frozen"] = "learned"
     """Word embeddings. learned: random at first; tuned: the data folder's word vectors at first;
@@ -53,13 +53,13 @@ class ConvSanConfig(ArchConfig):
     positions: Literal["none", "add", "concat"] = "add"
     """Learned position embeddings: added to the word embedding (add), concatenated to it (concat),
     or none."""
-    position_width: PositiveInt = 64
+    position_width: Size = 64
     """Width of the position embeddings if positions is concat."""
     character_width: NonNegativeInt = 64
     """Width of the character embeddings and of their convolutions; 0 disables characters."""
-    character_layers: PositiveInt = 3
+    character_layers: Layers = 3
     """Number of convolutions over a word's characters."""
-    character_kernel: PositiveInt = 5
+    character_kernel: Size = 5
     """Kernel size of these convolutions; odd."""
     position_table: bool = False
     """Add a learned bias per pair of positions to the first layer's scores (+P)."""
@@ -73,7 +73,7 @@ class ConvSanConfig(ArchConfig):
     convolution: Literal["none", "1d", "2d"] = "2d"
     """Convolution of the attention weights after the softmax. 1d: along the queries, with keys as
     channels; 2d: one 3 x 3 filter per head."""
-    fixed_length: PositiveInt = 60
+    fixed_length: Size = 60
     """Number of tokens of every input: shorter sentences are padded, longer ones split."""
     dropout: Rate = 0.1
     """Dropout rate of the hidden units before each layer."""

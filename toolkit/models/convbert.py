@@ -7,7 +7,7 @@ from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import PositiveInt, Rate
+from toolkit.config.declared import Rate, Size
 from toolkit.config.options import ADVANCED
 from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
@@ -33,13 +33,13 @@ from toolkit.nn.feed_forward import GATED
 class ConvBertConfig(PositionConfig):
     """Options of ConvBERT."""
 
-    max_positions: PositiveInt = 512
+    max_positions: Size = 512
     """Rows of the position table: maximum number of tokens per sentence."""
-    head_ratio: PositiveInt = 2
+    head_ratio: Size = 2
     """heads / head_ratio heads attend, at least one, and as many convolve."""
-    kernel_size: PositiveInt = 9
+    kernel_size: Size = 9
     """Kernel size of the convolutions, in tokens; odd."""
-    groups: PositiveInt = 1
+    groups: Size = 1
     """Number of channel groups of the feed-forward networks."""
     conv_type: Literal["span", "dynamic", "conventional", "none"] = "span"
     """Convolution of the other heads. span: kernels from each token's neighborhood; dynamic: from

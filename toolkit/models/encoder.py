@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, Below, NonNegativeInt, PositiveInt, Rate
+from toolkit.config.declared import Above, Below, Layers, NonNegativeInt, Rate, Size
 from toolkit.models.interface import (
     ArchConfig,
     Encoded,
@@ -36,13 +36,13 @@ from toolkit.nn.ops.relative_attention import SentenceRows, kernel_runs
 class EncoderConfig(ArchConfig):
     """Options shared by the encoder architectures."""
 
-    layers: PositiveInt = 12
+    layers: Layers = 12
     """Number of layers, each attention and a feed-forward network."""
-    width: PositiveInt = 768
+    width: Size = 768
     """Width of the hidden states (hidden size); a multiple of heads."""
-    heads: PositiveInt = 12
+    heads: Size = 12
     """Number of attention heads."""
-    feed_forward_width: PositiveInt | None = None
+    feed_forward_width: Size | None = None
     """Inner width of the feed-forward networks (intermediate size), for gated ones of each half; by
     default 4 x width, for gated ones 2/3 of it."""
     activation: Activation = "gelu"
@@ -56,9 +56,9 @@ class EncoderConfig(ArchConfig):
     biases: bool = True
     """Biases of linear maps and layer norms, also in heads that predict tokens. Convolutions and
     grouped maps always have them."""
-    embedding_width: PositiveInt | None = None
+    embedding_width: Size | None = None
     """Width of the embedding tables, projected to the model's width; by default width."""
-    max_positions: PositiveInt = 128
+    max_positions: Size = 128
     """Rows of the absolute position table, if any: maximum number of tokens per sentence."""
     hidden_position_embedding: bool = False
     """Add a row for hidden positions to the position table, which task mpm requires of a table."""

@@ -8,7 +8,7 @@ from functools import partial
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import PositiveInt, Rate
+from toolkit.config.declared import Rate, Size
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
@@ -25,9 +25,9 @@ from toolkit.nn.attention import (
 class LightConvConfig(EncoderDecoderConfig):
     """Options of LightConv and DynamicConv."""
 
-    encoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
+    encoder_kernels: list[Size] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
     """Kernel size of each encoder layer's convolution, in tokens, odd; one number per layer."""
-    decoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
+    decoder_kernels: list[Size] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
     """Kernel size of each decoder layer's convolution; the kernels end at the current token."""
     gated: bool = True
     """Apply a gated linear unit (GLU) before the convolution."""

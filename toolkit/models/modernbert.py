@@ -12,8 +12,8 @@ from toolkit.config.declared import (
     Below,
     NonNegativeInt,
     PositiveFloat,
-    PositiveInt,
     Rate,
+    Size,
 )
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
@@ -51,7 +51,7 @@ class ModernBertConfig(PositionConfig):
     """Rows of the token type table; 0 for none."""
     norm_epsilon: Annotated[float, Above(0), Below(1)] = 1e-5
     """Epsilon of the norms."""
-    max_positions: PositiveInt = 8192
+    max_positions: Size = 8192
     """Rows of the absolute position table, if any: maximum number of tokens per sentence."""
     dropout: Rate = 0.0
     """Dropout rate after the embeddings and after each sublayer."""

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
+from toolkit.config.declared import Layers, NonNegativeInt, Rate, Size
 from toolkit.models.aligned_length import add_columns, count_missing_columns, shift_indices
 from toolkit.models.encoder import check_multiple, scale_heads, scale_width
 from toolkit.models.interface import (
@@ -48,21 +48,21 @@ from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLaye
 class TacoConfig(ArchConfig):
     """Options of TACO."""
 
-    layers: PositiveInt = 12
+    layers: Layers = 12
     """Number of layers, each attention and a feed-forward network for both streams."""
-    word_width: PositiveInt = 648
+    word_width: Size = 648
     """Width of the word stream; a multiple of word_heads."""
-    position_width: PositiveInt = 120
+    position_width: Size = 120
     """Width of the position stream; a multiple of position_heads."""
-    word_heads: PositiveInt = 12
+    word_heads: Size = 12
     """Number of attention heads of the word stream."""
-    position_heads: PositiveInt = 6
+    position_heads: Size = 6
     """Number of attention heads of the position stream."""
-    head_width: PositiveInt = 64
+    head_width: Size = 64
     """Width of a head's queries and keys in both streams; values have width / heads."""
-    relative_width: PositiveInt = 768
+    relative_width: Size = 768
     """Width of the offset vectors shared by all layers."""
-    max_positions: PositiveInt = 512
+    max_positions: Size = 512
     """Rows of the position table: maximum number of tokens per sentence."""
     attention_convolution: bool = True
     """Mix all attention maps by a 1x1 convolution and PReLU before the softmax; if false, sum those

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import PositiveInt
+from toolkit.config.declared import Layers
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_attention
@@ -15,9 +15,9 @@ from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_at
 class TransformerConfig(EncoderDecoderConfig, RelativeConfig):
     """Options of the Transformer."""
 
-    encoder_layers: PositiveInt = 6
+    encoder_layers: Layers = 6
     """Number of encoder layers."""
-    decoder_layers: PositiveInt = 6
+    decoder_layers: Layers = 6
     """Number of decoder layers."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import PositiveInt
+from toolkit.config.declared import Layers
 from toolkit.models.encoder_decoder import DecoderOnly
 from toolkit.models.interface import Sizes
 from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_attention
@@ -15,7 +15,7 @@ from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_at
 class TransformerLMConfig(RelativeConfig):
     """Options of the causal language model."""
 
-    layers: PositiveInt = 6
+    layers: Layers = 6
     """Number of layers, each attention and a feed-forward network."""
     share_embeddings: bool = True
     """Share one table between token embedding and output scores."""

@@ -10,7 +10,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.config.declared import PositiveInt, Rate
+from toolkit.config.declared import Rate, Size
 from toolkit.models.encoder import check_multiple
 from toolkit.models.interface import ArchConfig
 from toolkit.nn.attention import (
@@ -36,11 +36,11 @@ from toolkit.nn.sinusoidal import sinusoidal_encodings
 class TransformerStackConfig(ArchConfig):
     """Options shared by encoder-decoder models and language models."""
 
-    width: PositiveInt = 512
+    width: Size = 512
     """Width of the hidden states (hidden size); a multiple of heads."""
-    heads: PositiveInt = 8
+    heads: Size = 8
     """Number of attention heads."""
-    feed_forward_width: PositiveInt = 2048
+    feed_forward_width: Size = 2048
     """Inner width of the feed-forward networks."""
     activation: Literal["relu", "gelu"] = "relu"
     """Activation function of the feed-forward networks."""
@@ -49,7 +49,7 @@ class TransformerStackConfig(ArchConfig):
     models train more easily with it."""
     positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
     """Position encodings added to the token embeddings."""
-    max_positions: PositiveInt = 1024
+    max_positions: Size = 1024
     """Rows of the table of learned positions: maximum number of tokens per sentence. The other
     position encodings have no maximum."""
     scale_embedding: bool = True

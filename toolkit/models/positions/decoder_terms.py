@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from toolkit.config.declared import PositiveInt
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Hint, Size
+from toolkit.config.options import changed_options
 from toolkit.models.positions.options import check_rotary_width
 from toolkit.models.transformer_stack import TransformerStackConfig
 from toolkit.nn.attention import (
@@ -27,16 +29,27 @@ from toolkit.nn.attention import (
 class RelativeConfig(TransformerStackConfig):
     """Options of Transformer stacks with a relative position term."""
 
+    positions: Annotated[
+        Literal["sinusoidal", "learned", "none"],
+        Hint("Relative terms are values of arch.relative."),
+    ] = "sinusoidal"
+    """Position encodings added to the token embeddings. Relative terms are values of
+    arch.relative."""
     relative: Literal["none", "rope", "alibi", "t5", "shaw", "composite"] = "none"
     """Relative position term of self-attention: queries and keys rotated by their positions (rope),
     a constant slope per head (alibi), a number per head and bucket (t5), a product with the query
     (shaw), or a number and a product (composite). Decoders see the left side only."""
-    radius: PositiveInt = 16
+    radius: Size = 16
     """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
     outermost."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if "radius" in changed_options(self) and self.relative not in ("shaw", "composite"):
+            raise ToolkitError(
+                f"arch.radius requires arch.relative shaw or composite, but it is {self.relative}. "
+                f"Choose one of them, or leave arch.radius out."
+            )
         if self.relative == "rope":
             check_rotary_width(self.head_width)
 

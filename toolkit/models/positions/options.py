@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import AtLeast, PositiveFloat, PositiveInt
-from toolkit.config.options import ADVANCED
+from toolkit.config.declared import AtLeast, PositiveFloat, Size
+from toolkit.config.options import ADVANCED, changed_options
 from toolkit.models.encoder import EncoderConfig, scale_width
 from toolkit.models.positions.pairs import check_positions
 
@@ -25,6 +26,21 @@ PositionName = Literal[
     "composite",
 ]
 
+CLIPPED = ("fixed", "shaw", "composite")
+TERM_OPTIONS: Mapping[str, Sequence[PositionName]] = {
+    "radius": CLIPPED,
+    "shaw_values": ("shaw",),
+    "rope_base": ("rope",),
+    "local_rope_base": ("rope",),
+    "position_buckets": ("deberta",),
+    "max_distance": ("deberta",),
+    "fixed": ("composite",),
+    "dynamic": ("composite",),
+    "key_dynamic": ("composite",),
+}
+"""Option -> the position terms that read it."""
+WINDOW_OPTIONS = {"global_every", "local_rope_base"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PositionConfig(EncoderConfig):
@@ -36,7 +52,7 @@ class PositionConfig(EncoderConfig):
     a constant slope per head; t5: a number per bucket; shaw: a product of the query and a vector
     per offset; xl: Transformer-XL's products with projected sinusoids; deberta: content to position
     and position to content; fixed: a number per head and offset; composite: fixed and shaw."""
-    radius: PositiveInt = 8
+    radius: Size = 8
     """Maximum offset with a separate tap, in tokens; larger ones share the outermost (fixed, shaw,
     composite)."""
     shaw_values: bool = False
@@ -46,24 +62,20 @@ class PositionConfig(EncoderConfig):
     attention_window: Annotated[int, AtLeast(2)] | None = None
     """Sliding-window attention: layers between global ones attend to tokens at a distance of up to
     half of it, on both sides; by default all layers are global."""
-    global_every: PositiveInt = 3
+    global_every: Size = 3
     """With arch.attention_window, the first layer and each one after this many is global."""
     local_rope_base: PositiveFloat | None = None
     """Base of the rotary frequencies in sliding-window layers; by default arch.rope_base (rope)."""
     position_buckets: Annotated[int, AtLeast(2)] = field(default=256, metadata=ADVANCED)
     """Rows of the table of offsets on each side; the nearer half of them for one offset each
     (deberta)."""
-    max_distance: PositiveInt = field(default=512, metadata=ADVANCED)
+    max_distance: Size = field(default=512, metadata=ADVANCED)
     """Distance at which the logarithmic buckets end, in tokens (deberta)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positions(self.positions)
-        if self.shaw_values and "shaw" not in self.positions:
-            raise ToolkitError(
-                f"arch.shaw_values requires shaw in arch.positions, which are "
-                f"{', '.join(self.positions)}. Add it, or leave arch.shaw_values out."
-            )
+        self.check_term_options()
         if "deberta" in self.positions and self.max_distance <= self.position_buckets // 2 + 1:
             raise ToolkitError(
                 f"arch.max_distance must be above arch.position_buckets / 2 + 1, where logarithmic "
@@ -71,6 +83,27 @@ class PositionConfig(EncoderConfig):
             )
         if "rope" in self.positions:
             check_rotary_width(self.head_width)
+
+    def check_term_options(self) -> None:
+        """Raise if an option is set that only absent position terms read."""
+        for name in changed_options(self) & TERM_OPTIONS.keys() - self.options_of_other_parts:
+            terms = TERM_OPTIONS[name]
+            if not self.position_names.intersection(terms):
+                one_of = " or ".join(filter(None, [", ".join(terms[:-1]), terms[-1]]))
+                raise ToolkitError(
+                    f"arch.{name} requires {one_of} in arch.positions, "
+                    f"which are {', '.join(self.positions)}. Add it, or leave arch.{name} out."
+                )
+        for name in changed_options(self) & WINDOW_OPTIONS:
+            if self.attention_window is None:
+                raise ToolkitError(
+                    f"arch.{name} requires arch.attention_window. Add it, or leave arch.{name} out."
+                )
+
+    @property
+    def options_of_other_parts(self) -> frozenset[str]:
+        """Options of position terms that other parts of the architecture read as well."""
+        return frozenset()
 
     @property
     def position_names(self) -> frozenset[PositionName]:
