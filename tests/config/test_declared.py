@@ -5,7 +5,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above as AboveZero
-from toolkit.config.declared import AtLeast, NonNegativeInt, Options, PositiveInt, Rate
+from toolkit.config.declared import AtLeast, Hint, NonNegativeInt, Options, PositiveInt, Rate, Size
 from toolkit.config.options import ADVANCED, list_options
 
 
@@ -22,6 +22,9 @@ class Config(Shared, section="training"):
     layers: list[PositiveInt] = field(default_factory=list)
     rate: Rate = 0.0
     length: Annotated[int, AtLeast(5, or_zero=True)] = 0
+    draws: int = 1
+    width: Size = 1
+    kind: Annotated[Literal["a"], Hint("See --other.")] = "a"
     scale: Annotated[float, AboveZero(0)] = field(default=1.0, metadata=ADVANCED)
 
 
@@ -39,6 +42,14 @@ def test_values_within_their_choices_and_ranges_are_accepted():
         ({"layers": [1, 0]}, r"each item of training.layers must be at least 1, but is 0."),
         ({"rate": 1.0}, r"training.rate must be at least 0 and below 1, but is 1.0."),
         ({"rate": float("nan")}, r"training.rate must be at least 0 and below 1, but is nan."),
+        ({"rate": float("-inf")}, r"training.rate must be at least 0 and below 1, but is -inf."),
+        ({"scale": float("nan")}, r"training.scale must be above 0, but is nan."),
+        ({"scale": float("inf")}, r"training.scale must be finite, but is inf."),
+        ({"seed": 2**31}, r"training.seed must be at most 2147483647, but is 2147483648."),
+        ({"layers": [2**63]}, r"each item of training.layers must be at most 2147483647, but is"),
+        ({"width": 10**7}, r"training.width must be at most 1048576, but is 10000000."),
+        ({"draws": 2**63}, r"training.draws must be from -9223372036854775807 to 92"),
+        ({"kind": "b"}, r"training.kind must be one of a, but is 'b'. See --other."),
         ({"length": 3}, r"training.length must be 0 or at least 5, but is 3."),
     ],
 )
@@ -52,4 +63,5 @@ def test_options_carry_choices_ranges_titles_and_advanced():
     assert next(iter(found)) == "device" and found["device"].group == "devices"
     assert found["device"].type.choices == ("auto", "cpu")
     assert found["rate"].type.rule == "at least 0 and below 1" and not found["rate"].advanced
+    assert found["width"].type.rule == "at least 1"
     assert found["scale"].advanced and found["unit"].type.optional

@@ -19,7 +19,6 @@ def built(flat, values):
     [
         ("share", "1e-4", 1e-4),
         ("share", "3", 3.0),
-        ("share", "inf", float("inf")),
         ("limit", "12", 12),
         ("limit", "none", None),
         ("shout", "yes", True),

@@ -22,6 +22,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 
+MAX_COUNT, MAX_INT = 2**31 - 1, 2**63 - 1
+"""Upper limits of integers with a bound, which are counts, and of others, such as seeds."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -37,8 +40,8 @@ class Bound:
         return type(self).holds(value, self.limit) or (self.or_zero and value == 0)
 
     def __str__(self) -> str:
-        words = "finite" if math.isinf(self.limit) else f"{self.words} {self.limit:g}"
-        return f"{'0 or ' * self.or_zero}{words}"
+        limit = f"{self.limit:g}" if isinstance(self.limit, float) else str(self.limit)
+        return f"{'0 or ' * self.or_zero}{self.words} {limit}"
 
 
 class AtLeast(Bound):
@@ -65,13 +68,29 @@ class Below(Bound):
     words, holds = "below", operator.lt
 
 
+class Limit(AtMost):
+    """An upper limit far above sensible values: only the error for a higher value names it."""
+
+
 NonNegativeInt = Annotated[int, AtLeast(0)]
 PositiveInt = Annotated[int, AtLeast(1)]
+Size = Annotated[int, AtLeast(1), Limit(2**20)]
+"""Such as a width or a beam size: memory or time grows with it."""
+Layers = Annotated[int, AtLeast(1), Limit(1000)]
+Processes = Annotated[int, AtLeast(0), Limit(1024)]
 NonNegativeFloat = Annotated[float, AtLeast(0)]
 PositiveFloat = Annotated[float, Above(0)]
+Seconds = Annotated[float, Above(0), Limit(10**9)]
 Fraction = Annotated[float, AtLeast(0), AtMost(1)]
 Rate = Annotated[float, AtLeast(0), Below(1)]
 """Such as a dropout rate: 1 would leave nothing."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A sentence after the error about a value that is not allowed."""
+
+    text: str
 
 
 class OptionType(NamedTuple):
@@ -83,18 +102,27 @@ class OptionType(NamedTuple):
     is_list: bool = False
     choices: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    hint: str = ""
 
     @property
     def rule(self) -> str:
         """Rule for values in addition to their type: "one of a, b", "at least 0 and below 1"."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        return " and ".join(map(str, self.bounds))
+        return " and ".join(str(bound) for bound in self.bounds if not isinstance(bound, Limit))
 
-    def allows(self, value: Any) -> bool:
-        return (not self.choices or value in self.choices) and all(
-            bound.allows(value) for bound in self.bounds
-        )
+    def broken_rule(self, value: Any) -> str:
+        """The rule that a value breaks; empty if the value is allowed."""
+        broken = [bound for bound in self.bounds if not bound.allows(value)]
+        if (self.choices and value not in self.choices) or {*map(type, broken)} - {Limit}:
+            return self.rule
+        if broken:
+            return str(broken[0])
+        if self.scalar is float and not math.isfinite(value):
+            return "finite"
+        if self.scalar is int and not -MAX_INT <= value <= (MAX_COUNT if self.bounds else MAX_INT):
+            return str(AtMost(MAX_COUNT)) if self.bounds else f"from -{MAX_INT} to {MAX_INT}"
+        return ""
 
 
 def parse_annotation(annotation: object) -> OptionType:
@@ -103,7 +131,10 @@ def parse_annotation(annotation: object) -> OptionType:
     if origin is Annotated:
         inner = parse_annotation(parts[0])
         bounds = tuple(part for part in parts[1:] if isinstance(part, Bound))
-        return inner._replace(bounds=inner.bounds + bounds)
+        hints = [part.text for part in parts[1:] if isinstance(part, Hint)]
+        return inner._replace(
+            bounds=inner.bounds + bounds, hint="".join(f" {hint}" for hint in hints)
+        )
     if origin in (typing.Union, types.UnionType):
         present = [part for part in parts if part is not type(None)]
         inner = parse_annotation(present[0] if len(present) == 1 else None)
@@ -133,9 +164,10 @@ def check_value(path: str, declared: OptionType, value: Any) -> None:
     if value is None and declared.optional:
         return
     for item in value if declared.is_list else [value]:
-        if not declared.allows(item):
+        if rule := declared.broken_rule(item):
             each = "each item of " * declared.is_list
-            raise ToolkitError(f"{each}{path} must be {declared.rule}, but is {item!r}.")
+            hint = declared.hint
+            raise ToolkitError(f"{each}{path} must be {rule}, but is {item!r}.{hint}")
 
 
 class Options:

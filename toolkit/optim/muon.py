@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,7 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.config.declared import NonNegativeFloat, PositiveInt, Rate
+from toolkit.config.declared import AtLeast, Limit, NonNegativeFloat, Rate
 from toolkit.config.options import ADVANCED
 from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
 from toolkit.optim.adam import AdamConfig, build_adam
@@ -60,7 +61,9 @@ class MuonConfig(AdamConfig):
     """Decay rate of the running mean of a matrix's gradients."""
     nesterov: bool = True
     """Use Nesterov's momentum."""
-    newton_schulz_steps: PositiveInt = field(default=5, metadata=ADVANCED)
+    newton_schulz_steps: Annotated[int, AtLeast(1), Limit(100)] = field(
+        default=5, metadata=ADVANCED
+    )
     """Newton-Schulz iterations that orthogonalize the momentum."""
     match_adamw_rms: bool = True
     """Scale a matrix's step to the length of AdamW's, so that AdamW's learning rates fit. If false,

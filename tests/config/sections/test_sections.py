@@ -17,7 +17,7 @@ def test_defaults_of_every_section_are_valid(config):
         (CheckpointConfig, {"keep_last_epochs": -1}, "checkpoint.keep_last_epochs must be at leas"),
         (CheckpointConfig, {"max_failed_saves": 0}, "checkpoint.max_failed_saves must be at least"),
         (DataConfig, {"max_tokens": 0}, "data.max_tokens must be at least 1, but is 0"),
-        (DataConfig, {"weights": [0.0]}, "each item of data.weights must be above 0 and finite"),
+        (DataConfig, {"weights": [0.0]}, "each item of data.weights must be above 0, but is 0"),
         (DataConfig, {"dirs": ["a", "b"], "weights": [2.0]}, "there are 1 for 2. Shards of one"),
         (LoggingConfig, {"log_interval": 0}, "logging.log_interval must be at least 1, but is 0"),
         (LoggingConfig, {"progress": "loud"}, "must be one of auto, bar, lines, but is 'loud'"),

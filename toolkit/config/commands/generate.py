@@ -10,10 +10,13 @@ from toolkit.config.declared import (
     Above,
     AtLeast,
     AtMost,
-    Below,
+    Limit,
+    NonNegativeFloat,
     NonNegativeInt,
     Options,
+    PositiveFloat,
     PositiveInt,
+    Size,
 )
 from toolkit.config.option_groups import (
     DeviceOptions,
@@ -25,11 +28,10 @@ from toolkit.config.options import (
     ADVANCED,
     MULTI_WORD,
     NO_SPLIT,
-    field_default,
+    changed_options,
     to_flag,
 )
 
-INFINITY = float("inf")
 MAX_LENGTH_PENALTY = 50.0
 """Larger exponents of a length overflow."""
 
@@ -38,16 +40,16 @@ MAX_LENGTH_PENALTY = 50.0
 class SearchConfig(Options, title="search"):
     """Options of beam search and sampling."""
 
-    beam: PositiveInt = 5
+    beam: Size = 5
     """Beam size; 1 is greedy search. With --sampling, the number of samples."""
     nbest: PositiveInt = 1
     """Number of hypotheses to print per sentence, at most the beam size."""
     lenpen: Annotated[float, AtLeast(-MAX_LENGTH_PENALTY), AtMost(MAX_LENGTH_PENALTY)] = 1.0
     """Length penalty: scores are divided by length ** lenpen. Above 1 favors long hypotheses."""
-    max_len_a: Annotated[float, AtLeast(0), Below(INFINITY)] = 0.0
+    max_len_a: Annotated[float, AtLeast(0), Limit(1000)] = 0.0
     """Maximum length of the output, a x + b: the factor a. x is the length of the source, or of a
     language model's prompt."""
-    max_len_b: NonNegativeInt = 200
+    max_len_b: Annotated[int, AtLeast(0), Limit(2**20)] = 200
     """Maximum length of the output, a x + b: the constant b."""
     min_len: NonNegativeInt = 1
     """Minimum length of a hypothesis, without the end-of-sentence token."""
@@ -60,15 +62,13 @@ class SearchConfig(Options, title="search"):
     sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
     """Nucleus (top-p) sampling: sample from the smallest set of tokens that have this probability
     in total."""
-    temperature: Annotated[float, Above(0), Below(INFINITY)] = 1.0
+    temperature: PositiveFloat = 1.0
     """Temperature of sampling: divides the logits; below 1 sharpens the distribution."""
     seed: int = 1
     """Random seed of sampling. The samples of a sentence do not depend on its batch."""
     diverse_beam_groups: PositiveInt = field(default=1, metadata=ADVANCED)
     """Diverse beam search (Vijayakumar et al. 2018): number of groups; divides the beam size."""
-    diverse_beam_strength: Annotated[float, AtLeast(0), Below(INFINITY)] = field(
-        default=0.5, metadata=ADVANCED
-    )
+    diverse_beam_strength: NonNegativeFloat = field(default=0.5, metadata=ADVANCED)
     """Diverse beam search: penalty on a token's log-probability for each hypothesis of the
     previous groups that has it at the same position."""
 
@@ -143,9 +143,7 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        changed = {
-            f.name for f in fields(self) if getattr(self, f.name) != field_default(f, type(self))
-        }
+        changed = changed_options(self)
         if self.dirs and {"input", "prefixes"} & changed:
             raise ToolkitError("--input and --prefixes cannot be combined with data folders.")
         for name in ("gen_subset", "prefix_size"):
@@ -191,7 +189,7 @@ class FillMaskConfig(GenerationOptions):
 
     mode = "fill-mask"
 
-    top: PositiveInt = 5
+    top: Size = 5
     """Number of tokens to print for each [MASK], most probable first."""
 
     def __post_init__(self) -> None:
@@ -208,7 +206,7 @@ class OrderConfig(FillMaskConfig):
 
     mode = "order"
 
-    top: PositiveInt = 5
+    top: Size = 5
     """Number of positions to print for each word, most probable first."""
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Options, PositiveFloat, PositiveInt, Rate
+from toolkit.config.declared import Above, Limit, Options, PositiveInt, Rate, Size
 from toolkit.config.option_groups import DeviceOptions, OutputOptions
 from toolkit.config.options import MULTI_WORD, NO_SPLIT
 
@@ -34,7 +34,7 @@ class PlotOptions(OutputOptions, title="output"):
     the plot."""
     font_family: str = "sans-serif"
     """Font: serif, sans-serif, monospace, STIXGeneral (similar to Times) or any installed one."""
-    font_size: PositiveFloat = 9.0
+    font_size: Annotated[float, Above(0), Limit(200)] = 9.0
     """Font size in points; numbers and legends are slightly smaller."""
     dpi: PositiveInt = 160
     """Dots per inch of .png, and of images in .svg and .pdf."""
@@ -176,7 +176,7 @@ class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
     sentences: str | None = None
     """Text file, one sentence per line. Kernels that depend on the text are averaged over its
     tokens."""
-    radius: PositiveInt = 16
+    radius: Size = 16
     """Largest offset to draw, in tokens, of kernels that reach farther."""
 
 

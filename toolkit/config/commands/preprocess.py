@@ -13,10 +13,10 @@ from toolkit.config.declared import (
     AtLeast,
     AtMost,
     NonNegativeFloat,
-    NonNegativeInt,
     Options,
-    PositiveFloat,
     PositiveInt,
+    Processes,
+    Seconds,
 )
 from toolkit.config.options import ADVANCED, MULTI_WORD, to_flag
 from toolkit.config.run import ComponentConfig
@@ -48,7 +48,7 @@ class InputOptions(Options, title="input and output"):
     """Folder to write. Unless --overwrite is given, it must be empty or not exist."""
     overwrite: bool = False
     """Replace the data folder at destdir once the new one is complete."""
-    workers: NonNegativeInt = 0
+    workers: Processes = 0
     """Number of worker processes; 0 for one per available core."""
     max_line_bytes: PositiveInt = field(default=500000, metadata=ADVANCED)
     """Maximum length of a line in bytes; a longer one is an error that names its file and line."""
@@ -60,7 +60,7 @@ class InputOptions(Options, title="input and output"):
     torchrun, srun or a Slurm array. Each writes its parts of the splits into DESTDIR.parts."""
     close: bool = False
     """Make a data folder of the parts that processes with --part have written for destdir."""
-    tokenizer_timeout_seconds: PositiveFloat = field(default=7200.0, metadata=ADVANCED)
+    tokenizer_timeout_seconds: Seconds = field(default=7200.0, metadata=ADVANCED)
     """Time that a process with --part waits for the one that trains the tokenizer."""
 
     def __post_init__(self) -> None:

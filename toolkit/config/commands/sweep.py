@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import NonNegativeInt, Options, PositiveInt
+from toolkit.config.declared import Options, PositiveInt, Processes
 from toolkit.config.options import ADVANCED, NO_SPLIT
 from toolkit.config.value_range import ValueRange, parse_range
 
@@ -39,7 +39,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     tune: list[str] = field(default_factory=list, metadata=ADVANCED)
     """Options of --grid, such as lr, of which only the best value of each variant is compared. In
     a random search those with a range are tuned as well."""
-    jobs: NonNegativeInt = 0
+    jobs: Processes = 0
     """Runs to train in parallel: one per GPU, or sharing the CPU's threads (0: the number of GPUs,
     or 1)."""
     metric: str = ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import NonNegativeInt
+from toolkit.config.declared import Processes
 from toolkit.config.option_groups import (
     BatchOptions,
     OutputOptions,
@@ -48,7 +48,7 @@ class ValidateConfig(
     for conlleval. glue: a table, or a .zip to submit. squad: JSON of ids and texts (a folder also
     gets the n-best answers). multiple_choice: RACE's letters as JSON, SWAG's labels as CSV.
     translation: a line per pair."""
-    num_workers: NonNegativeInt = 1
+    num_workers: Processes = 1
     """Processes that prepare batches in advance (0: the main process does)."""
     task: Overrides = field(default_factory=Overrides)
 

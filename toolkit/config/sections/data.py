@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, Below, NonNegativeInt, Options, PositiveInt
+from toolkit.config.declared import Above, Limit, NonNegativeInt, Options, PositiveInt, Processes
 from toolkit.config.option_groups import BatchOptions
 from toolkit.config.options import ADVANCED
 
-Weight = Annotated[float, Above(0), Below(float("inf"))]
+Weight = Annotated[float, Above(0), Limit(10_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class TrainingBatchOptions(BatchOptions, title="batches"):
     evaluation_seed: int = field(default=0, metadata=ADVANCED)
     """Seed of the randomness in validation, such as masking. It does not depend on the training
     seed, so that runs with different seeds are evaluated on the same examples."""
-    num_workers: NonNegativeInt = 1
+    num_workers: Processes = 1
     """Processes that prepare batches in advance (0: the training process does)."""
     timeout_seconds: NonNegativeInt = field(default=600, metadata=ADVANCED)
     """Maximum time to wait for a batch from a worker before the run ends with an error (0: no

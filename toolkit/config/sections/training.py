@@ -10,9 +10,9 @@ from toolkit.config.declared import (
     NonNegativeFloat,
     NonNegativeInt,
     Options,
-    PositiveFloat,
     PositiveInt,
     Rate,
+    Seconds,
 )
 from toolkit.config.option_groups import PrecisionOptions
 from toolkit.config.options import ADVANCED
@@ -105,7 +105,7 @@ class FailureOptions(Options, title="failures"):
     memory_probe: Literal["auto", "always", "never"] = field(default="auto", metadata=ADVANCED)
     """Try the largest batch before training, so that running out of memory shows immediately. auto:
     only on a GPU."""
-    timeout_seconds: PositiveFloat = field(default=1800.0, metadata=ADVANCED)
+    timeout_seconds: Seconds = field(default=1800.0, metadata=ADVANCED)
     """Abort all ranks if one waits longer than this for another, and name the stalled rank."""
 
 

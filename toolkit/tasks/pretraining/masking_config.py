@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, PositiveInt
+from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, Size
 
 OpenFraction = Annotated[float, Above(0), Below(1)]
 MaskingStrategy = Literal["bernoulli", "exact", "whole_word", "span", "electra"]
@@ -35,7 +35,7 @@ class MaskingConfig(Options, section="task"):
     """Fraction of these replaced by [MASK]. Default 0.8, with electra 0.85."""
     random_token_rate: Fraction | None = None
     """Fraction of these replaced by a random token. Default 0.1, with electra 0."""
-    span_max: PositiveInt = 3
+    span_max: Size = 3
     """Maximum number of words in a span."""
     span_p: OpenFraction = 0.2
     """Parameter of the geometric distribution of span lengths."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Fraction, PositiveInt
+from toolkit.config.declared import Fraction, PositiveInt, Size
 from toolkit.config.options import ADVANCED, OF_MODEL
 from toolkit.tasks.pretraining.masking_config import (
     MaskingConfig,
@@ -30,7 +30,7 @@ class MaskedPositionConfig(MaskingConfig):
     """Objectives, separated by commas. mlm: masked tokens; mpm: masked positions."""
     position_rate: OpenFraction = 0.15
     """Fraction of positions to predict."""
-    position_span_max: PositiveInt = 6
+    position_span_max: Size = 6
     """Maximum number of positions in a span."""
     position_span_p: OpenFraction = 0.2
     """Parameter of the geometric distribution of these spans' lengths."""
