@@ -76,6 +76,7 @@ NonNegativeInt = Annotated[int, AtLeast(0)]
 PositiveInt = Annotated[int, AtLeast(1)]
 Size = Annotated[int, AtLeast(1), Limit(2**20)]
 """Such as a width or a beam size: memory or time grows with it."""
+Tokens = Annotated[int, AtLeast(1), Limit(2**24)]
 Layers = Annotated[int, AtLeast(1), Limit(1000)]
 Processes = Annotated[int, AtLeast(0), Limit(1024)]
 NonNegativeFloat = Annotated[float, AtLeast(0)]

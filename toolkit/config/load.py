@@ -138,7 +138,8 @@ def drop_alternatives(resolved: Resolved, saved: OptionValues, given: OptionValu
 def options_in(section: str, options: Iterable[Option]) -> list[Option]:
     """The options that are fields of a section's config: all but the component's name."""
     prefix = f"{section}." if section else ""
-    return [o for o in options if o.path == prefix + o.name and o.path != f"{section}.name"]
+    names = {o.path.removeprefix(prefix): o for o in options if o.path.startswith(prefix)}
+    return [o for name, o in names.items() if "." not in name and (name != "name" or not section)]
 
 
 def resolve(argv: Sequence[str], command: Command) -> Resolved:

@@ -88,7 +88,7 @@ def unknown_option_error(
     given = name if in_python else f"{name} ({origin})" if origin else to_flag(name)
     more = "" if in_python else " See --help."
     path = name if origin else RESERVED_NAMES.get(name, name)
-    if (other := OTHER_NAMES.get(name.rpartition(".")[2])) in options:
+    if (other := OTHER_NAMES.get(name.rpartition(".")[2], "")) in options:
         return ToolkitError(
             f"no option is called {given}. Write {other if origin else to_flag(other)} instead."
         )

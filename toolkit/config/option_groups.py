@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Options, PositiveInt
+from toolkit.config.declared import Options, Size, Tokens
 
 Device = Literal["auto", "cpu", "cuda", "mps", "xpu"]
 Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
@@ -47,9 +47,9 @@ class PrecisionOptions(DeviceOptions, title="device and precision"):
 class BatchOptions(Options, title="batches"):
     """Limits of a batch."""
 
-    max_tokens: PositiveInt | None = None
+    max_tokens: Tokens | None = None
     """Maximum number of tokens per batch, including padding."""
-    batch_size: PositiveInt | None = None
+    batch_size: Size | None = None
     """Maximum number of examples per batch. Without either limit: 32, or 16,384 tokens if
     evaluating on a GPU."""
 

@@ -76,7 +76,15 @@ def to_flag(name: str) -> str:
 def list_options(section: str, config: object) -> list[Option]:
     """The options that a config class, or an instance whose values are the defaults, declares."""
     cls = config if isinstance(config, type) else type(config)
+    if cls is config:
+        return [*list_class_options(section, cls)]
     return [make_option(section, field, config) for field in describe_fields(cls)]
+
+
+@cache
+def list_class_options(section: str, config: type) -> tuple[Option, ...]:
+    """The options that a config class declares."""
+    return tuple(make_option(section, field, config) for field in describe_fields(config))
 
 
 def index_by_path(options: Iterable[Option]) -> dict[str, Option]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -51,11 +52,11 @@ def grid_points(c: SweepConfig) -> list[GridPoint]:
         for trial in trials
         for seed in seeds
     ]
-    names = [point.name for point in points]
-    if len(set(names)) < len(names):
+    [(name, count)] = Counter(point.name for point in points).most_common(1)
+    if count > 1:
         raise ToolkitError(
             f"values of sweep.grid must give different folder names (letters, digits, .+-=), but "
-            f"{sorted(names)} are not all different."
+            f"{count} runs have the name {name!r}."
         )
     return points
 

@@ -19,7 +19,7 @@ from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_differences, diff_configs, to_dict
-from toolkit.reporting.runs import OPTIONS_FILE, relevant_options
+from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
 from toolkit.sweep.jobs import SweepJob, run_all
 from toolkit.sweep.outcomes import MetricSource, Outcome, load_result
@@ -47,6 +47,8 @@ class SweepRun:
 
     @property
     def outcome(self) -> Outcome | None:
+        if not (self.folder / RESULT_FILE).exists():
+            return None
         result = load_result(self.folder, to_dict(self.config))
         return None if result is None else Outcome(self.point, result)
 
@@ -98,12 +100,13 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
             "A sweep cannot be started with torchrun. Use --sweep.jobs to train several runs in "
             "parallel."
         )
-    runs = [build_run(argv, point) for point in grid_points(c)]
+    base_config = load(argv, TRAIN).config
+    runs = [build_run(argv, point, base_config) for point in grid_points(c)]
     unfinished = [run for run in runs if run.outcome is None]
     for run in unfinished:
         run.check_same_options()
         run.check_not_shorter()
-    base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
+    base = Path(base_config.checkpoint.save_dir)
     prepare_folder(base)
     jobs = [run.job() for run in unfinished]
     if c.slurm:
@@ -112,13 +115,12 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
     return train_runs(jobs, runs, c) or compare_runs(runs, c, base)
 
 
-def build_run(argv: Sequence[str], point: GridPoint) -> SweepRun:
-    """The run of a grid point, from its validated command line."""
-    config = load(insert_flags(argv, point.flags()), TRAIN).config
+def build_run(argv: Sequence[str], point: GridPoint, base: RunConfig) -> SweepRun:
+    """The run of a grid point, from its validated command line; `base` is that of the sweep."""
     flags = [*point.flags(), "--logging.progress=lines"]
-    flags += [f"--checkpoint.save-dir={Path(config.checkpoint.save_dir) / point.name}"]
-    if config.logging.tensorboard_logdir:
-        flags += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
+    flags += [f"--checkpoint.save-dir={Path(base.checkpoint.save_dir) / point.name}"]
+    if base.logging.tensorboard_logdir:
+        flags += [f"--logging.tensorboard-logdir={base.logging.tensorboard_logdir}/{point.name}"]
     bootstrap = scan_flags(argv, bootstrap_options(TRAIN))
     user_dirs = bootstrap["user_dir"].value if "user_dir" in bootstrap else []
     return SweepRun(point, load(insert_flags(argv, flags), TRAIN).config, user_dirs)

@@ -34,6 +34,19 @@ def test_sweep_rejects_repeated_seeds():
         SweepConfig(seeds=[1, 2, 1])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"grid": [f"{name}={','.join(map(str, range(100)))}" for name in "abc"]},
+        {"grid": ["lr=1e-5..1e-3"], "search": "random", "trials": 2**31 - 1},
+        {"grid": [f"a={','.join(map(str, range(400)))}"], "seeds": list(range(400))},
+    ],
+)
+def test_sweep_rejects_more_runs_than_a_machine_can_list(options):
+    with pytest.raises(ToolkitError, match=r"at most 100000 runs, but this one has \d+\. "):
+        SweepConfig(**options)
+
+
 @pytest.mark.parametrize("key", ["save_dir", "training.seed", "checkpoint.save-dir"])
 def test_grid_cannot_vary_options_that_the_sweep_sets(key):
     with pytest.raises(ToolkitError, match=r"sweep.grid cannot vary"):

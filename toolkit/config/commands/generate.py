@@ -17,6 +17,7 @@ from toolkit.config.declared import (
     PositiveFloat,
     PositiveInt,
     Size,
+    Tokens,
 )
 from toolkit.config.option_groups import (
     DeviceOptions,
@@ -118,7 +119,7 @@ class GenerationOptions(
     buffer_size: PositiveInt = field(default=1000, metadata=ADVANCED)
     """Lines to read before answering. They are sorted by length, which is faster. Lines typed at a
     terminal are answered one by one."""
-    max_tokens: PositiveInt = 4096
+    max_tokens: Tokens = 4096
     """Maximum number of tokens per batch, including padding. Longer lines get a note, no output."""
 
 
@@ -132,7 +133,7 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
     """Data folders whose split --gen-subset is the input, in place of --input."""
     gen_subset: str = "test"
     """Splits of the data folders, separated by commas. They are scored together."""
-    batch_size: PositiveInt = 64
+    batch_size: Size = 64
     """Maximum number of sentences per batch."""
     prefixes: bool = False
     """Each input line has, after a tab, text that its hypotheses must start with."""

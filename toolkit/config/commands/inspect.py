@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, NonNegativeInt, PositiveInt
+from toolkit.config.declared import Above, Limit, NonNegativeInt, PositiveInt
 from toolkit.config.option_groups import DeviceOptions, OutputOptions
 from toolkit.config.options import NO_SPLIT
 
@@ -58,5 +58,5 @@ class FlopsConfig(OutputOptions, section="inspect", required={"flops": "--arch r
     """Count the floating-point operations of each layer, of an update and of the whole run that
     the options of toolkit-train describe. No data is needed; a data folder gives its vocabulary
     size."""
-    vocabulary_size: Annotated[int, Above(5)] | None = None
+    vocabulary_size: Annotated[int, Above(5), Limit(2**22)] | None = None
     """Vocabulary size if no data folder is given. Default: 30522, as BERT."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import PositiveInt
+from toolkit.config.declared import PositiveInt, Tokens
 from toolkit.config.option_groups import (
     OutputOptions,
     PrecisionOptions,
@@ -51,7 +51,7 @@ class MinimalPairsConfig(
     """Length normalization. tokens: the mean over the tokens of a sentence instead of the sum."""
     limit: PositiveInt | None = None
     """Maximum number of pairs per paradigm, the first ones, for a quick estimate."""
-    max_tokens: PositiveInt | None = None
+    max_tokens: Tokens | None = None
     """Maximum number of tokens per batch. Default: 4,096, or 32,768 on a GPU."""
     paradigms: bool = False
     """Print a row for each paradigm, not only for each phenomenon."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, Limit, Options, PositiveInt, Rate, Size
+from toolkit.config.declared import Above, AtLeast, Limit, Options, PositiveInt, Rate, Size
 from toolkit.config.option_groups import DeviceOptions, OutputOptions
 from toolkit.config.options import MULTI_WORD, NO_SPLIT
 
@@ -36,7 +36,7 @@ class PlotOptions(OutputOptions, title="output"):
     """Font: serif, sans-serif, monospace, STIXGeneral (similar to Times) or any installed one."""
     font_size: Annotated[float, Above(0), Limit(200)] = 9.0
     """Font size in points; numbers and legends are slightly smaller."""
-    dpi: PositiveInt = 160
+    dpi: Annotated[int, AtLeast(1), Limit(10_000)] = 160
     """Dots per inch of .png, and of images in .svg and .pdf."""
 
     def __post_init__(self) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from math import prod
+from typing import Literal, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options, PositiveInt, Processes
 from toolkit.config.options import ADVANCED, NO_SPLIT
 from toolkit.config.value_range import ValueRange, parse_range
 
+MAX_RUNS = 100_000
 FIXED_OPTIONS = {
     "save_dir": "each run gets a subfolder",
     "checkpoint.save_dir": "each run gets a subfolder",
@@ -53,11 +57,16 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        repeated = sorted({seed for seed in self.seeds if self.seeds.count(seed) > 1})
+        repeated = sorted(seed for seed, count in Counter(self.seeds).items() if count > 1)
         if repeated:
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
         self.check_search()
         self.check_tune()
+        if self.runs > MAX_RUNS:
+            raise ToolkitError(
+                f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
+                f"fewer values, trials or seeds."
+            )
 
     def check_search(self) -> None:
         """Raise unless ranges, the kind of search and the number of trials fit together."""
@@ -89,10 +98,16 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         """Whether there is more than one run to train."""
         return bool(self.seeds or self.grid)
 
+    @property
+    def runs(self) -> int:
+        """Number of runs: combinations of values and trials, with each seed."""
+        ranges, grid = self.ranges(), self.parse_grid()
+        listed = prod(len(values) for option, values in grid.items() if option not in ranges)
+        return listed * (self.trials or 1) * max(1, len(self.seeds))
+
     def ranges(self) -> dict[str, ValueRange]:
         """Option -> the range to draw from."""
-        parsed = {key: parse_range(key, values) for key, values in self.parse_grid().items()}
-        return {key: found for key, found in parsed.items() if found}
+        return parse_grid(tuple(self.grid)).ranges
 
     def tuned(self) -> list[str]:
         """The options of which the best value is looked for."""
@@ -100,25 +115,42 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def parse_grid(self) -> dict[str, list[str]]:
         """Option -> the values to try, all still text."""
-        grid: dict[str, list[str]] = {}
-        for text in self.grid:
-            key, equals, values = parse_grid_item(text)
-            if not key or not equals or not all(values):
-                raise ToolkitError(
-                    f"sweep.grid must be an option and its values, but is {text!r}. Write it as in "
-                    f"--grid arch.fixed=true,false."
-                )
-            if key in FIXED_OPTIONS:
-                raise ToolkitError(f"sweep.grid cannot vary {key}: {FIXED_OPTIONS[key]}.")
-            if key in grid or len(set(values)) < len(values):
-                raise ToolkitError(
-                    f"sweep.grid must try each value of an option once, but {key} is repeated "
-                    f"in {' and '.join(self.grid)}."
-                )
-            grid[key] = values
-        return grid
+        return parse_grid(tuple(self.grid)).values
 
 
+class Grid(NamedTuple):
+    """Parsed items of sweep.grid."""
+
+    values: dict[str, list[str]]
+    """Option -> the values to try, all still text."""
+    ranges: dict[str, ValueRange]
+    """Option -> the range to draw from."""
+
+
+@lru_cache(maxsize=1)  # every run of a sweep has the same grid
+def parse_grid(items: tuple[str, ...]) -> Grid:
+    """The options and values of sweep.grid; raises a ToolkitError for repeated ones."""
+    grid: dict[str, list[str]] = {}
+    for text in items:
+        key, equals, values = parse_grid_item(text)
+        if not key or not equals or not all(values):
+            raise ToolkitError(
+                f"sweep.grid must be an option and its values, but is {text!r}. Write it as in "
+                f"--grid arch.fixed=true,false."
+            )
+        if key in FIXED_OPTIONS:
+            raise ToolkitError(f"sweep.grid cannot vary {key}: {FIXED_OPTIONS[key]}.")
+        if key in grid or len(set(values)) < len(values):
+            raise ToolkitError(
+                f"sweep.grid must try each value of an option once, but {key} is repeated "
+                f"in {' and '.join(items)}."
+            )
+        grid[key] = values
+    parsed = {key: parse_range(key, values) for key, values in grid.items()}
+    return Grid(grid, {key: found for key, found in parsed.items() if found})
+
+
+@lru_cache(maxsize=100)
 def parse_grid_item(text: str) -> tuple[str, str, list[str]]:
     """`arch.fixed=true,false` -> the option, the equals sign if there is one, the values."""
     key, equals, rest = text.partition("=")

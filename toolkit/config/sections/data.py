@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, Limit, NonNegativeInt, Options, PositiveInt, Processes
+from toolkit.config.declared import (
+    Above,
+    Limit,
+    NonNegativeInt,
+    Options,
+    Processes,
+    Size,
+    Tokens,
+)
 from toolkit.config.option_groups import BatchOptions
 from toolkit.config.options import ADVANCED
 
@@ -39,11 +47,11 @@ class CorpusOptions(Options, title="data"):
 class TrainingBatchOptions(BatchOptions, title="batches"):
     """Limits of training and validation batches, and their order."""
 
-    max_tokens_valid: PositiveInt | None = field(default=None, metadata=ADVANCED)
+    max_tokens_valid: Tokens | None = field(default=None, metadata=ADVANCED)
     """Maximum number of tokens per validation batch, including padding. Without this and
     --batch-size-valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
     memory are halved."""
-    batch_size_valid: PositiveInt | None = field(default=None, metadata=ADVANCED)
+    batch_size_valid: Size | None = field(default=None, metadata=ADVANCED)
     """Maximum number of examples per validation batch."""
     evaluation_seed: int = field(default=0, metadata=ADVANCED)
     """Seed of the randomness in validation, such as masking. It does not depend on the training

@@ -149,7 +149,7 @@ class TrainingConfig(
             return self.update_freq
         total = self.micro_batches_per_update
         if total % ranks:
-            possible = [n for n in range(1, total + 1) if total % n == 0]
+            possible = [n for n in range(1, min(total, 1024) + 1) if total % n == 0]
             raise ToolkitError(
                 f"training.micro_batches_per_update must be a multiple of the number of ranks, but "
                 f"is {total} for {ranks}. Start one of {', '.join(map(str, possible))} processes."

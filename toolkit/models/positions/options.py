@@ -26,7 +26,7 @@ PositionName = Literal[
     "composite",
 ]
 
-CLIPPED = ("fixed", "shaw", "composite")
+CLIPPED: tuple[PositionName, ...] = ("fixed", "shaw", "composite")
 TERM_OPTIONS: Mapping[str, Sequence[PositionName]] = {
     "radius": CLIPPED,
     "shaw_values": ("shaw",),
