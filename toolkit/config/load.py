@@ -137,9 +137,7 @@ def drop_alternatives(resolved: Resolved, saved: OptionValues, given: OptionValu
 
 def options_in(section: str, options: Iterable[Option]) -> list[Option]:
     """The options that are fields of a section's config: all but the component's name."""
-    prefix = f"{section}." if section else ""
-    names = {o.path.removeprefix(prefix): o for o in options if o.path.startswith(prefix)}
-    return [o for name, o in names.items() if "." not in name and (name != "name" or not section)]
+    return [o for o in options if o.section == section and o.path != f"{section}.name"]
 
 
 def resolve(argv: Sequence[str], command: Command) -> Resolved:

@@ -42,6 +42,10 @@ class Option:
         return self.path.rpartition(".")[2]
 
     @property
+    def section(self) -> str:
+        return self.path.rpartition(".")[0]
+
+    @property
     def flag(self) -> str:
         return to_flag(self.path)
 

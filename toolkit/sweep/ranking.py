@@ -58,9 +58,10 @@ def rank_configurations(
     """
     values = [ranking_value(c.summary, metric, rank_by) for c in configurations]
     best = index_of_best(values, metric)
+    several = [i for i, c in enumerate(configurations) if len(c.by_seed) > 1]
     pairs = {
         (i, j): compare_equal_seeds(configurations[i], configurations[j])
-        for i, j in combinations(range(len(configurations)), 2)
+        for i, j in combinations(several, 2)  # one pair of seeds is no test
     }
     p = corrected({pair: found.p for pair, found in pairs.items()})
     sign_p = corrected({pair: found.sign_p for pair, found in pairs.items()})

@@ -24,6 +24,9 @@ from toolkit.sweep.ranking import Ranking, rank_configurations
 from toolkit.sweep.tuning import best_of_each_variant, describe_edges
 from toolkit.training.result import write_results
 
+MAX_DRAWN = 500
+"""Maximum number of runs whose learning curves are drawn."""
+
 
 def report_sweep(
     outcomes: Sequence[Outcome],
@@ -86,6 +89,9 @@ def draw_runs(folders: Sequence[Path], metric: str, folder: Path) -> None:
     """Draw the learning curves if possible."""
     runs = [str(run) for run in folders if (run / METRICS_FILE).exists()]
     image = folder / "sweep.png"
+    if len(runs) > MAX_DRAWN:
+        print(f"no learning curves of {len(runs)} runs: toolkit-plot curve draws some of them")
+        return
     try:
         c = CurveConfig(runs=runs, output=str(image), metric=[metric])
         draw_curves(read_runs(runs), c)

@@ -152,7 +152,8 @@ def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfi
 
 def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     """Print and write the tables, draw the curves. Returns 1 if a run has no result."""
-    outcomes = [outcome for run in runs if (outcome := run.outcome)]
+    results = [(run, run.outcome) for run in runs]
+    outcomes = [outcome for _, outcome in results if outcome]
     if not outcomes:
         raise ToolkitError(
             f"all {len(runs)} runs of the sweep failed. See the logs, {base}/*/log.txt."
@@ -163,7 +164,7 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
         metric=c.metric or config.training.best_metric,
         validation=c.validation,
     )
-    failed = Counter(run.point.configuration for run in runs if run.outcome is None)
+    failed = Counter(run.point.configuration for run, outcome in results if outcome is None)
     report_sweep(outcomes, source, c, failed, base)
     draw_runs([run.folder for run in runs], source.metric, base)
     return 1 if failed else 0
