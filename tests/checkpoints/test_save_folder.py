@@ -25,7 +25,7 @@ def names(saves):
 def test_write_leaves_a_complete_checkpoint_and_nothing_else(saves):
     folder = write(saves, 3)
     assert names(saves) == ["checkpoint_e1_u3"]
-    assert manifest.verify(folder)["files"].keys() == {"a.txt"}
+    assert manifest.verify(folder).files.keys() == {"a.txt"}
 
 
 def test_write_replaces_a_checkpoint_of_the_same_name(saves):

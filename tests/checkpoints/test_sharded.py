@@ -76,7 +76,7 @@ def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     folder = tmp_path / "run" / "checkpoint_last"
     names = [path.relative_to(folder).as_posix() for path in sharded.list_shards(folder)]
     assert names == [f"sharded/shard_0000{n}_of_00002.safetensors" for n in (1, 2)]
-    assert set(names) < manifest.verify(folder)["files"].keys()
+    assert set(names) < manifest.verify(folder).files.keys()
     learner = load_checkpoint(folder)
     for name, tensor in load_file(folder / "model.safetensors").items():
         assert torch.equal(tensor, learner.state_dict()[name])

@@ -73,7 +73,11 @@ def test_plain_file_is_one_shard(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "header", ["{", "[1]", '{"b": 3}', '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}']
+    "header",
+    [
+        *("{", "[1]", '{"b": 3}', '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}', "[" * 99_999),
+        *('{"a": {"saved_offsets": [1' + "0" * 99 + "]}}", '{"a": {"saved_offsets": []}}', "{}}"),
+    ],
 )
 def test_open_tensors_rejects_malformed_offsets(tmp_path, header):
     file = tmp_path / "a.safetensors"

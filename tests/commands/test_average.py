@@ -41,7 +41,7 @@ def averaged(output, *paths, **options):
 
 
 def parts(folder):
-    return [path.rpartition("_u")[2] for path in manifest.read(folder)["averaged"]]
+    return [path.rpartition("_u")[2] for path in manifest.read(folder).averaged]
 
 
 def test_average_is_the_mean_of_every_tensor(trained, tmp_path):

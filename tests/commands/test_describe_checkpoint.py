@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -11,7 +12,7 @@ def rewritten(folder, **sections):
     """A checkpoint with a changed config.json and a new manifest."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **sections}))
-    facts = {k: v for k, v in manifest.read(folder).items() if k not in ("files", "format")}
+    facts = asdict(manifest.read(folder))
     (folder / manifest.NAME).unlink()
     manifest.write(folder, facts)
     return folder

@@ -129,6 +129,6 @@ def test_infer_mode_follows_the_task_of_the_checkpoint(path, tmp_path, capsys):
     assert infer_mode(["--config", str(tmp_path / "c.yaml")]) == "fill-mask"
     assert infer_mode(["--top", "3"]) == ""
     assert main(["--path", str(tmp_path / "none")]) == 2
-    assert "--path: " in capsys.readouterr().err
+    assert "none/config.json must be readable, but is not" in capsys.readouterr().err
     assert main(["--top", "3"]) == 2
     assert "toolkit-generate needs a MODE or --path" in capsys.readouterr().err

@@ -1,12 +1,13 @@
 import json
 import math
 import os
+from dataclasses import dataclass
 
 import pytest
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json, read_text
+from toolkit.common.json_files import Count, read_json, read_text, write_json
 
 
 def test_json_keeps_non_finite_numbers_and_stays_valid():
@@ -22,7 +23,9 @@ def test_json_keeps_finite_numbers_to_the_bit():
 
 def test_read_json_reads_a_small_file(tmp_path):
     (tmp_path / "a").write_text('{"b": "\N{LATIN SMALL LETTER E WITH ACUTE}"}', "utf-8")
-    assert read_json(tmp_path / "a") == {"b": "\N{LATIN SMALL LETTER E WITH ACUTE}"}
+    assert read_json(tmp_path / "a", dict[str, str], "") == {
+        "b": "\N{LATIN SMALL LETTER E WITH ACUTE}"
+    }
 
 
 def test_read_text_rejects_a_large_file(tmp_path):
@@ -41,6 +44,47 @@ def test_read_text_rejects_a_pipe_without_waiting(tmp_path):
 
 
 def test_read_json_rejects_deep_nesting(tmp_path):
-    (tmp_path / "a").write_text("[" * 100_000)
-    with pytest.raises(ValueError, match="nested too deeply"):
-        read_json(tmp_path / "a")
+    for depth in (101, 100_000):
+        (tmp_path / "a").write_text("[" * depth + "]" * depth)
+        with pytest.raises(ToolkitError, match=r"a: nested too deeply\. Copy it again\."):
+            read_json(tmp_path / "a", list[object], "Copy it again.")
+
+
+@dataclass
+class Point:
+    x: Count
+    names: dict[str, list[str]]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"x": -1, "names": {}}', "x: expected int >= 0"),
+        ('{"x": true, "names": {}}', "x: expected int, found bool"),
+        ('{"x": 1' + "0" * 99 + ', "names": {}}', "x: expected int <= 9223372036854775807"),
+        ('{"x": 1' + "0" * 5000 + ', "names": {}}', "found a number with thousands of digits"),
+        ('{"x": 1, "names": {"a": [3]}}', r"names\[...\]\[0\]: expected str, found int"),
+        ('{"x": 1}', "object missing required field names"),
+        ("[]", "expected object, found array"),
+        ('{"x": 1, "names": {"a": ["\\ud800"]}}', "found a surrogate"),
+        ('{"x": 1\n, 2}', ".* at line 2 column 3"),
+        ("\xff", "must be UTF-8 text"),
+    ],
+)
+def test_read_json_names_the_file_the_field_and_the_remedy(tmp_path, text, problem):
+    (tmp_path / "a").write_bytes(text.encode("latin1"))
+    with pytest.raises(ToolkitError, match=rf"a:? {problem}.*\. Copy it again\.$"):
+        read_json(tmp_path / "a", Point, "Copy it again.")
+
+
+def test_read_json_ignores_additional_fields(tmp_path):
+    (tmp_path / "a").write_text('{"x": 1, "names": {"\\ud83d\\ude00": []}, "y": [{}]}')
+    assert read_json(tmp_path / "a", Point, "") == Point(1, {"\N{GRINNING FACE}": []})
+
+
+def test_write_json_replaces_a_file_in_one_step(tmp_path):
+    write_json(tmp_path / "a", {"x": [1, math.nan]}, indent=1)
+    assert (tmp_path / "a").read_text() == '{\n "x": [\n  1,\n  "NaN"\n ]\n}\n'
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "a", {"x": object()})
+    assert [path.name for path in tmp_path.iterdir()] == ["a"] and (tmp_path / "a").stat().st_size

@@ -103,10 +103,8 @@ def test_imported_checkpoint_has_digests(saved, converted):
     _, folder = saved("ElectraForPreTraining", embedding_size=12)
     checkpoint = converted(folder)
     facts = manifest.verify(checkpoint)
-    assert facts["converted"] == str(folder) and facts["update"] == 0
-    assert {"extra.safetensors", "hugging_face.json", "tokenizer_config.json"} <= facts[
-        "files"
-    ].keys()
+    assert facts.converted == str(folder) and facts.update == 0
+    assert {"extra.safetensors", "hugging_face.json", "tokenizer_config.json"} <= facts.files.keys()
     (checkpoint / "extra.safetensors").write_bytes(b"changed")
     with pytest.raises(ToolkitError, match=r"extra.safetensors must have the digest"):
         load_checkpoint(checkpoint)

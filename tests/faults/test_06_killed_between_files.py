@@ -9,9 +9,10 @@ import sys
 import pytest
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import MODEL, STATE, read_json
+from toolkit.checkpoints.load import MODEL
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.distributed import World
+from toolkit.training.callbacks.saved_state import require_state
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import TrainingRun
 from toolkit.training.step import TrainingProgress
@@ -46,7 +47,7 @@ def save_the_new_one(training, update, die_at):
 def number_of(folder):
     """The update of each file of a checkpoint."""
     weights = {float(value) for t in read_tensors(folder / MODEL).values() for value in t.view(-1)}
-    update = read_json(folder / STATE)["progress"]["update"]
+    update = require_state(folder).progress.update
     assert weights == {update}, "files of two updates are mixed"
     manifest.verify(folder)
     return update

@@ -37,7 +37,7 @@ def killed(which):
 
 def whole(folder):
     """The update of checkpoint_last, after its digests are verified."""
-    return manifest.verify(folder / "checkpoint_last")["update"]
+    return manifest.verify(folder / "checkpoint_last").update
 
 
 @pytest.mark.parametrize("which", [1, pytest.param(0, marks=pytest.mark.slow)])

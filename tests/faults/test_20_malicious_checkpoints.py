@@ -17,13 +17,13 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from tests.helpers.signed_files import sign_files
 from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
 from toolkit.cli.generate import main as generate
 from toolkit.cli.inspect import main as inspect
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main as validate
-from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 
 
@@ -128,16 +128,15 @@ def test_pickle_in_a_forged_checkpoint_is_rejected_or_unread(
     data, trained, tmp_path, marker, capsys, name
 ):
     folder = (trained / "checkpoint_last").resolve()
-    facts = manifest.read(folder)
-    for number, file in enumerate(facts["files"]):
+    for number, file in enumerate(manifest.read(folder).files):
         kept, form = (folder / file).read_bytes(), list(FORMS.values())[number % len(FORMS)]
         (folder / file).write_bytes(form(payload(name, marker)))
-        digests = {**facts["files"], file: sha256_file(folder / file)}
-        (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": digests}))
+        sign_files(folder, file)
         use, *_, go_on, _ = commands(data, folder, tmp_path)
         assert use[0](use[1]) in (0, 2) and go_on[0](go_on[1]) == 2
         assert "Traceback" not in capsys.readouterr().err
         (folder / file).write_bytes(kept)
+        sign_files(folder, file)
     assert not marker.exists()
 
 

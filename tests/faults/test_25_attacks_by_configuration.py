@@ -11,15 +11,14 @@ import shutil
 
 import pytest
 
+from tests.helpers.signed_files import sign_files, sign_json
 from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
 from toolkit.cli.train import COMMAND, main
 from toolkit.common import json_files
-from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.meta import digest_of_meta
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 FLAGS = [f"--{section}={name}" for section, name in NAMED.items()]
@@ -56,9 +55,7 @@ def saved(trained):
         found = json_files.loads((folder / "config.json").read_text())
         change(found)
         (folder / "config.json").write_text(json_files.dumps(found))
-        facts = manifest.read(folder)
-        files = {**facts["files"], "config.json": sha256_file(folder / "config.json")}
-        (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
+        sign_files(folder, "config.json")
         with pytest.raises(ToolkitError) as caught:
             load_checkpoint(folder)
         return str(caught.value)
@@ -143,9 +140,7 @@ def test_files_other_than_configurations_are_rejected_in_one_line(trained, part)
         places |= {"layers": found["run"]["arch"], "arch": found["run"], "data": found["run"]}
         places[part][part] = value
         (folder / "config.json").write_text(json_files.dumps(found))
-        facts = manifest.read(folder)
-        files = {**facts["files"], "config.json": sha256_file(folder / "config.json")}
-        (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
+        sign_files(folder, "config.json")
         try:
             load_checkpoint(folder)
         except ToolkitError as error:
@@ -162,7 +157,7 @@ def test_names_in_a_data_folder_are_never_imported_or_called(data, tmp_path):
         "_target_": "os.system",
         "note": "!!python/name:x",
     }
-    (path / "meta.json").write_text(json.dumps({**found, "digest": digest_of_meta(found)}))
+    sign_json(path / "meta.json", found)
     assert DataFolder.open(path).kind == "${oc.env:TOOLKIT_SECRET}"
 
 
@@ -171,12 +166,7 @@ def test_unknown_kind_of_tokenizer_is_rejected(trained, kind):
     folder = (trained / "checkpoint_last").resolve()
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "kind": kind}))
-    facts = manifest.read(folder)
-    files = {
-        **facts["files"],
-        "tokenizer_config.json": sha256_file(folder / "tokenizer_config.json"),
-    }
-    (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
+    sign_files(folder, "tokenizer_config.json")
     with pytest.raises(
         ToolkitError, match=r"kind in .*tokenizer_config\.json must be one of"
     ) as caught:

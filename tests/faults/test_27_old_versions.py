@@ -76,7 +76,7 @@ def test_checkpoint_of_a_release_resumes(release, tmp_path):
 
 
 def test_files_of_a_release_are_unchanged(release):
-    assert manifest.verify(checkpoint_of(release))["format"] <= manifest.FORMAT
+    assert manifest.verify(checkpoint_of(release)).format <= manifest.FORMAT
 
 
 def test_option_missing_in_a_release_gets_its_default(release, tmp_path):

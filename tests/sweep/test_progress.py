@@ -53,5 +53,5 @@ def test_sweep_progress_reports_a_signaled_run_as_stopped(tmp_path):
 
 def test_read_latest_record_skips_an_incomplete_line(tmp_path):
     (tmp_path / "log").write_text(RECORDS)
-    assert read_latest_record(tmp_path / "log")["update"] == 5
+    assert read_latest_record(tmp_path / "log").update == 5
     assert read_latest_record(tmp_path / "missing") is None

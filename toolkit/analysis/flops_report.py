@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from toolkit.analysis.flops import BERT_VOCABULARY, Flops, PassFlops, count_flops
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import STATE, read_config, read_json
+from toolkit.checkpoints.load import read_config
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
@@ -20,6 +20,7 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Cell, Table
+from toolkit.training.callbacks.saved_state import read_state
 from toolkit.training.data import to_sizes
 
 LAYER = re.compile(r"(?P<stack>.*)\.(?P<number>\d+)(?P<inner>\..+)?")
@@ -39,11 +40,9 @@ class PartRow(NamedTuple):
 def checkpoint_flops(folder: Path) -> Flops:
     """FLOPs of a saved run."""
     run, sizes = read_config(folder)
-    listed = manifest.read(folder)
-    state = read_json(folder / STATE) if STATE in listed["files"] else {}
-    return count_flops(
-        run, sizes, ranks=int(state.get("ranks", 1)), completed_updates=listed.get("update")
-    )
+    state = read_state(folder)
+    updates = manifest.read(folder).update
+    return count_flops(run, sizes, ranks=state.ranks if state else 1, completed_updates=updates)
 
 
 def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:

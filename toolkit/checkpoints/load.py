@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +11,11 @@ from torch import Tensor, nn
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
 from toolkit.checkpoints.tensor_files import LazyTensor, open_tensors
-from toolkit.common import json_files, plugins
+from toolkit.common import plugins
 from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_text
+from toolkit.common.json_files import write_json
+from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
 from toolkit.distributed.sharded_tensors import local_rows, to_local
@@ -26,7 +26,7 @@ AVERAGE = "average.safetensors"
 """Moving average of the weights, if the run keeps one: the weights that are validated and used."""
 EXTRA_FILE = "extra.safetensors"
 """Tensors of a converted model that its task does not use; --finetune-from reads them too."""
-STATE, CONFIG = "state.json", "config.json"
+STATE = "state.json"
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -41,7 +41,7 @@ def find_checkpoint(path: Path) -> Path:
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
-    missing = {MODEL, CONFIG} - manifest.verify(path)["files"].keys()
+    missing = {MODEL, CONFIG} - manifest.verify(path).files.keys()
     if missing:
         raise ToolkitError(
             f"checkpoint {path} must hold {', '.join(sorted(missing))}, but its manifest lists "
@@ -52,56 +52,15 @@ def find_checkpoint(path: Path) -> Path:
 
 def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
     """The config of a verified checkpoint's run, and the sizes of its data."""
-    saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
-    if not (
-        isinstance(saved["run"], dict)
-        and are_sizes(saved["sizes"])
-        and are_plugins(saved["plugins"])
-    ):
-        raise ToolkitError(
-            f"{folder / CONFIG} must hold a run, sizes and plugins that toolkit-train wrote, but "
-            f"does not. Use another checkpoint."
-        )
-    plugins.check_loaded(saved["plugins"], f"checkpoint {folder}")
-    return from_dict(saved["run"]), Sizes(**saved["sizes"])
-
-
-def are_sizes(sizes: object) -> bool:
-    """Whether it is a dict of numbers from 0 on, with some tokens."""
-    return (
-        isinstance(sizes, dict)
-        and all(type(value) is int and value >= 0 for value in sizes.values())
-        and sizes.get("tokens", 0) > 0
-    )
-
-
-def are_plugins(plugins: object) -> bool:
-    """Whether it is a list of plugins, each with a name and a digest."""
-    return isinstance(plugins, list) and all(
-        isinstance(it, dict)
-        and isinstance(it.get("name"), str)
-        and isinstance(it.get("sha256"), str)
-        for it in plugins
-    )
-
-
-def read_json(path: Path, *keys: str) -> dict[str, Any]:
-    """A JSON object of a checkpoint, which must have these keys."""
-    try:
-        content = json_files.loads(read_text(path))
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or not set(keys) <= content.keys():
-        raise ToolkitError(
-            f"{path} must hold JSON that toolkit-train wrote, but does not. Use another checkpoint."
-        )
-    return content
+    saved = read_saved_config(folder)
+    plugins.check_loaded(saved.plugins, f"checkpoint {folder}")
+    return from_dict(saved.run), Sizes(saved.sizes)
 
 
 def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
     """Write the configuration, sizes and plugins of a checkpoint."""
     saved = {"run": to_dict(config), "sizes": sizes, "plugins": describe_run_plugins(config)}
-    (folder / CONFIG).write_text(json_files.dumps(saved, indent=1), "utf-8")
+    write_json(folder / CONFIG, saved, end="", indent=1, ensure_ascii=False)
 
 
 def weights_file(folder: Path, weights: str = "auto") -> str:

@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_text
+from toolkit.common.json_files import (
+    Count,
+    JsonObject,
+    convert,
+    decode,
+    name_file,
+    read_text,
+)
 
 NAME = "manifest.json"
 FORMAT = 1
 MAX_FILES = 10_000
+REMEDY = "Use another checkpoint."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What manifest.json says of a checkpoint."""
+
+    format: Count
+    files: Annotated[dict[str, str], Meta(max_length=MAX_FILES)]
+    """File -> its SHA-256."""
+    update: Count = 0
+    epoch: Count = 0
+    reasons: list[str] = field(default_factory=list)
+    """Why it was saved."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions of the toolkit and torch that wrote it."""
+    averaged: list[str] = field(default_factory=list)
+    """The checkpoints that it is the mean of."""
+    converted: str = ""
+    """The model that it was converted from."""
+    metadata: JsonObject = field(default_factory=dict)
+    """What the user added."""
 
 
 def to_text(facts: Mapping[str, object]) -> str:
     """The facts as JSON with their digest, so that every change is detected."""
-    text = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
+    text = json.dumps(facts, indent=1, sort_keys=True)
     signed = {**facts, "digest": sha256(text)}
-    return json.dumps(signed, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    return json.dumps(signed, indent=1, sort_keys=True) + "\n"
 
 
 def write(folder: Path, facts: Mapping[str, object]) -> None:
@@ -30,75 +63,54 @@ def write(folder: Path, facts: Mapping[str, object]) -> None:
     (folder / NAME).write_text(to_text({**facts, "format": FORMAT, "files": files}), "utf-8")
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path) -> Manifest:
     """The manifest, verified by its own digest."""
-    damaged = ToolkitError(
-        f"the manifest of checkpoint {folder} must be as it was written, but is damaged. "
-        f"Use another checkpoint."
-    )
-    try:
-        text = read_text(folder / NAME)
-        facts = json.loads(text)
-        intact = isinstance(facts, dict) and facts.pop("digest", None) and text == to_text(facts)
-    except (FileNotFoundError, NotADirectoryError):
-        has_config = (folder / "config.json").exists()
-        remedy = (
-            "If it is a model of Transformers, run toolkit-convert with --to toolkit first."
-            if has_config
-            else "Name a folder that toolkit-train wrote."
-        )
+    path = folder / NAME
+    if not os.path.lexists(path):
         raise ToolkitError(
-            f"a checkpoint must be a folder with a {NAME}, but {folder} has none. {remedy}"
-        ) from None
-    except ToolkitError:
-        raise
-    except OSError as error:
-        raise unreadable_error(folder / NAME, error) from None
-    except (ValueError, RecursionError):
-        raise damaged from None
-    version = facts.get("format") if intact else None
-    if not isinstance(version, int) or not is_file_table(facts.get("files")):
-        raise damaged
-    if version > FORMAT:
-        raise ToolkitError(
-            f"checkpoint {folder} has format {version}, but this toolkit reads formats up to "
-            f"{FORMAT}. Upgrade the toolkit."
+            f"a checkpoint must be a folder with a {NAME}, but {folder} has none. "
+            f"{suggest_folder(folder)}"
         )
-    return dict(facts)
+    with name_file(path, REMEDY):
+        text = read_text(path)
+        facts = decode(text, JsonObject)
+    if not facts.pop("digest", None) or text != to_text(facts):
+        raise ToolkitError(
+            f"the manifest of checkpoint {folder} must be as it was written, but is damaged. "
+            f"{REMEDY}"
+        )
+    with name_file(path, REMEDY):
+        version = convert(facts.get("format"), int)
+        if version > FORMAT:
+            raise ToolkitError(
+                f"checkpoint {folder} has format {version}, but this toolkit reads formats up to "
+                f"{FORMAT}. Upgrade the toolkit."
+            )
+        return convert(facts, Manifest)
 
 
-def is_file_table(files: object) -> bool:
-    """Whether it maps file names to digests, at most MAX_FILES of them."""
-    if not isinstance(files, dict) or len(files) > MAX_FILES:
-        return False
-    return all(isinstance(digest, str) for digest in files.values())
+def suggest_folder(folder: Path) -> str:
+    """What to do about a folder without manifest."""
+    if (folder / "config.json").exists():
+        return "If it is a model of Transformers, run toolkit-convert with --to toolkit first."
+    return "Name a folder that toolkit-train wrote."
 
 
-def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
+def verify(folder: Path, only: Sequence[str] | None = None) -> Manifest:
     """The manifest, after comparing all files, or only some, with their digests."""
     facts = read(folder)
-    files = {name: facts["files"].get(name) for name in only} if only else facts["files"]
+    files = {name: facts.files.get(name) for name in only} if only else facts.files
     for name, digest in files.items():
         path = resolve_inside(folder, name)
         if not path.is_file():
-            raise ToolkitError(
-                f"checkpoint {folder} must hold {name}, but it is missing. Use another checkpoint."
-            )
-        try:
+            raise ToolkitError(f"checkpoint {folder} must hold {name}, but it is missing. {REMEDY}")
+        with name_file(path, REMEDY):
             actual = sha256_file(path)
-        except OSError as error:
-            raise unreadable_error(path, error) from None
         if actual != digest:
             raise ToolkitError(
-                f"{path} must have the digest in its {NAME}, but is damaged. "
-                f"Use another checkpoint."
+                f"{path} must have the digest in its {NAME}, but is damaged. {REMEDY}"
             )
     return facts
-
-
-def unreadable_error(path: Path, error: OSError) -> ToolkitError:
-    """The error for a file of a checkpoint that cannot be read."""
-    return ToolkitError(f"{path} must be readable, but is not: {error}. Use another checkpoint.")
 
 
 def resolve_inside(folder: Path, name: str) -> Path:

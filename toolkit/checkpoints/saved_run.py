@@ -6,9 +6,8 @@ from pathlib import Path
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import SaveFolder
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.config.checkpoint_defaults import CONFIG
+from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
 from toolkit.config.command import SavedRun
 
 
@@ -22,9 +21,8 @@ def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
     for folder in [named] if named else save_folder.resume_candidates():
         try:
             manifest.verify(folder, only=(CONFIG,))
-            options = json_files.loads(json_files.read_text(folder / CONFIG))["run"]
-        except (ToolkitError, OSError, ValueError, LookupError, TypeError, RecursionError):
+            options = read_saved_config(folder).run
+        except ToolkitError:
             continue
-        if isinstance(options, dict):
-            return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
+        return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
     return None

@@ -8,10 +8,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import toolkit
-from toolkit.common import json_files
 from toolkit.common.atomic import atomic_file
 from toolkit.common.git import describe_commit
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import (
     Differences,
@@ -45,11 +44,11 @@ def record_start(
     differences from the previous start.
     """
     try:
-        replace_text(folder / CONFIG_FILE, HEADER + to_yaml_file(config))
+        with atomic_file(folder / CONFIG_FILE) as temporary:
+            temporary.write_text(HEADER + to_yaml_file(config), "utf-8")
         starts = read_starts(folder)
         start = {**gather_facts(config, data, environment), **facts}
-        text = json_files.dumps([*starts, start], indent=1)
-        replace_text(folder / ENVIRONMENT_FILE, f"{text}\n")
+        write_json(folder / ENVIRONMENT_FILE, [*starts, start], indent=1, ensure_ascii=False)
     except (OSError, ValueError) as error:
         return f"the start of this run was not recorded: {error}"
     changed = diff_starts(starts[-1], start) if starts else {}
@@ -57,21 +56,12 @@ def record_start(
     return "\n  ".join(lines) if changed else ""
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write or replace a text file in one step."""
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, "utf-8")
-
-
 def read_starts(folder: Path) -> list[JsonObject]:
     """The starts of the run in a save folder, oldest first; none without a record."""
     path = folder / ENVIRONMENT_FILE
     if not path.exists():
         return []
-    starts = json_files.read_json(path)
-    if not isinstance(starts, list) or not all(isinstance(start, dict) for start in starts):
-        raise ValueError(f"{path} is not a list of starts")
-    return starts
+    return read_json(path, list[JsonObject], "Delete it: the record is no part of the run.")
 
 
 def diff_starts(before: JsonObject, now: JsonObject) -> Differences:

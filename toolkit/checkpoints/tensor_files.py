@@ -22,6 +22,7 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import open_regular
+from toolkit.common.json_files import Count, decode
 from toolkit.distributed.sharded_tensors import is_sharded_tensor, local_rows, to_local
 
 OFFSETS_KEY, STARTS_KEY = "DCP_SHARDING_INFO", "saved_offsets"
@@ -126,10 +127,11 @@ def open_tensors(files: Iterable[Path]) -> dict[str, LazyTensor]:
     chunks: dict[str, list[TensorChunk]] = {}
     for path in files:
         with open_file(path) as file:
-            offsets = json.loads((file.metadata() or {}).get(OFFSETS_KEY, "{}"))
+            metadata = (file.metadata() or {}).get(OFFSETS_KEY, "{}")
+            offsets = decode(metadata, dict[str, dict[str, list[Count]]])
             for name in file.keys():  # noqa: SIM118 - no mapping
                 shape = tuple(file.get_slice(name).get_shape())
-                start = int(offsets[name][STARTS_KEY][0]) if shape and offsets else 0
+                start = offsets[name][STARTS_KEY][0] if shape and offsets else 0
                 chunks.setdefault(name, []).append(TensorChunk(start, shape, path))
     return {name: LazyTensor(name, parts) for name, parts in chunks.items()}
 

@@ -10,7 +10,7 @@ from toolkit.cli.command import call, execute
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.checkpoint_defaults import MANIFEST, read_component, resolve_checkpoint_dir
+from toolkit.config.checkpoint_defaults import MANIFEST, read_saved_config, resolve_checkpoint_dir
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.commands.generate import (
@@ -88,7 +88,7 @@ def infer_mode(argv: Sequence[str]) -> str:
     checkpoint = resolve_checkpoint_dir(
         Path(paths if isinstance(paths, str) else paths[0]), MANIFEST
     )
-    task = read_component(checkpoint, "task", "--path")["name"]
+    task = read_saved_config(checkpoint).run["task"]["name"]
     mode: str = TASKS[task].factory.generation_mode
     if not mode:
         raise ToolkitError(

@@ -19,11 +19,11 @@ from toolkit.checkpoints.load import (
     read_config,
     write_config,
 )
+from toolkit.checkpoints.manifest import Manifest
 from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import diff_configs, to_dict
@@ -39,7 +39,7 @@ class AveragedCheckpoint:
     """A verified checkpoint to average."""
 
     folder: Path
-    facts: JsonObject
+    facts: Manifest
     run: RunConfig
     sizes: Sizes
 
@@ -144,7 +144,7 @@ def write_average(
     output: Path, mean: Mapping[str, Tensor], checkpoints: Sequence[AveragedCheckpoint]
 ) -> None:
     """Write a checkpoint with the config, tokenizer and progress of the newest one."""
-    newest = max(checkpoints, key=lambda checkpoint: checkpoint.facts["update"])
+    newest = max(checkpoints, key=lambda checkpoint: checkpoint.facts.update)
 
     def fill(folder: Path) -> None:
         write_tensors(folder / MODEL, mean)
@@ -152,8 +152,8 @@ def write_average(
         Tokenizer.load(newest.folder).save(folder)
 
     facts = {
-        "update": newest.facts["update"],
-        "epoch": newest.facts["epoch"],
+        "update": newest.facts.update,
+        "epoch": newest.facts.epoch,
         "reasons": ["average"],
         "averaged": [str(checkpoint.folder) for checkpoint in checkpoints],
         "versions": {"toolkit": __version__, "torch": torch.__version__},
@@ -174,7 +174,7 @@ def print_average(
         folder, facts = str(checkpoint.folder), checkpoint.facts
         saved_by_run = parse_update(checkpoint.folder) >= 0
         value = read_metric(checkpoint.folder, metric) if saved_by_run else None
-        epoch, update, reasons = facts["epoch"], facts["update"], facts["reasons"]
+        epoch, update, reasons = facts.epoch, facts.update, facts.reasons
         rows.append([folder, epoch, update, ", ".join(reasons), value])
         event = {"checkpoint": folder, "epoch": epoch, "update": update, "reasons": reasons}
         report.write("averaged", {**event, metric: value})

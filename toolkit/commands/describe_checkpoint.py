@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json, weights_file
+from toolkit.checkpoints.load import MODEL, STATE, weights_file
+from toolkit.checkpoints.manifest import Manifest
 from toolkit.checkpoints.save_folder import BEST, LAST
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
 from toolkit.commands.describe_start import describe_start, find_start
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
+from toolkit.config.checkpoint_defaults import CONFIG, SavedConfig, read_saved_config
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.training.callbacks.saved_state import SavedState, read_state
+from toolkit.training.callbacks.validation import BestValidation
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
 """Tensors of a task with layer_mixing (toolkit/models/features.py)."""
@@ -26,20 +30,19 @@ class SavedCheckpoint(NamedTuple):
     """The small files of a checkpoint."""
 
     folder: Path
-    manifest: JsonObject
-    config: JsonObject
-    state: JsonObject
-    """Empty for an average or an import."""
+    manifest: Manifest
+    config: SavedConfig
+    state: SavedState | None
+    """None for an average or an import."""
 
     @property
     def run(self) -> JsonObject:
-        run: JsonObject = self.config["run"]
-        return run
+        return self.config.run
 
     @property
     def start(self) -> JsonObject | None:
         """How the run was started that wrote it; None if that is not recorded."""
-        return find_start(self.folder, self.manifest.get("update"))
+        return find_start(self.folder, self.manifest.update)
 
     @property
     def shapes(self) -> dict[str, tuple[tuple[int, ...], str]] | None:
@@ -56,16 +59,15 @@ def find_checkpoint(path: Path) -> Path | None:
 
 def read_checkpoint(folder: Path) -> SavedCheckpoint:
     """The manifest, the configuration and the training state of a checkpoint."""
-    listed = manifest.read(folder)
-    config = read_json(folder / CONFIG, "run", "sizes", "plugins")
-    state = read_json(folder / STATE) if STATE in listed["files"] else {}
-    return SavedCheckpoint(folder, listed, config, state)
+    return SavedCheckpoint(
+        folder, manifest.read(folder), read_saved_config(folder), read_state(folder)
+    )
 
 
 def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]:
     """Name -> fact; with `verify` the digests of all files are checked, else of the small ones."""
     listed = manifest.read(folder)
-    small = [name for name in (CONFIG, STATE) if name in listed["files"]]
+    small = [name for name in (CONFIG, STATE) if name in listed.files]
     manifest.verify(folder, only=None if verify else small)
     saved = read_checkpoint(folder)
     return {
@@ -75,15 +77,15 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         "parameters": describe_parameters(saved),
         **describe_layer_mixing(saved),
         "saved at": describe_save(listed),
-        **({"mean of": ", ".join(map(str, listed["averaged"]))} if "averaged" in listed else {}),
-        **({"metadata": json.dumps(listed["metadata"])} if listed.get("metadata") else {}),
-        **({"converted from": str(listed["converted"])} if "converted" in listed else {}),
+        **({"mean of": ", ".join(listed.averaged)} if listed.averaged else {}),
+        **({"metadata": json.dumps(listed.metadata)} if listed.metadata else {}),
+        **({"converted from": listed.converted} if listed.converted else {}),
         **describe_progress(saved.state),
         **describe_run_data(saved),
         "vocabulary": describe_vocabulary(saved),
-        "written by": ", ".join(f"{n} {v}" for n, v in listed.get("versions", {}).items()),
+        "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
         **describe_start(saved.start),
-        "files": ", ".join([*listed["files"], manifest.NAME]),
+        "files": ", ".join([*listed.files, manifest.NAME]),
         "digests": "all right" if verify else "not compared (--verify does)",
     }
 
@@ -97,12 +99,14 @@ def checkpoint_record(folder: Path) -> JsonObject:
         "architecture": saved.run["arch"]["name"],
         "task": saved.run["task"]["name"],
         "seed": saved.run.get("training", {}).get("seed"),
-        **{key: saved.manifest.get(key) for key in ("update", "epoch", "reasons")},
+        "update": saved.manifest.update,
+        "epoch": saved.manifest.epoch,
+        "reasons": saved.manifest.reasons,
         "best": best_validation(saved.state),
         "parameters": None if shapes is None else sum(math.prod(s) for s, _ in shapes.values()),
         "tensors": None if shapes is None else len(shapes),
-        "precision": saved.state.get("precision"),
-        "symbols": saved.config["sizes"]["tokens"],
+        "precision": saved.state.precision if saved.state else None,
+        "symbols": saved.config.sizes["tokens"],
         "start": saved.start,
     }
 
@@ -116,7 +120,7 @@ def describe_names(folder: Path) -> str:
 
 def describe_plugins(saved: SavedCheckpoint) -> dict[str, str]:
     """The plugins that a checkpoint needs, and whether they are loaded."""
-    required = saved.config["plugins"]
+    required = saved.config.plugins
     names = ", ".join(plugin["name"] for plugin in required)
     try:
         plugins.check_loaded(required, f"checkpoint {saved.folder}")
@@ -170,33 +174,33 @@ def describe_layer_mixing(saved: SavedCheckpoint) -> dict[str, str]:
     return {"layer mixing": f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"}
 
 
-def describe_save(listed: JsonObject) -> str:
+def describe_save(listed: Manifest) -> str:
     """When and why a checkpoint was written."""
-    reasons = ", ".join(listed.get("reasons", [])) or "unknown"
-    return f"update {listed.get('update')}, epoch {listed.get('epoch')}, reasons: {reasons}"
+    reasons = ", ".join(listed.reasons) or "unknown"
+    return f"update {listed.update}, epoch {listed.epoch}, reasons: {reasons}"
 
 
-def best_validation(state: JsonObject) -> JsonObject | None:
+def best_validation(state: SavedState | None) -> BestValidation | None:
     """The best validation in a training state; None without one."""
-    best: JsonObject | None = state.get("callbacks", {}).get("validation", {}).get("best")
-    return best
+    validation = state.validation if state else None
+    return validation.best if validation else None
 
 
-def describe_progress(state: JsonObject) -> dict[str, str]:
-    """Best metric so far, precision and ranks, if the state has them."""
+def describe_progress(state: SavedState | None) -> dict[str, str]:
+    """Best metric so far, precision and ranks; empty without a state."""
+    if state is None:
+        return {}
     facts = {}
     if best := best_validation(state):
         facts["best"] = f"{best['metric']} {best['value']:.4f} at update {best['update']}"
-    if "precision" in state:
-        ranks = int(state.get("ranks", 1))
-        facts["trained in"] = f"{state['precision']} on {ranks} rank{'s' * (ranks != 1)}"
-    return facts
+    plural = "s" * (state.ranks != 1)
+    return {**facts, "trained in": f"{state.precision} on {state.ranks} rank{plural}"}
 
 
 def describe_run_data(saved: SavedCheckpoint) -> dict[str, str]:
     """The run's data; empty for a checkpoint that no run wrote."""
     folders = " ".join(saved.run.get("data", {}).get("dirs", []))
-    examples = saved.state.get("data", {}).get("examples")
+    examples = saved.state.data.examples if saved.state else ""
     if not folders and not examples:
         return {}
     return {"data": folders + (f", fingerprint of examples {examples[:16]}" if examples else "")}
@@ -204,7 +208,7 @@ def describe_run_data(saved: SavedCheckpoint) -> dict[str, str]:
 
 def describe_vocabulary(saved: SavedCheckpoint) -> str:
     """Size, kind and fingerprint of the vocabulary of a checkpoint."""
-    tokenizer, sizes = Tokenizer.load(saved.folder), saved.config["sizes"]
+    tokenizer, sizes = Tokenizer.load(saved.folder), saved.config.sizes
     target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
     fingerprint = tokenizer.vocabulary.fingerprint[:16]
     return f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, fingerprint {fingerprint}"

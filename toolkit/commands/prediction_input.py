@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import describe_syntax_error, is_json_object
+from toolkit.common.json_files import JsonError, is_json_object, parse
 from toolkit.data.formats.tagging.conllu import ConlluOptions
 from toolkit.data.formats.tagging.conllu_stream import stream_conllu
 from toolkit.data.formats.tagging.sentence import TaggedSentence
@@ -124,10 +123,10 @@ class JsonReader(LineReader):
 
     def parse(self, text: str) -> tuple[Values, object]:
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            value = parse(text)
+        except JsonError as error:
             raise ToolkitError(
-                f"the line must be JSON, but is not ({describe_syntax_error(error)}). Correct it, "
+                f"the line must be JSON, but is not ({error}). Correct it, "
                 f"or add --input-format text for plain text."
             ) from None
         name = value.get("id") if isinstance(value, dict) else None

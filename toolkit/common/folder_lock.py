@@ -8,7 +8,6 @@ versions (for Python 3.10) report the file that the user may delete.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -21,6 +20,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import Count, read_json, write_json
 from toolkit.common.system import is_running
 
 LOCK, HOLDER = ".lock", ".lock.json"
@@ -33,7 +33,7 @@ class Holder:
     """The process that holds a folder; it is stored in a file next to the lock."""
 
     host: str
-    pid: int
+    pid: Count
     since: str
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class FolderLock:
                 log.warning("%s: taken over from %s, which has ended.", folder, previous)
             since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
             holder = Holder(socket.gethostname(), os.getpid(), since)
-            (folder / HOLDER).write_text(json.dumps(asdict(holder)), "utf-8")
+            write_json(folder / HOLDER, asdict(holder), end="")
         self._finalizer = weakref.finalize(self, release, lock)
 
     def release(self) -> None:
@@ -117,6 +117,6 @@ def may_have_ended(holder: Holder | None) -> bool:
 def read_holder(folder: Path) -> Holder | None:
     """The holder named in the folder; None if there is none or its file is unreadable."""
     try:
-        return Holder(**json.loads((folder / HOLDER).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        return read_json(folder / HOLDER, Holder, "")
+    except ToolkitError:
         return None

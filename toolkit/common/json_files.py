@@ -1,17 +1,34 @@
-"""JSON reading and writing: non-finite numbers, and files that may be damaged or hostile."""
+"""JSON reading and writing: declared contents, non-finite numbers, and untrusted files."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, TypeVar
 
-from toolkit.common.input_files import open_regular
+import msgspec
+
+from toolkit.common.atomic import atomic_file
+from toolkit.common.digest import sha256
+from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
 
 MAX_BYTES = 16 << 20
+MAX_DEPTH = 100
+"""Maximum nesting of a file's values."""
 JsonObject = dict[str, Any]
 """A JSON object, or one to write."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A number from 0 on that fits 64 bits."""
+PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
+Number = float | int
+FilePath = Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
+FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/\0]+$")]
+"""The name of a file in the same folder."""
 JSON_TYPES = {
     type(None): "null",
     bool: "a boolean",
@@ -23,6 +40,12 @@ JSON_TYPES = {
 }
 """Python type -> the value's type in JSON."""
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+T = TypeVar("T")
+
+
+class JsonError(ValueError):
+    """Raised for text that is not JSON, and for values of other types than declared."""
 
 
 def dumps(value: object, *, indent: int | None = None) -> str:
@@ -32,24 +55,85 @@ def dumps(value: object, *, indent: int | None = None) -> str:
 
 def loads(text: str) -> Any:
     """The value that `dumps` wrote; the three strings become non-finite numbers again."""
-    return decode_non_finite(json.loads(text))
+    return decode_non_finite(parse_strictly(text))
 
 
-def describe_syntax_error(error: ValueError | RecursionError) -> str:
-    """What json.loads of a line reports, without the number of the line in its text."""
-    if not isinstance(error, json.JSONDecodeError):  # a huge number, or too many brackets
-        return str(error)
-    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
+def parse(text: str | bytes) -> Any:
+    """The value of a JSON text; raises JsonError with the position for another text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno} " if error.lineno > 1 else ""
+        place = f"{line}column {error.colno}"
+        raise JsonError(f"{error.msg.removesuffix(' at')} at {place}") from error
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    except UnicodeDecodeError:
+        raise JsonError("found text that is not UTF-8") from None
+    except ValueError:
+        raise JsonError("found a number with thousands of digits") from None
+
+
+def parse_strictly(text: str | bytes) -> Any:
+    """The value of the text of a JSON file: not nested too deeply, and all strings are Unicode."""
+    value = parse(text)
+    check_depth(value)
+    if ESCAPED_SURROGATE.search(text if isinstance(text, str) else text.decode()):
+        check_unicode(value)
+    return value
+
+
+def decode(text: str | bytes, kind: Callable[..., T], *, non_finite: bool = False) -> T:
+    """The value of a JSON text as `kind`: a dataclass, named tuple, container or scalar type.
+
+    Objects may have more fields than declared. `non_finite` is for texts that `dumps` wrote.
+    Raises JsonError that names the field and what is wrong with it.
+    """
+    value = parse_strictly(text)
+    return convert(decode_non_finite(value) if non_finite else value, kind)
+
+
+def convert(value: object, kind: Callable[..., T]) -> T:
+    """A JSON value as `kind`; see `decode`."""
+    try:
+        converted: T = msgspec.convert(value, type=kind)
+        return converted
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).replace("`", "").partition(" - at $")
+        problem = problem[:1].lower() + problem[1:].replace(", got ", ", found ")
+        problem = re.sub("str matching regex .*", "the name of a file", problem)
+        raise JsonError(f"{place.lstrip('.')}: {problem}" if place else problem) from None
+
+
+def check_depth(value: object, left: int = MAX_DEPTH) -> None:
+    """Raise JsonError if lists and objects are nested more than `left` times."""
+    if not left:
+        raise JsonError("nested too deeply")
+    items = value if isinstance(value, list) else []
+    for item in value.values() if isinstance(value, dict) else items:
+        if isinstance(item, dict | list):
+            check_depth(item, left - 1)
+
+
+def check_unicode(value: object) -> None:
+    """Raise JsonError for half of a surrogate pair, which no file or terminal can hold."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise JsonError("found a surrogate, which is not a character") from None
 
 
 def is_json_object(text: str) -> bool:
     """Whether a line of text is a JSON object."""
-    if not text.lstrip().startswith("{"):
-        return False
     try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        return text.lstrip().startswith("{") and isinstance(parse(text), dict)
+    except JsonError:
         return False
+
+
+def digest_json(value: object) -> str:
+    """SHA-256 of a JSON value, independent of the order of its fields."""
+    return sha256(json.dumps(value, sort_keys=True))
 
 
 def encode_non_finite(value: object) -> object:
@@ -74,20 +158,60 @@ def decode_non_finite(value: object) -> object:
     return value
 
 
-def open_untrusted(path: Path, max_bytes: int | None = MAX_BYTES) -> BinaryIO:
-    """Open a file that may come from anyone: a regular file of at most `max_bytes` (None: any)."""
-    return open_regular(path, max_bytes)
-
-
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
     """UTF-8 text of an untrusted file; OSError and UnicodeDecodeError are left to the caller."""
-    with open_untrusted(path, max_bytes) as file:
-        return file.read().decode()
+    return read_bytes(path, max_bytes).decode()
 
 
-def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
-    """Content of an untrusted JSON file; a ValueError if it is not JSON or nested too deeply."""
+def read_json(
+    path: Path,
+    kind: Callable[..., T],
+    remedy: str,
+    *,
+    max_bytes: int = MAX_BYTES,
+    non_finite: bool = False,
+) -> T:
+    """The contents of an untrusted JSON file as `kind`; see `decode`."""
+    with name_file(path, remedy):
+        return decode(read_text(path, max_bytes), kind, non_finite=non_finite)
+
+
+def check_digest(path: Path, content: JsonObject, kind: Callable[..., T], remedy: str) -> T:
+    """The content of a file that `write_signed_json` wrote as `kind`, if its digest matches."""
+    unsigned = {name: value for name, value in content.items() if name != "digest"}
+    if content.get("digest") != digest_json(unsigned):
+        raise ToolkitError(f"{path} must match its own digest, but was damaged or edited. {remedy}")
+    with name_file(path, remedy):
+        return convert(unsigned, kind)
+
+
+@contextmanager
+def name_file(path: Path, remedy: str) -> Iterator[None]:
+    """Raise ToolkitError with the file and the remedy if it is unreadable or malformed."""
     try:
-        return json.loads(read_text(path, max_bytes))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+        yield
+    except OSError as error:
+        raise ToolkitError(
+            f"{path} must be readable, but is not: {error.strerror}. {remedy}"
+        ) from None
+    except UnicodeDecodeError:
+        raise ToolkitError(f"{path} must be UTF-8 text, but is not. {remedy}") from None
+    except JsonError as error:
+        raise ToolkitError(f"{path}: {error}. {remedy}") from None
+
+
+def write_json(
+    path: Path, value: object, *, sync: bool = False, end: str = "\n", **style: Any
+) -> None:
+    """Write a JSON file in one step, non-finite numbers as `dumps` does.
+
+    `style` are options of json.dumps. With `sync`, the content is on disk before the file appears.
+    """
+    text = json.dumps(encode_non_finite(value), allow_nan=False, **style) + end
+    with atomic_file(path, sync=sync) as temporary:
+        temporary.write_text(text, "utf-8", newline="\n")
+
+
+def write_signed_json(path: Path, content: JsonObject) -> None:
+    """Write a file with the digest of its content, for `check_digest`."""
+    write_json(path, {**content, "digest": digest_json(content)}, sync=True, indent=1)

@@ -12,9 +12,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
@@ -37,6 +37,13 @@ class Plugin(NamedTuple):
     """Folder of its files."""
     distribution: str = ""
     """Name and version of the installed package that provides it; empty for a folder."""
+
+
+class PluginRecord(TypedDict):
+    """A plugin that a checkpoint was made with."""
+
+    name: str
+    sha256: str
 
 
 _loaded: dict[str, Plugin] = {}
@@ -149,7 +156,7 @@ def find_plugins(builders: Iterable[Callable[..., object]]) -> list[Plugin]:
     return [p for p in list_loaded() if any(f"{m}.".startswith(f"{p.module}.") for m in modules)]
 
 
-def check_loaded(needed: Iterable[Mapping[str, str]], what: str) -> None:
+def check_loaded(needed: Iterable[PluginRecord], what: str) -> None:
     """Raise if a plugin that a checkpoint was made with is not loaded; warn if it has changed.
 
     `what` names the checkpoint in the message.

@@ -1,4 +1,4 @@
-"""Default values from a checkpoint.
+"""config.json of a checkpoint, and the default values from it.
 
 A run that resumes keeps the options of its checkpoint. --finetune-from and others give the default
 architecture alone.
@@ -7,22 +7,28 @@ architecture alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypedDict
 
-from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json
+from msgspec import Meta
+
+from toolkit.common.json_files import JsonObject, convert, read_json
+from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import RUN, FindSavedRun
 from toolkit.config.sections import CheckpointConfig
 from toolkit.config.values import OptionValue, OptionValues
 
+CONFIG = "config.json"
+Size = Annotated[int, Meta(ge=0, le=1 << 31)]
+"""Number of rows of a table."""
 FINETUNE_OPTION = "checkpoint.finetune_from"
 SAVE_DIR, RESTORE_FILE = "checkpoint.save_dir", "checkpoint.restore_file"
 START_OPTIONS = (SAVE_DIR, RESTORE_FILE, FINETUNE_OPTION)
 """Options that name a checkpoint with the defaults of others."""
 CHECKPOINT_LINKS = ("checkpoint_best", "checkpoint_last")
-MANIFEST, CONFIG = "manifest.json", "config.json"
+MANIFEST = "manifest.json"
 ALTERNATIVES = (
     ("training.max_update", "training.max_epoch"),
     ("training.update_freq", "training.micro_batches_per_update"),
@@ -30,6 +36,53 @@ ALTERNATIVES = (
     ("lr_scheduler.warmup_updates", "lr_scheduler.warmup_fraction"),
 )
 """Options of one choice. If a run resumes with one of them, it does not keep the others' values."""
+
+
+class Named(TypedDict):
+    """The section of a component."""
+
+    name: str
+
+
+class Data(TypedDict, total=False):
+    """The section of the data."""
+
+    dirs: list[str]
+
+
+class Components(TypedDict):
+    """Sections that every run has."""
+
+    arch: Named
+    task: Named
+    optimizer: Named
+    lr_scheduler: Named
+
+
+class Sections(Components, total=False):
+    """What is checked before the options are known."""
+
+    data: Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedConfig:
+    """The contents of config.json."""
+
+    run: dict[str, JsonObject]
+    """Section -> options, as `to_dict` gives them."""
+    sizes: dict[str, Size]
+    plugins: list[PluginRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        convert(self.run, Sections)
+        if not self.sizes.get("tokens"):
+            raise ValueError("sizes.tokens: expected a number above 0")
+
+
+def read_saved_config(folder: Path) -> SavedConfig:
+    """The configuration of a verified checkpoint."""
+    return read_json(folder / CONFIG, SavedConfig, "Use another checkpoint.", non_finite=True)
 
 
 def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
@@ -70,28 +123,11 @@ def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
     if "arch.name" in values or FINETUNE_OPTION not in values or not values[FINETUNE_OPTION].value:
         return {}
     folder = resolve_checkpoint_dir(Path(str(values[FINETUNE_OPTION].value)), MANIFEST)
-    arch = read_component(folder, "arch", "--finetune-from")
+    arch = read_saved_config(folder).run["arch"]
     return {
         f"arch.{name}": OptionValue(value, f"--finetune-from {folder}")
         for name, value in arch.items()
     }
-
-
-def read_component(folder: Path, section: str, option: str) -> dict[str, Any]:
-    """Name and options of a component of the run that wrote a checkpoint folder."""
-    try:
-        component = read_json(folder / CONFIG)["run"][section]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ToolkitError(
-            f"{option}: {folder} is not a checkpoint with a readable {CONFIG} ({error}). "
-            f"Choose another checkpoint."
-        ) from error
-    if not isinstance(component, dict) or not isinstance(component.get("name"), str):
-        raise ToolkitError(
-            f"{option}: {folder / CONFIG} does not name the checkpoint's {section}. Choose another "
-            f"checkpoint."
-        )
-    return component
 
 
 def resolve_checkpoint_dir(folder: Path, file: str) -> Path:

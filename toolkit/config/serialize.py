@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from toolkit.common import json_files, plugins
-from toolkit.common.plugins import Plugin
+from toolkit.common.plugins import Plugin, PluginRecord
 from toolkit.common.registry import CALLBACKS, COMPONENTS
 from toolkit.config.command import RUN
 from toolkit.config.load import Resolved, resolve_components, to_run_config
@@ -51,7 +51,7 @@ def from_dict(saved: Mapping[str, object]) -> RunConfig:
     return to_run_config(resolve_components(values, RUN).build_configs())
 
 
-def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
+def describe_run_plugins(run: RunConfig) -> list[PluginRecord]:
     """Names and digests of the plugins that a run's components come from, for its checkpoints."""
     return [{"name": p.name, "sha256": p.sha256} for p in plugins.find_plugins(components(run))]
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import open_untrusted
+from toolkit.common.input_files import open_regular
 
 
 class OpaqueObject:
@@ -53,7 +53,7 @@ def load(path: Path, *, settings: bool = False) -> Any:
     allowed: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
     try:
         with (
-            open_untrusted(path, max_bytes=None) as file,
+            open_regular(path) as file,
             warnings.catch_warnings(),
             torch.serialization.safe_globals(allowed),
         ):

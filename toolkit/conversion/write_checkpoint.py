@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from torch import Tensor
 from toolkit.checkpoints.load import EXTRA_FILE
 from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.checkpoints.write_model import write_model
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, write_json
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -68,8 +67,7 @@ def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:
         if model.extra:
             write_tensors(folder / EXTRA_FILE, model.extra)
         if model.origin is not None:
-            text = json.dumps(model.origin, indent=1, sort_keys=True) + "\n"
-            (folder / ORIGIN_FILE).write_text(text, "utf-8")
+            write_json(folder / ORIGIN_FILE, model.origin, indent=1, sort_keys=True)
 
     write_model(
         target,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from toolkit.common.json_files import write_signed_json
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, create_format
@@ -13,7 +14,7 @@ from toolkit.data.preprocess_parts import close_folder, preprocess_share
 from toolkit.data.preprocessing.input_streams import store_streams
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
-from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
+from toolkit.data.storage.meta import META_FILE, build_meta
 from toolkit.reporting.json_output import Output
 
 
@@ -55,7 +56,7 @@ def preprocess_all(config: PreprocessConfig) -> None:
                 splits=source.write(splits, job),
                 more_files=files,
             )
-            write_meta(folder / META_FILE, meta)
+            write_signed_json(folder / META_FILE, meta)
             seconds += time.perf_counter() - started
         reports = {
             split: source.report_split(split, splits.get(split), entry)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toolkit.common.atomic import delete
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import write_signed_json
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.share import Share
@@ -27,7 +28,7 @@ from toolkit.data.preprocessing.output_folder import (
 from toolkit.data.preprocessing.parts_folder import PartsFolder
 from toolkit.data.preprocessing.parts_plan import PartsPlan, make_plan
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
-from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
+from toolkit.data.storage.meta import META_FILE, build_meta
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 
@@ -73,7 +74,7 @@ def close_folder(config: PreprocessConfig) -> None:
             settings=source.settings(tokenizer),
             splits=source.combine(read_parts(folder, plan), tokenizer),
         )
-        write_meta(folder.data / META_FILE, meta)
+        write_signed_json(folder.data / META_FILE, meta)
         replace_folder(path, folder.data)
         delete(folder.path)
         entries = meta["splits"].items()

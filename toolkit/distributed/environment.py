@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
 import socket
+from dataclasses import dataclass
 from importlib import metadata
 
 import torch
 from torch.utils import collect_env
 
 from toolkit import __version__
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonError, JsonObject, decode
 from toolkit.common.system import memory_bytes, processor_name
 from toolkit.distributed.device import gpu_name
 
@@ -73,12 +73,19 @@ def requirement_name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement)[0]
 
 
+@dataclass(frozen=True)
+class DirectUrl:
+    """direct_url.json of a package that pip installed from a repository."""
+
+    vcs_info: dict[str, str]
+
+
 def installed_commit() -> str | None:
     """The commit that pip installed the toolkit from, if it was from a git URL."""
     try:
         origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
-        return str(json.loads(origin or "{}")["vcs_info"]["commit_id"])
-    except (metadata.PackageNotFoundError, OSError, ValueError, LookupError, TypeError):
+        return decode(origin or "{}", DirectUrl).vcs_info["commit_id"]
+    except (metadata.PackageNotFoundError, OSError, JsonError, LookupError):
         return None
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
+from toolkit.common.json_files import Count, JsonObject, convert
 from toolkit.common.registry import register_lr_scheduler
 from toolkit.config.declared import Above, Below, NonNegativeFloat, NonNegativeInt
 from toolkit.optim.schedules import WarmupConfig
@@ -21,6 +22,14 @@ class PlateauConfig(WarmupConfig):
     """Number of consecutive validations without improvement before the rate is reduced."""
     threshold: NonNegativeFloat = 1e-4
     """Minimum improvement, relative to the best value."""
+
+
+class PlateauState(TypedDict):
+    """State of a Plateau in a checkpoint."""
+
+    factor: float
+    best: float | None
+    bad_validations: Count
 
 
 class Plateau:
@@ -51,12 +60,13 @@ class Plateau:
         """Start over with another metric; the learning rate stays."""
         self.best, self.bad_validations = None, 0
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         return {"factor": self.factor, "best": self.best, "bad_validations": self.bad_validations}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.factor, self.best = state["factor"], state["best"]
-        self.bad_validations = state["bad_validations"]
+    def restore(self, state: JsonObject) -> None:
+        saved = convert(state, PlateauState)
+        self.factor, self.best = saved["factor"], saved["best"]
+        self.bad_validations = saved["bad_validations"]
 
 
 @register_lr_scheduler("plateau", PlateauConfig())

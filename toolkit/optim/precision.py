@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -45,6 +46,13 @@ def resolve_precision(name: str, device: torch.device) -> str:
     return name
 
 
+class LossScaleState(TypedDict):
+    """State of a LossScale in a checkpoint."""
+
+    scale: float
+    good: float
+
+
 class LossScale:
     """Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2), on the device.
 
@@ -63,10 +71,10 @@ class LossScale:
         self.good.mul_(1 - grows)
         self.scale.mul_(1 + grows - 0.5 * skipped)
 
-    def state(self) -> dict[str, float]:
+    def state(self) -> LossScaleState:
         return {"scale": float(self.scale), "good": float(self.good)}
 
-    def restore(self, state: dict[str, float]) -> None:
+    def restore(self, state: LossScaleState) -> None:
         self.scale.fill_(state["scale"])
         self.good.fill_(state["good"])
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_lr_scheduler
 from toolkit.config.declared import (
     Above,
@@ -39,10 +40,10 @@ class MetricSchedule(Protocol):
     def reset_metric(self) -> None:
         """Forget earlier values: a resumed run follows another metric."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """The state to store in a checkpoint, as JSON values."""
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: JsonObject) -> None:
         """Continue from a stored state."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from toolkit.common import json_files
 from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonError, JsonObject
 
 EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]
@@ -50,7 +49,7 @@ def parse_record(line: str) -> Record | None:
     """The record of a line; None if it is not a complete JSON object."""
     try:
         record = json_files.loads(line)
-    except json.JSONDecodeError:
+    except JsonError:
         return None
     return record if isinstance(record, dict) else None
 

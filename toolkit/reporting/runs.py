@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.serialize import flatten
 from toolkit.reporting.event_log import Record, read_records
 
@@ -53,8 +53,8 @@ def read_options(folder: Path) -> JsonObject:
     """Options from the run's result, else from its sweep options, else its path."""
     for name in (RESULT_FILE, OPTIONS_FILE):
         try:
-            saved = json_files.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            saved = read_json(folder / name, JsonObject, "", non_finite=True)
+        except ToolkitError:
             continue
         options = relevant_options(saved.get("config", saved))
         return {key: value for key, value in options.items() if key != "training.seed"}

@@ -6,16 +6,17 @@ update of the checkpoint, so that no update appears twice.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.events import RUN_EVENTS
+from toolkit.common.json_files import read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.event_log import (
     EventValue,
@@ -193,20 +194,27 @@ def start_wandb_run(
         ) from error
 
 
+@dataclass(frozen=True)
+class RunId:
+    """The W&B run of a save folder."""
+
+    project: str
+    run: str
+
+
 def read_run_id(folder: Path, project: str) -> str | None:
     """The id of the W&B run of this save folder, if it is in the same project."""
     try:
-        saved = json.loads((folder / RUN_ID_FILE).read_text(encoding="utf-8"))
-        return str(saved["run"]) if saved["project"] == project else None
-    except (OSError, ValueError, KeyError, TypeError):
+        saved = read_json(folder / RUN_ID_FILE, RunId, "")
+    except ToolkitError:
         return None
+    return saved.run if saved.project == project else None
 
 
 def save_run_id(folder: Path, project: str, run: str) -> None:
     """Store the id of a W&B run in the save folder, so that the run can be resumed."""
     try:
-        text = json.dumps({"project": project, "run": run}) + "\n"
-        (folder / RUN_ID_FILE).write_text(text, encoding="utf-8")
+        write_json(folder / RUN_ID_FILE, {"project": project, "run": run})
     except OSError as error:
         raise ToolkitError(
             f"{folder / RUN_ID_FILE} must be writable, but is not: {error.strerror}. "

@@ -5,13 +5,36 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import Count, JsonObject, Number, convert, read_json
 from toolkit.config.serialize import diff_configs
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint
+
+
+class ResultConfig(TypedDict):
+    """What every result.json has."""
+
+    config: dict[str, JsonObject]
+
+
+class SavedMetrics(TypedDict, total=False):
+    """Metrics of the last or the best validation."""
+
+    valid: dict[str, dict[str, Number]]
+
+
+class SavedResult(SavedMetrics, ResultConfig, total=False):
+    """What is read of a result.json."""
+
+    updates: Count
+    seconds: float
+    train: dict[str, Number]
+    best: SavedMetrics | None
+    parameters: Count
+    flops_per_token: float | None
 
 
 @dataclass(frozen=True)
@@ -40,10 +63,11 @@ class MetricSource:
 def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
     """The result in a folder, if it is that of a complete run of this config."""
     try:
-        result = json_files.loads((folder / RESULT_FILE).read_text("utf-8"))
-    except (OSError, ValueError):
+        result = read_json(folder / RESULT_FILE, JsonObject, "", non_finite=True)
+        convert(result, SavedResult)
+    except ToolkitError:
         return None
-    if not isinstance(result, dict) or result.get("signal") or "config" not in result:
+    if result.get("signal"):
         return None
     differ = diff_configs(relevant_options(result["config"]), relevant_options(config))
     return None if differ else result

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import TaskID
 
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import Count, JsonError, decode
 from toolkit.reporting.plain_text import print_plain
 from toolkit.reporting.progress import create_bar, format_duration
 from toolkit.sweep.jobs import LOG_FILE, JobResult, SweepJob
 
 REFRESH_SECONDS = 1.0
 TAIL_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class TrainRecord:
+    """What is shown of a line of metrics.jsonl."""
+
+    event: str
+    update: Count = 0
+    loss: float | str | None = None
+    """Not finite as text; None if every update was skipped."""
 
 
 class SweepProgress:
@@ -86,13 +96,12 @@ class SweepProgress:
     def update_bar(self, job: SweepJob) -> None:
         latest = read_latest_record(job.folder / "metrics.jsonl")
         if self.bars and latest:
-            loss = latest.get("loss")
-            text = f"{latest['update']}" + (f"/{self.updates}" if self.updates else "")
-            text += f"  loss {loss:.3f}" if isinstance(loss, float) else ""
-            self.bars.update(self.tasks[job.name], completed=latest["update"], text=text)
+            text = f"{latest.update}" + (f"/{self.updates}" if self.updates else "")
+            text += f"  loss {latest.loss:.3f}" if isinstance(latest.loss, float) else ""
+            self.bars.update(self.tasks[job.name], completed=latest.update, text=text)
 
 
-def read_latest_record(path: Path) -> JsonObject | None:
+def read_latest_record(path: Path) -> TrainRecord | None:
     """The last complete training record of a log that another process is writing."""
     try:
         with path.open("rb") as file:
@@ -102,9 +111,9 @@ def read_latest_record(path: Path) -> JsonObject | None:
         return None
     for line in reversed(lines):
         try:
-            record = json.loads(line)
-        except ValueError:
+            record = decode(line, TrainRecord)
+        except JsonError:
             continue
-        if isinstance(record, dict) and record.get("event") == "train":
+        if record.event == "train":
             return record
     return None

@@ -13,6 +13,7 @@ from pathlib import Path
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.sweep import SweepConfig
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.flags import scan_flags
@@ -55,8 +56,8 @@ class SweepRun:
     def check_same_options(self) -> None:
         """Raise if the folder contains checkpoints trained with other options."""
         try:
-            saved = json_files.loads((self.folder / OPTIONS_FILE).read_text("utf-8"))
-        except (OSError, ValueError):
+            saved = read_json(self.folder / OPTIONS_FILE, JsonObject, "", non_finite=True)
+        except ToolkitError:
             return
         before, now = relevant_options(saved), relevant_options(to_dict(self.config))
         comparable = (before.keys() & now.keys()) - LENGTH_OPTIONS

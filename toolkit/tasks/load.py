@@ -33,8 +33,7 @@ def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "
     run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
     learner.origin = learner.require_origin()._replace(run=run)
-    metadata = manifest.read(folder).get("metadata")
-    learner.metadata = metadata if isinstance(metadata, dict) else {}
+    learner.metadata = manifest.read(folder).metadata
     load_weights(folder, learner, file=(file := weights_file(folder, weights)))
     check_finite(folder / file, learner)
     learner.tokenizer = Tokenizer.load(folder)

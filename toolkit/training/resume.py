@@ -18,13 +18,12 @@ from toolkit.checkpoints.load import (
     find_checkpoint,
     load_weights,
     read_config,
-    read_json,
     weights_file,
 )
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, name_file
 from toolkit.config.checkpoint_defaults import FINETUNE_OPTION
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import (
@@ -40,7 +39,8 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
-from toolkit.training.step import State, Stateful, TrainingProgress
+from toolkit.training.callbacks.saved_state import SavedState, require_state
+from toolkit.training.step import Stateful, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 FIXED_OPTIONS = (
@@ -71,13 +71,13 @@ class ResumePoint:
     """A verified checkpoint to resume from."""
 
     folder: Path
-    state: State
+    state: SavedState
     differences: Differences
     """Options of this run that differ from the checkpoint's."""
 
     @property
     def progress(self) -> TrainingProgress:
-        return TrainingProgress(**self.state["progress"])
+        return self.state.progress
 
 
 def find_resume_point(
@@ -97,8 +97,7 @@ def find_resume_point(
     folder = Path(path)
     check_has_optimizer(folder)
     differences = compare_options(folder, config)
-    keys = "progress", "callbacks", "precision", "data"
-    return ResumePoint(folder, read_json(folder / STATE, *keys), differences)
+    return ResumePoint(folder, require_state(folder), differences)
 
 
 def find_restore_file(
@@ -114,10 +113,10 @@ def find_restore_file(
 def check_has_optimizer(folder: Path) -> None:
     """Averages and converted models have no optimizer state to resume from."""
     facts = manifest.read(folder)
-    if averaged := facts.get("averaged"):
-        kind = f"an average of {len(averaged)}"
-    elif source := facts.get("converted"):
-        kind = f"a conversion of {source}"
+    if facts.averaged:
+        kind = f"an average of {len(facts.averaged)}"
+    elif facts.converted:
+        kind = f"a conversion of {facts.converted}"
     else:
         return
     raise ToolkitError(
@@ -189,16 +188,16 @@ def check_same_data(
     """
     if not resume_point:
         return
-    before, progress = resume_point.state["data"], resume_point.progress
-    if before["examples"] != fingerprints["examples"]:
+    before, progress = resume_point.state.data, resume_point.progress
+    if before.examples != fingerprints["examples"]:
         raise ToolkitError(
             f"Cannot resume from {resume_point.folder} with other data: its examples have the "
-            f"fingerprint {before['examples'][:12]}, these {fingerprints['examples'][:12]}. Choose "
+            f"fingerprint {before.examples[:12]}, these {fingerprints['examples'][:12]}. Choose "
             f"another --save-dir, or load only the weights with --finetune-from."
         )
     saved = Tokenizer.load(resume_point.folder)
     check_data_matches_checkpoint(data.tokenizer, data.name, saved, str(resume_point.folder))
-    if before["order"] != fingerprints["order"] and progress.consumed:
+    if before.order != fingerprints["order"] and progress.consumed:
         raise ToolkitError(
             f"data.max_tokens, data.batch_size and data.weights must stay the same within an "
             f"epoch, but differ from those of {resume_point.folder}, {progress.consumed} "
@@ -222,14 +221,15 @@ def restore(
     files = sharded.list_shards(folder) or [folder / OPTIMIZER]
     optimizer_state.restore(trainer.optimizer, trainer.learner, open_tensors(files))
     trainer.progress = resume_point.progress
-    if trainer.precision.loss_scale and state["loss_scale"]:
-        trainer.precision.loss_scale.restore(state["loss_scale"])
+    if trainer.precision.loss_scale and state.loss_scale:
+        trainer.precision.loss_scale.restore(state.loss_scale)
     if ema:
         has_average = (folder / AVERAGE).exists()
         ema.restore(read_tensors(folder / (AVERAGE if has_average else MODEL)))
-    for name, each in stateful.items():
-        if name in state["callbacks"]:
-            each.restore(state["callbacks"][name])
+    with name_file(folder / STATE, manifest.REMEDY):
+        for name, each in stateful.items():
+            if name in state.callbacks:
+                each.restore(state.callbacks[name])
 
 
 def resume_facts(point: ResumePoint | None) -> JsonObject:

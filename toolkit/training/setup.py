@@ -118,7 +118,7 @@ def choose_precision(
     requested = requested_precision(c.training)
     if not resume_point or requested != "auto":
         return resolve_precision(requested, device)
-    saved = str(resume_point.state["precision"])
+    saved = resume_point.state.precision
     if saved == "fp16" and device.type == "cpu":
         raise ToolkitError(
             f"{resume_point.folder} was trained in fp16, which CPUs only emulate. Resume on a "

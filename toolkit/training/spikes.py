@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.common.json_files import Count, JsonError, convert
 from toolkit.training.step import State
 
 WINDOW = 128
 SIGMAS = 6.0
+
+
+class SpikeState(TypedDict):
+    """State of a SpikeDetector in a checkpoint."""
+
+    taken: Count
+    values: list[list[float]]
 
 
 class SpikeDetector:
@@ -50,5 +60,8 @@ class SpikeDetector:
         return {"taken": int(self.taken), "values": self.values.tolist()}
 
     def restore(self, state: State) -> None:
-        self.taken.fill_(state["taken"])
-        self.values.copy_(torch.tensor(state["values"]))
+        saved = convert(state, SpikeState)
+        if [len(row) for row in saved["values"]] != [self.window] * len(self.values):
+            raise JsonError(f"values: expected 2 lists of {self.window} numbers")
+        self.taken.fill_(saved["taken"])
+        self.values.copy_(torch.tensor(saved["values"]))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
+from toolkit.common.json_files import Count, JsonObject, PositiveCount
 from toolkit.optim.update import Update
 from toolkit.tasks.batch import Batch
 
@@ -16,11 +17,11 @@ from toolkit.tasks.batch import Batch
 class TrainingProgress:
     """Progress of training; together with seed and data it determines all later updates."""
 
-    update: int = 0
+    update: Count = 0
     """Updates taken."""
-    epoch: int = 1
+    epoch: PositiveCount = 1
     """Epoch that the next update belongs to, from 1."""
-    consumed: int = 0
+    consumed: Count = 0
     """Micro-batches of that epoch that all ranks together have consumed."""
 
     @property
@@ -73,8 +74,8 @@ Callback = Callable[[Step], object]
 """Called after each update."""
 Metrics = dict[str, float | int]
 """Name of a metric -> its value."""
-State = dict[str, Any]
-"""State in a checkpoint: JSON values."""
+State = JsonObject
+"""State in a checkpoint."""
 
 
 @runtime_checkable

@@ -340,7 +340,7 @@ def test_unsupported_heads_are_kept_and_reported(saved, converted, capsys, name,
         ({"toolkit": {"task": "glue", "options": 3}}, r"^toolkit in config.json must be as"),
         (
             {"toolkit": {"task": "glue", "labels": {"metrics": ["bleu"]}}},
-            r"metrics must be some of accuracy.*, but are \['bleu'\]",
+            r"metrics: expected some of accuracy",
         ),
         (
             {"toolkit": {"task": "glue", "labels": {"task": "SST-2", "pairs": True}}},

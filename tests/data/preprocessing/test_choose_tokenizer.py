@@ -83,7 +83,7 @@ def test_tokenizer_from_a_save_folder_is_that_of_its_best_checkpoint(folder_of, 
     [
         (
             {"tokenizer_from": "nowhere"},
-            "nowhere must hold a readable dict.txt, tokenizer_config.json",
+            "nowhere/tokenizer_config.json must be readable, but is not: No such file",
         ),
         ({"srcdict": "nowhere"}, "No such file: nowhere"),
         ({"wordpiece_vocab": "nowhere"}, "No such file: nowhere"),

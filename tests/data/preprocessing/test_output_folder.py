@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import write_signed_json
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
-from toolkit.data.storage.meta import build_meta, write_meta
+from toolkit.data.storage.meta import build_meta
 
 
 def filled(folder, text):
@@ -16,7 +17,7 @@ def data_folder(folder, tokenizer, kind="text"):
     """As toolkit-preprocess leaves it, with an empty part that meta.json does not list."""
     tokenizer.save(folder)
     splits = {"train": {"columns": {"tokens": {"parts": []}}}}
-    write_meta(
+    write_signed_json(
         folder / "meta.json", build_meta(folder, tokenizer, kind=kind, settings={}, splits=splits)
     )
     (folder / "train.tokens.0.bin").write_text("")

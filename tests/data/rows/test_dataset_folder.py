@@ -58,8 +58,10 @@ def test_missing_files_of_a_saved_dataset_are_reported(tmp_path):
         list_row_files("train", str(tmp_path / "saved"))
 
 
-@pytest.mark.parametrize("state", ["{", "[]", "{}", '{"_data_files": [1]}'])
+@pytest.mark.parametrize(
+    "state", ["{", "[]", "{}", '{"_data_files": [1]}', '{"_data_files": [{"filename": "../a"}]}']
+)
 def test_damaged_descriptions_of_a_saved_dataset_are_reported(tmp_path, state):
     (tmp_path / "state.json").write_text(state)
-    with pytest.raises(ToolkitError, match=r"state\.json must list the files of a Hugging Face"):
+    with pytest.raises(ToolkitError, match=r"state\.json: .*\. Name the files themselves\.$"):
         list_row_files("train", str(tmp_path))

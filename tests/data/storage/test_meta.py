@@ -4,15 +4,15 @@ import shutil
 import pytest
 
 from tests.helpers.data_folders import opening_error
+from tests.helpers.signed_files import sign_json
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.meta import digest_of_meta
 
 from .conftest import TEXT
 
 
 def rewrite(folder, **changes):
     meta = {**json.loads((folder / "meta.json").read_text()), **changes}
-    (folder / "meta.json").write_text(json.dumps({**meta, "digest": digest_of_meta(meta)}))
+    sign_json(folder / "meta.json", meta)
 
 
 def test_missing_folder_and_missing_meta_are_distinguished(tmp_path):
@@ -29,10 +29,11 @@ def test_folder_without_its_meta_is_not_mistaken_for_fairseqs(folder):
 @pytest.mark.parametrize("content", ["", "{", "\xff"])
 def test_unreadable_meta_is_rejected(folder, content):
     (folder / "meta.json").write_bytes(content.encode("latin1"))
-    assert "must be readable JSON, but is not" in opening_error(folder)
+    assert f"{folder / 'meta.json'}" in (message := opening_error(folder))
+    assert message.endswith("Run toolkit-preprocess again.")
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"format": "of another program"}'])
+@pytest.mark.parametrize("content", ["{}", '{"format": "of another program"}'])
 def test_foreign_meta_is_rejected(folder, content):
     (folder / "meta.json").write_text(content)
     assert "must be written by toolkit-preprocess, but is another file. Correct" in opening_error(

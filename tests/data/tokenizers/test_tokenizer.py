@@ -25,7 +25,7 @@ def test_unknown_kinds_are_answered_with_the_known_ones(tokenizer, tmp_path):
 def test_missing_tokenizer_files_are_named(tmp_path, missing):
     WordLevelTokenizer.from_counts({"a": 1}, size=1).save(tmp_path)
     (tmp_path / missing).unlink()
-    with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, tokenizer_config.json"):
+    with pytest.raises(ToolkitError, match=rf"{missing}.*No such file"):
         Tokenizer.load(tmp_path)
 
 

@@ -1,9 +1,11 @@
 import math
 
-from toolkit.checkpoints.load import read_json
+from toolkit.checkpoints import manifest
 from toolkit.common import json_files
 from toolkit.distributed import World
+from toolkit.training.callbacks.saved_state import require_state
 from toolkit.training.run import TrainingRun, run
+from toolkit.training.step import TrainingProgress
 
 
 def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
@@ -20,7 +22,7 @@ def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
     assert {path.name for path in folder.iterdir()} == names
     saved = json_files.loads((folder / "config.json").read_text())
     assert saved["run"]["optimizer"]["lr"] == 0.01 and saved["plugins"] == []
-    assert read_json(folder / "state.json")["progress"] == {"update": 3, "epoch": 1, "consumed": 3}
+    assert require_state(folder).progress == TrainingProgress(update=3, epoch=1, consumed=3)
 
 
 def test_checkpoint_state_keeps_non_finite_numbers(config, tmp_path):
@@ -32,6 +34,6 @@ def test_checkpoint_state_keeps_non_finite_numbers(config, tmp_path):
 
 def test_manifest_has_the_reasons_and_versions(config, tmp_path):
     run(config(save_interval_updates=5))
-    facts = read_json(tmp_path / "run" / "checkpoint_e1_u5" / "manifest.json")
-    assert facts["reasons"] == ["epoch", "interval", "best"]
-    assert set(facts["versions"]) == {"toolkit", "torch"}
+    facts = manifest.read(tmp_path / "run" / "checkpoint_e1_u5")
+    assert facts.reasons == ["epoch", "interval", "best"]
+    assert set(facts.versions) == {"toolkit", "torch"}

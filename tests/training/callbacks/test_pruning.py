@@ -15,8 +15,11 @@ def write(tmp_path):
         folder = tmp_path / f"checkpoint_e1_u{update}"
         folder.mkdir()
         validated_at = update if validated_at is None else validated_at
-        validation = {"latest": {"valid": {"loss": loss}}, "validated_at": validated_at}
-        state = {"callbacks": {"validation": validation}}
+        latest = {} if loss is None else {"valid": {"loss": loss}}
+        validation = {"latest": latest, "validated_at": validated_at}
+        validation |= {"best": None, "examples": "", "bad_validations": 0}
+        state = {"callbacks": {"validation": validation}, "precision": "fp32"}
+        state |= {"progress": {"update": update}, "data": {"examples": "", "order": ""}}
         (folder / "state.json").write_text(json_files.dumps(state))
         manifest.write(folder, {"reasons": list(reasons)})
 

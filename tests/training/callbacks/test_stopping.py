@@ -66,7 +66,7 @@ def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, cap
     result = timed(config(stop_time_hours=1.5))
     assert result.updates == 2 and result.exit_code == 0 and result.signal is None
     last = tmp_path / "run" / "checkpoint_last"
-    assert manifest.read(last)["reasons"] == ["time"] and result.valid == {}
+    assert manifest.read(last).reasons == ["time"] and result.valid == {}
     assert (
         "stopped after 2.00 hours; to resume, run the same command with a larger"
         in capfd.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
-from toolkit.common.json_files import read_json, read_text
+from toolkit.common.json_files import Count, read_json, read_text
 from toolkit.conversion import sentencepiece_to_json
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.sentencepiece import parse_model
@@ -55,7 +55,8 @@ def byte_level_tokenizer(
     try:
         lines = [line for line in read_text(merges).splitlines() if line]
         pairs = [tuple(line.split()) for line in lines if not line.startswith("#version")]
-        index = assign_ids({p: ids.get(str(n)) for p, n in read_json(pieces).items()}, words)
+        numbers = read_json(pieces, dict[str, Count], "Use GPT-2's original files.")
+        index = assign_ids({p: ids.get(str(n)) for p, n in numbers.items()}, words)
         index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in ids}
         tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
     except Exception as error:  # the bindings raise plain exceptions

@@ -126,8 +126,7 @@ def read_origin(folder: Path) -> JsonObject:
     """The config.json of an imported checkpoint; empty for one trained here."""
     if not (folder / ORIGIN_FILE).exists():
         return {}
-    config: JsonObject = read_json(folder / ORIGIN_FILE)
-    return config
+    return read_json(folder / ORIGIN_FILE, JsonObject, "Convert the model again.")
 
 
 def choose_model_type(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.atomic import atomic_dir
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, read_json
+from toolkit.common.json_files import FileName, JsonObject, read_json, write_json
 from toolkit.conversion import torch_file
 from toolkit.conversion.huggingface.deberta import DEBERTA, choose_head, name_head
 from toolkit.conversion.huggingface.model_type import ModelType
@@ -33,6 +32,17 @@ CONFIG, TENSORS, INDEX, PICKLED = (
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
 """Buffers of old files, which are not weights."""
+
+
+REMEDY = "Name a folder written by save_pretrained."
+
+
+@dataclass(frozen=True)
+class ShardIndex:
+    """The contents of model.safetensors.index.json."""
+
+    weight_map: dict[str, FileName]
+    """Tensor -> its file."""
 
 
 @dataclass(frozen=True)
@@ -74,19 +84,7 @@ def read_config(folder: Path) -> JsonObject:
             f"SOURCE must be a folder written by save_pretrained, or a .pt file of fairseq, but "
             f"{folder} {reason}."
         )
-    try:
-        config = read_json(folder / CONFIG)
-    except (OSError, ValueError) as error:
-        raise ToolkitError(
-            f"{folder / CONFIG} must be a readable JSON file, but is not ({error}). Name a folder "
-            f"written by save_pretrained."
-        ) from error
-    if not isinstance(config, dict):
-        raise ToolkitError(
-            f"{folder / CONFIG} must hold a JSON object, but holds something else. Name a folder "
-            f"written by save_pretrained."
-        )
-    return config
+    return read_json(folder / CONFIG, JsonObject, REMEDY)
 
 
 def find_model_type(config: JsonObject, folder: Path) -> ModelType:
@@ -124,26 +122,16 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """Tensors of several files in the folder, as listed by an index."""
-    try:
-        names = set(read_json(folder / INDEX)["weight_map"].values())
-        valid = all(isinstance(name, str) and Path(name).name == name for name in names)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        valid = False
-    if not valid:
-        raise ToolkitError(
-            f"{folder / INDEX} must list files of the same folder in its weight_map, but does "
-            f"not. Name a folder written by save_pretrained."
-        )
+    index = read_json(folder / INDEX, ShardIndex, REMEDY)
     tensors: dict[str, Tensor] = {}
-    for name in sorted(names):
+    for name in sorted(set(index.weight_map.values())):
         tensors |= read_tensors(folder / name)
     return tensors
 
 
 def write_config(folder: Path, config: JsonObject) -> None:
     """Write config.json into a folder."""
-    text = json.dumps(config, indent=2, sort_keys=True) + "\n"
-    (folder / CONFIG).write_text(text, encoding="utf-8")
+    write_json(folder / CONFIG, config, indent=2, sort_keys=True)
 
 
 def write_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:

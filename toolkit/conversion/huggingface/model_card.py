@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import STATE, read_config, read_json
+from toolkit.checkpoints.load import read_config
 from toolkit.checkpoints.start_record import read_starts
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
@@ -17,6 +16,7 @@ from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.training.callbacks.saved_state import SavedState, read_state
 
 MODEL_CARD_FILE = "README.md"
 SECTIONS = ("arch", "task", "criterion", "optimizer", "lr_scheduler", "data", "training")
@@ -129,15 +129,14 @@ def build_snippet(name: str, model: CardModel) -> str:
 def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
     """Sections on the training run: progress, versions, metrics, options."""
     facts = manifest.read(checkpoint)
-    state = read_json(checkpoint / STATE) if (checkpoint / STATE).exists() else {}
-    metadata = facts.get("metadata")
+    state = read_state(checkpoint)
     rows = {
-        "updates": f"{facts['update']:,}" if facts.get("update") else "",
-        "epochs": str(facts.get("epoch") or ""),
-        "converted from": Path(str(facts.get("converted", ""))).name,
-        **{f"{name} version": str(version) for name, version in facts.get("versions", {}).items()},
+        "updates": f"{facts.update:,}" if facts.update else "",
+        "epochs": str(facts.epoch or ""),
+        "converted from": Path(facts.converted).name,
+        **{f"{name} version": version for name, version in facts.versions.items()},
         **describe_start(checkpoint.parent),
-        **(metadata if isinstance(metadata, dict) else {}),
+        **facts.metadata,
     }
     lines = [f"* {name}: {value}" for name, value in rows.items() if value]
     parts = ["## Training\n", *lines, ""]
@@ -172,12 +171,12 @@ def describe_commit(source: JsonObject) -> str:
     return f"{commit} with uncommitted changes" if source.get("uncommitted_changes") else commit
 
 
-def read_metrics(state: Mapping[str, JsonObject]) -> dict[str, str]:
+def read_metrics(state: SavedState | None) -> dict[str, str]:
     """Metrics of the last validation before the checkpoint was written."""
-    validation = state.get("callbacks", {}).get("validation", {})
+    validation = state.validation if state else None
     return {
         f"{split}: {name}": f"{value:,.6g}"
-        for split, values in (validation.get("latest") or {}).items()
+        for split, values in (validation.latest.items() if validation else ())
         for name, value in values.items()
     }
 

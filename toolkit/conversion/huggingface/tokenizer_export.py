@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, write_json
 from toolkit.conversion.huggingface.tokenizer_import import (
     ROLE_SETTINGS,
     SETTINGS_FILE,
@@ -73,8 +72,7 @@ def write_tokenizer(
         (folder / VOCABULARY_FILE).write_text(lines, encoding="utf-8", newline="\n")
         settings["tokenizer_class"] = "BertTokenizer"
         settings |= {"do_lower_case": source.lowercase, "tokenize_chinese_chars": True}
-    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
-    (folder / SETTINGS_FILE).write_text(text, encoding="utf-8")
+    write_json(folder / SETTINGS_FILE, settings, indent=2, ensure_ascii=False)
 
 
 def build_hf_tokenizer(source: Tokenizer) -> HfTokenizer:

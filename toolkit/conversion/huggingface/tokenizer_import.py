@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, read_json, read_text
+from toolkit.common.json_files import JsonObject, decode, read_json, read_text
 from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
@@ -40,13 +39,7 @@ def read_settings(folder: Path) -> JsonObject:
     settings: JsonObject = {}
     for name in (OLD_SETTINGS_FILE, SETTINGS_FILE):
         if (folder / name).exists():
-            try:
-                content = read_json(folder / name)
-            except (OSError, ValueError) as error:
-                raise ToolkitError(
-                    f"{folder / name} must be JSON, but is not: {error}. Copy the folder again."
-                ) from error
-            settings |= content if isinstance(content, dict) else {}
+            settings |= read_json(folder / name, JsonObject, "Copy the folder again.")
     return settings
 
 
@@ -80,10 +73,10 @@ def check_symbol_count(symbols: int, rows: int) -> None:
 def from_tokenizer_json(text: str, settings: JsonObject, rows: int) -> Tokenizer:
     """The tokenizer of a tokenizer.json."""
     try:
-        description = json.loads(text)
+        description = decode(text, JsonObject)
         symbols, ids = bert_vocabulary(description), symbol_ids(description)
         required_rows = max(ids.values(), default=-1) + 1
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Use the file "
             f"written by save_pretrained."

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
-from toolkit.checkpoints.load import are_plugins, are_sizes
 from toolkit.common import plugins
-from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, open_untrusted
+from toolkit.common.input_files import read_bytes
+from toolkit.common.json_files import JsonObject, convert, name_file
+from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import TASKS
+from toolkit.config.checkpoint_defaults import Size
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import from_dict
 from toolkit.conversion import mismatches
@@ -34,6 +34,16 @@ MODEL_TYPE = "toolkit"
 MAX_TOKENIZER_BYTES = 256 << 20
 
 
+@dataclass(frozen=True, kw_only=True)
+class ToolkitSettings:
+    """What config.json of a toolkit model says, besides labels."""
+
+    arch: JsonObject
+    task: JsonObject
+    sizes: dict[str, Size]
+    plugins: list[PluginRecord] = field(default_factory=list)
+
+
 def import_folder(folder: Path, config: JsonObject, *, pairs: bool = False) -> ConvertedModel:
     """The model, after its names, options and tensors have been checked; no code is executed.
 
@@ -51,22 +61,13 @@ def import_folder(folder: Path, config: JsonObject, *, pairs: bool = False) -> C
 
 def read_run(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor]) -> RunConfig:
     """A run with the architecture, and the task or, without its heads, encode."""
-    sections: list[Any] = [config.get(name) for name in ("arch", "task", "sizes")]
-    needed = config.get("plugins", [])
-    arch, task, sizes = sections
-    valid = all(isinstance(section, dict) for section in sections) and are_plugins(needed)
-    if not valid or not are_sizes(sizes):
-        raise ToolkitError(
-            f"{folder / files.CONFIG} must have an arch, a task, sizes and plugins, but does not. "
-            f"Name a folder that toolkit-convert or save_pretrained wrote."
-        )
-    plugins.check_loaded(
-        [{key: it[key] for key in ("name", "sha256")} for it in needed], str(folder)
-    )
+    with name_file(folder / files.CONFIG, files.REMEDY):
+        saved = convert(config, ToolkitSettings)
+    plugins.check_loaded(saved.plugins, str(folder))
     has_heads = any(name.startswith("task.") for name in tensors)
     generative = "target_eos_token_id" in config
     return from_dict(
-        {"arch": arch, "task": task if has_heads or generative else {"name": "encode"}}
+        {"arch": saved.arch, "task": saved.task if has_heads or generative else {"name": "encode"}}
     )
 
 
@@ -101,5 +102,4 @@ def read_tokenizer(folder: Path, config: JsonObject) -> Tokenizer:
     path = folder / TOOLKIT_TOKENIZER_FILE
     if not path.exists():
         return load_tokenizer(folder, config["sizes"]["tokens"])
-    with open_untrusted(path, MAX_TOKENIZER_BYTES) as file:
-        return unpack_tokenizer(file.read())
+    return unpack_tokenizer(read_bytes(path, MAX_TOKENIZER_BYTES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -25,8 +26,21 @@ def load_tokenizer(
 ) -> AnyTokenizer:
     """The tokenizer of the data, which must be of its kind."""
     check_kind(folder, tokenizer_class.kind, task=task, holds=holds, options=options)
-    assert isinstance(folder.tokenizer, tokenizer_class), "the kinds of data and tokenizer agree"
+    if not isinstance(folder.tokenizer, tokenizer_class):
+        raise ToolkitError(
+            f"{folder.name} must have a tokenizer of kind {tokenizer_class.kind}, but that of "
+            f"kind {folder.tokenizer.kind} was put in its place. Run toolkit-preprocess again."
+        )
     return folder.tokenizer
+
+
+def check_label_ids(folder: DataFolder, ids: IntArray, labels: int) -> None:
+    """Raise unless every id, up to those below 0 for none, is that of a label."""
+    if ids.max(initial=-1) >= labels:
+        raise ToolkitError(
+            f"{folder.name} must have a label for every id of its data, but has {labels} for "
+            f"{ids.max() + 1} ids. Run toolkit-preprocess again."
+        )
 
 
 def check_same_tokenizer(folder: DataFolder, what: str) -> None:

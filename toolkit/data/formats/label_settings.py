@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, convert
 from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
 from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 LabelSet = Labels | LabelTables
 
@@ -50,19 +49,11 @@ def read_labels(config: JsonObject, saved: JsonObject, *, pairs: bool) -> Labels
     metrics = ["accuracy"] if classes else ["pearson", "spearman"]
     labels: JsonObject = {"task": "tsv", "metrics": metrics, "pairs": pairs, "bounds": []}
     if saved.get("classes") == classes:
-        check_labels(saved)
         labels |= saved
-    return Labels.parse({**labels, "classes": classes})
-
-
-def check_labels(saved: JsonObject) -> None:
-    """Raise a ValueError unless the metrics and the texts are those of the task."""
-    known = CLASSIFICATION_METRICS if saved["classes"] else REGRESSION_METRICS
-    metrics, schema = saved.get("metrics", []), GLUE_SCHEMAS.get(str(saved.get("task")))
-    if not set(metrics) <= known.keys():
-        raise ValueError(f"metrics must be some of {', '.join(known)}, but are {metrics}")
-    if schema is not None and schema.pairs != saved.get("pairs"):
-        raise ValueError(f"pairs must be {schema.pairs} for {schema.name}")
+        schema = GLUE_SCHEMAS.get(str(saved.get("task")))
+        if schema is not None and schema.pairs != saved.get("pairs"):
+            raise ValueError(f"pairs must be {schema.pairs} for {schema.name}")
+    return convert({**labels, "classes": classes}, Labels)
 
 
 def read_tables(config: JsonObject, saved: JsonObject) -> LabelTables:

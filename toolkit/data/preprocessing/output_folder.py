@@ -111,8 +111,8 @@ def _find_foreign_file(folder: Path) -> str | None:
             f"unknown: its {META_FILE} is damaged, or of another program or version. Choose "
             f"another --destdir, or move it away."
         ) from error
-    written = {META_FILE, *meta["files"]}
-    columns = tuple(f"{split}.{c}" for split, it in meta["splits"].items() for c in it["columns"])
+    written = {META_FILE, *meta.files}
+    columns = tuple(f"{split}.{c}" for split, it in meta.splits.items() for c in it["columns"])
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         is_column = name.startswith(columns) and path.suffix in (".bin", ".idx")

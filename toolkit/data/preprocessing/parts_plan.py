@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from toolkit.common.atomic import atomic_file
-from toolkit.common.digest import sample_digest, sha256, sha256_file
+from msgspec import Meta
+
+from toolkit.common.digest import sample_digest, sha256_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, read_json
+from toolkit.common.json_files import (
+    JsonObject,
+    PositiveCount,
+    check_digest,
+    digest_json,
+    read_json,
+    write_signed_json,
+)
 from toolkit.config.commands.preprocess import PREPROCESS, TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.load import compose_config
 from toolkit.config.options import to_flag
 from toolkit.config.serialize import describe_differences, diff_configs, flatten
+from toolkit.data.preprocessing.split_files import MAX_PARTS
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 LOCAL_OPTIONS = (
@@ -30,12 +39,12 @@ FILE_OPTIONS = ("trainpref", "validpref", "testpref", *TOKENIZER_BY_OPTION)
 class PartsPlan:
     """The plan of several processes that write the parts of one data folder."""
 
-    processes: int
+    processes: PositiveCount
     options: JsonObject
     """The options of the first process, except local ones."""
-    inputs: Mapping[str, Sequence[Sequence[str]]]
+    inputs: Mapping[str, list[list[str]]]
     """Split -> name and digest of each file."""
-    parts: Mapping[str, int]
+    parts: Mapping[str, Annotated[int, Meta(ge=0, le=MAX_PARTS)]]
     """Split -> number of its parts."""
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     """File of the tokenizer -> its SHA-256; empty before one is chosen."""
@@ -60,7 +69,7 @@ class PartsPlan:
             "input": self.inputs,
             "number of processes": self.processes,
         }
-        return {name: sha256(json.dumps(v, sort_keys=True)) for name, v in values.items()}
+        return {name: digest_json(v) for name, v in values.items()}
 
     def to_config(self, **local: object) -> PreprocessConfig:
         """The options of the first process, with other local ones."""
@@ -121,23 +130,10 @@ def make_plan(
 def write_plan(path: Path, plan: PartsPlan, tokenizer: Tokenizer, folder: Path) -> None:
     """Write the plan with the digests of the tokenizer, which is saved in the folder."""
     digests = {name: sha256_file(folder / name) for name in tokenizer.files}
-    content = asdict(replace(plan, tokenizer=digests))
-    digest = sha256(json.dumps(content, sort_keys=True))
-    with atomic_file(path, sync=True) as temporary:
-        temporary.write_text(json.dumps({**content, "digest": digest}, indent=1) + "\n", "utf-8")
+    write_signed_json(path, asdict(replace(plan, tokenizer=digests)))
 
 
 def read_plan(path: Path) -> PartsPlan:
     """The plan that the first process wrote, with its digest checked."""
-    try:
-        content = read_json(path)
-        digest = content.pop("digest")
-        is_whole = digest == sha256(json.dumps(content, sort_keys=True))
-    except (OSError, ValueError, AttributeError, KeyError):
-        is_whole = False
-    if not is_whole:
-        raise ToolkitError(
-            f"{path} must match its own digest, but was damaged or edited. Delete {path.parent} to "
-            f"start again."
-        )
-    return PartsPlan(**content)
+    remedy = f"Delete {path.parent} to start again."
+    return check_digest(path, read_json(path, JsonObject, remedy), PartsPlan, remedy)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json
+from toolkit.common.json_files import FileName, read_json
 from toolkit.data.rows.read import FOLDER_SUFFIXES
 from toolkit.data.text_files import check_exists, list_files
 
@@ -19,6 +19,18 @@ SPLIT_NAMES = {
 }
 """Split -> what datasets call it."""
 _SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
+
+
+class DataFile(TypedDict):
+    """A file of a dataset."""
+
+    filename: FileName
+
+
+class SavedDataset(TypedDict):
+    """state.json of a dataset."""
+
+    _data_files: list[DataFile]
 
 
 def list_row_files(split: str, names: str) -> list[Path]:
@@ -50,14 +62,8 @@ def find_split(folder: Path, split: str, found: Mapping[str, Any]) -> Any:
 
 def list_saved_files(folder: Path) -> list[Path]:
     """The files of a saved dataset in order; others in its folder are caches."""
-    try:
-        state = read_json(folder / "state.json")
-        files = [folder / file["filename"] for file in state["_data_files"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ToolkitError(
-            f"{folder / 'state.json'} must list the files of a Hugging Face dataset, but does not. "
-            f"Name the files themselves."
-        ) from error
+    state = read_json(folder / "state.json", SavedDataset, "Name the files themselves.")
+    files = [folder / file["filename"] for file in state["_data_files"]]
     return [check_exists(str(folder / "state.json"), file) for file in files]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.common.json_files import JSON_TYPES, describe_syntax_error
+from toolkit.common.json_files import JSON_TYPES, JsonError, parse
 from toolkit.data.rows.reader import RowBatch, RowError, RowReader, list_names
 from toolkit.data.text_files import FileChunk, is_compressed, read_lines
 
@@ -44,10 +43,9 @@ class JsonLinesReader(RowReader):
 def parse_row(line: str, number: int) -> dict[str, Any]:
     """The JSON object in a line."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        problem = describe_syntax_error(error)
-        raise RowError(number, f"expected JSON: {problem}. Correct the line.") from error
+        row = parse(line)
+    except JsonError as error:
+        raise RowError(number, f"expected JSON: {error}. Correct the line.") from error
     if not isinstance(row, dict):
         raise RowError(
             number,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
-from toolkit.common.atomic import atomic_file
 from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, open_untrusted, read_json
+from toolkit.common.input_files import read_bytes
+from toolkit.common.json_files import (
+    Count,
+    FilePath,
+    JsonObject,
+    check_digest,
+    convert,
+    read_json,
+)
 from toolkit.config.input_paths import identify_path
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
@@ -22,10 +30,60 @@ META_FILE = "meta.json"
 FORMAT, VERSION = "toolkit data folder", 1
 
 
-def digest_of_meta(meta: JsonObject) -> str:
-    """sha256 of everything in meta.json except the digest itself."""
-    contents = {key: value for key, value in meta.items() if key != "digest"}
-    return sha256(json.dumps(contents, sort_keys=True))
+REMEDY = "Run toolkit-preprocess again."
+
+
+class PartEntry(TypedDict):
+    """A part of a column."""
+
+    stem: FilePath
+    items: Count
+    elements: Count
+    documents: Count
+    checksums: list[int]
+
+
+class ColumnEntry(TypedDict):
+    """A column of a split."""
+
+    parts: list[PartEntry]
+
+
+class ColumnEntries(TypedDict):
+    """The columns of a split."""
+
+    columns: dict[str, ColumnEntry]
+
+
+class SplitEntry(ColumnEntries, total=False):
+    """A split; formats add counts."""
+
+    files: list[str]
+    """Names of the files of labeled text."""
+
+
+class VocabularyEntry(TypedDict):
+    """Sizes and fingerprints of the vocabularies; parallel text has two."""
+
+    fingerprint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meta:
+    """The contents of meta.json."""
+
+    version: int
+    kind: str
+    vocabulary: dict[str, int | str]
+    files: dict[FilePath, str]
+    """File -> its SHA-256."""
+    settings: JsonObject
+    """The options of toolkit-preprocess."""
+    splits: dict[str, JsonObject]
+
+    def __post_init__(self) -> None:
+        convert(self.vocabulary, VocabularyEntry)
+        convert(self.splits, dict[str, SplitEntry])
 
 
 def build_meta(
@@ -42,7 +100,7 @@ def build_meta(
     facts: JsonObject = {"symbols": len(vocabulary), "fingerprint": vocabulary.fingerprint}
     if target := tokenizer.vocabularies().get("targets"):
         facts |= {"target_symbols": len(target), "target": target.fingerprint}
-    meta: JsonObject = {
+    return {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
@@ -51,16 +109,9 @@ def build_meta(
         "settings": dict(settings),
         "splits": dict(splits),
     }
-    return {**meta, "digest": digest_of_meta(meta)}
 
 
-def write_meta(path: Path, meta: JsonObject) -> None:
-    """Write the last file of a folder, atomically."""
-    with atomic_file(path, sync=True) as temporary:
-        temporary.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-
-
-def read_meta(folder: Path) -> JsonObject:
+def read_meta(folder: Path) -> Meta:
     """meta.json, with format, version and digest checked."""
     path = folder / META_FILE
     if not path.exists() and (found := identify_path(str(folder))):
@@ -69,18 +120,13 @@ def read_meta(folder: Path) -> JsonObject:
         raise ToolkitError(
             f"No such data folder: {folder}. Run toolkit-preprocess first, or correct the path."
         )
-    try:
-        meta = read_json(path)
-    except FileNotFoundError as error:
+    if not path.exists():
         raise ToolkitError(
             f"{folder} must be a folder that toolkit-preprocess wrote, but has no {META_FILE}. "
             f"Run toolkit-preprocess to the end, or correct the path."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise ToolkitError(
-            f"{path} must be readable JSON, but is not ({error}). Run toolkit-preprocess again."
-        ) from error
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        )
+    meta = read_json(path, JsonObject, REMEDY)
+    if meta.get("format") != FORMAT:
         raise ToolkitError(
             f"{path} must be written by toolkit-preprocess, but is another file. Correct the path, "
             f"or run toolkit-preprocess."
@@ -90,12 +136,7 @@ def read_meta(folder: Path) -> JsonObject:
             f"{path} has format version {meta.get('version')}, but this toolkit reads {VERSION}. "
             f"Run toolkit-preprocess again, or upgrade."
         )
-    if meta.get("digest") != digest_of_meta(meta):
-        raise ToolkitError(
-            f"{path} must match its own digest, but was damaged or edited. "
-            f"Run toolkit-preprocess again."
-        )
-    return meta
+    return check_digest(path, meta, Meta, REMEDY)
 
 
 class ToolkitFolder(FolderSource):
@@ -105,10 +146,10 @@ class ToolkitFolder(FolderSource):
 
     def __init__(self, path: Path) -> None:
         self.path, self.meta = path, read_meta(path)
-        self.kind = str(self.meta["kind"])
-        self.vocabulary_fingerprint = str(self.meta["vocabulary"]["fingerprint"])
-        self.splits = list(self.meta["splits"])
-        for name, expected in self.meta["files"].items():
+        self.kind = self.meta.kind
+        self.vocabulary_fingerprint = str(self.meta.vocabulary["fingerprint"])
+        self.splits = list(self.meta.splits)
+        for name, expected in self.meta.files.items():
             _check_file(resolve_listed_file(path, name), expected)
 
     @property
@@ -116,13 +157,13 @@ class ToolkitFolder(FolderSource):
         """Digest of the vocabularies and columns, independent of the names of settings."""
         splits = [
             (split, sorted(_list_sizes(column) for column in entry["columns"].values()))
-            for split, entry in self.meta["splits"].items()
+            for split, entry in self.meta.splits.items()
         ]
-        vocabularies = [v for v in self.meta["vocabulary"].values() if isinstance(v, str)]
+        vocabularies = [v for v in self.meta.vocabulary.values() if isinstance(v, str)]
         return sha256(repr((sorted(vocabularies), splits)))
 
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
-        columns = self.meta["splits"][split]["columns"]
+        columns = self.meta.splits[split]["columns"]
         parts: dict[str, list[ColumnPart]] = {
             column: [self._open_part(split, column, entry) for entry in description["parts"]]
             for column, description in columns.items()
@@ -137,16 +178,16 @@ class ToolkitFolder(FolderSource):
 
     @property
     def facts(self) -> dict[str, str]:
-        settings = self.meta["settings"].items()
+        settings = self.meta.settings.items()
         active = ((name, value) for name, value in settings if value not in (None, False, 0))
         made_with = [name if value is True else f"{name} {value}" for name, value in active]
         return {
-            "written by": f"toolkit-preprocess, format {self.meta['version']}",
+            "written by": f"toolkit-preprocess, format {self.meta.version}",
             "made with": ", ".join(made_with),
         }
 
     def counts(self, split: str) -> Mapping[str, int]:
-        entry = self.meta["splits"][split]
+        entry = self.meta.splits[split]
         return {name: value for name, value in entry.items() if isinstance(value, int)}
 
     def load_tokenizer(self) -> Tokenizer:
@@ -160,7 +201,7 @@ class ToolkitFolder(FolderSource):
 
     def _open_part(self, split: str, column: str, entry: JsonObject) -> CheckedColumnPart:
         part = open_listed_part(self.path, split, column, entry)
-        vocabulary = self.meta["vocabulary"]
+        vocabulary = self.meta.vocabulary
         known = (NO_FINGERPRINT, vocabulary["fingerprint"], vocabulary.get("target"))
         if part.header.fingerprint not in known:
             raise ToolkitError(
@@ -203,8 +244,7 @@ def resolve_listed_file(folder: Path, name: str) -> Path:
 
 def _check_file(path: Path, expected: str) -> None:
     try:
-        with open_untrusted(path, max_bytes=None) as file:
-            digest = sha256(file.read())
+        digest = sha256(read_bytes(path))
     except OSError as error:
         raise ToolkitError(
             f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."

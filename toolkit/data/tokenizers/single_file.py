@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import FilePath, JsonError, decode
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 TOOLKIT_TOKENIZER_FILE = "toolkit_tokenizer.json"
@@ -38,8 +39,8 @@ def unpack_tokenizer(content: bytes) -> Tokenizer:
 def parse(content: bytes) -> dict[str, bytes]:
     """Name -> content of the files; names with other folders than one below are errors."""
     try:
-        files = {name: base64.b64decode(text) for name, text in json.loads(content).items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        files = decode(content, dict[FilePath, bytes])
+    except JsonError:
         files = {}
     paths = [PurePosixPath(name) for name in files]
     if not files or any(len(path.parts) > 2 or {"..", "/"} & set(path.parts) for path in paths):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -15,11 +14,11 @@ from typing import ClassVar
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
-from toolkit.common.json_files import JsonObject, read_json
+from toolkit.common.json_files import Count, JsonObject, convert, read_json, write_json
 from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets
 from toolkit.data.tokenizers.training_text import clean_texts
-from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
+from toolkit.data.tokenizers.vocabulary import Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
 MASK = "[MASK]"  # accepted as the mask in any text, whatever the vocabulary calls it
@@ -34,6 +33,7 @@ KINDS = {
 }
 TRAINED_KINDS = ("sentencepiece", "wordpiece", "words")
 MIN_VOCABULARY_SIZE = 4
+REMEDY = "Run toolkit-preprocess again."
 
 LanguagePair = tuple[str, str]
 """Source and target language."""
@@ -193,7 +193,7 @@ class Tokenizer(ABC):
         (folder / SYMBOLS_FILE).write_text(
             write_symbols(self.vocabulary.symbols), encoding="utf-8", newline="\n"
         )
-        (folder / TOKENIZER_CONFIG_FILE).write_text(json.dumps(self.settings(), indent=2) + "\n")
+        write_json(folder / TOKENIZER_CONFIG_FILE, self.settings(), indent=2)
 
     @staticmethod
     def load(folder: Path | str) -> Tokenizer:
@@ -201,18 +201,18 @@ class Tokenizer(ABC):
         folder = Path(folder)
         files = Tokenizer.files
         try:
-            settings = read_json(folder / TOKENIZER_CONFIG_FILE)
+            settings = read_json(folder / TOKENIZER_CONFIG_FILE, JsonObject, REMEDY)
             symbols = read_symbols(read_bytes(folder / SYMBOLS_FILE).decode())
             tokenizer_class = find_tokenizer_class(settings["kind"], folder)
             files = tokenizer_class.files
-            settings["special"] = {role: int(settings["special"][role]) for role in ROLES}
+            settings["special"] = convert(settings["special"], dict[str, Count])
             return tokenizer_class._restore(folder, settings, symbols)
         except ToolkitError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToolkitError(
                 f"{folder} must hold a readable {', '.join(files)}, but does not ({error}). "
-                f"Run toolkit-preprocess again."
+                f"{REMEDY}"
             ) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import describe_syntax_error, is_json_object
+from toolkit.common.json_files import JsonError, is_json_object, parse
 from toolkit.data.rows.read import row_suffix
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, read_text
 
@@ -105,7 +104,7 @@ def holds_other_objects(file: Path) -> bool:
     if row_suffix(file) not in JSON_SUFFIXES:
         return False
     first = read_text(file, may_be_empty=True).lstrip().partition("\n")[0]
-    return is_json_object(first) and not {GOOD, BAD} & json.loads(first).keys()
+    return is_json_object(first) and not {GOOD, BAD} & parse(first).keys()
 
 
 def read_pair_file(file: Path) -> Iterator[MinimalPair]:
@@ -128,9 +127,9 @@ def read_pair_file(file: Path) -> Iterator[MinimalPair]:
 def parse_object(file: Path, number: int, line: str) -> MinimalPair:
     """The pair of a JSON object; its other fields are ignored."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        _raise_invalid(file, number, f"found {describe_syntax_error(error)}")
+        row = parse(line)
+    except JsonError as error:
+        _raise_invalid(file, number, f"found {error}")
     if not isinstance(row, dict) or not {GOOD, BAD} <= row.keys():
         fields = join_first([*row], 6) if isinstance(row, dict) else ""
         _raise_invalid(

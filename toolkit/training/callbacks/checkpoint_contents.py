@@ -13,7 +13,7 @@ from toolkit.checkpoints import optimizer_state, sharded
 from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config
 from toolkit.checkpoints.save_folder import SaveFolder, try_delete
 from toolkit.checkpoints.tensor_files import write_tensors
-from toolkit.common import json_files
+from toolkit.common.json_files import write_json
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import gather_on_main, is_sharded
@@ -77,7 +77,7 @@ class CheckpointWriter:
                 write_tensors(folder / OPTIMIZER, moments)
             if average:
                 write_tensors(folder / AVERAGE, average)
-            (folder / STATE).write_text(json_files.dumps(state, indent=1), "utf-8")
+            write_json(folder / STATE, state, end="", indent=1, ensure_ascii=False)
             write_config(folder, self.config, self.sizes)
             self.tokenizer.save(folder)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import STATE
 from toolkit.checkpoints.save_folder import (
     BEST,
     LAST,
@@ -17,12 +16,11 @@ from toolkit.checkpoints.save_folder import (
     SaveFolder,
     parse_update,
 )
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_text
 from toolkit.config.sections import CheckpointConfig
 from toolkit.reporting.event_log import EventValue
 from toolkit.reporting.sinks import Sink
+from toolkit.training.callbacks.saved_state import read_state
 from toolkit.training.callbacks.validation import Validation, lower_is_better
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
@@ -48,7 +46,7 @@ def find_superfluous(folders: Sequence[Path], c: CheckpointConfig, metric: str) 
 def read_save_reasons(folder: Path) -> Sequence[str] | None:
     """Why a checkpoint was saved; None if it does not say."""
     try:
-        return list(manifest.read(folder).get("reasons", []))
+        return manifest.read(folder).reasons
     except (ToolkitError, OSError):
         return None
 
@@ -64,13 +62,14 @@ def find_best(folders: Sequence[Path], metric: str, count: int) -> list[Path]:
 def read_metric(folder: Path, metric: str) -> float | None:
     """A metric of the first validation split at a checkpoint's update; None if there is none."""
     try:
-        validation: Any = json_files.loads(read_text(folder / STATE))["callbacks"]["validation"]
-        metrics: Any = next(iter(validation["latest"].values()), None)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        state = read_state(folder)
+    except ToolkitError:
         return None
-    is_current = validation.get("validated_at") == parse_update(folder)
-    value = metrics.get(metric) if is_current and isinstance(metrics, dict) else None
-    return float(value) if isinstance(value, int | float) and value == value else None
+    validation = state.validation if state else None
+    if validation is None or validation.validated_at != parse_update(folder):
+        return None
+    value = next(iter(validation.latest.values()), {}).get(metric, math.nan)
+    return None if math.isnan(value) else float(value)
 
 
 class Checkpointer:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from toolkit.common.json_files import convert
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.meters import Meters
 from toolkit.training.callbacks.throughput import (
@@ -12,6 +15,16 @@ from toolkit.training.callbacks.throughput import (
 from toolkit.training.device import synchronize
 from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggerState:
+    """State of a MetricsLogger in a checkpoint."""
+
+    meters: State
+    since_report_seconds: tuple[float, float]
+    seconds: float
+    latest: Metrics
 
 
 class MetricsLogger:
@@ -105,7 +118,8 @@ class MetricsLogger:
         }
 
     def restore(self, state: State) -> None:
-        self.meters.restore(state["meters"], self.trainer.world)
-        busy, waited = state["since_report_seconds"]
+        saved = convert(state, LoggerState)
+        self.meters.restore(saved.meters, self.trainer.world)
+        busy, waited = saved.since_report_seconds
         self.reported_at = self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
-        self.seconds_before, self.latest = state["seconds"], state["latest"]
+        self.seconds_before, self.latest = saved.seconds, saved.latest

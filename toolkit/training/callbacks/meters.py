@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 import torch
 from torch import Tensor
 
+from toolkit.common.json_files import convert
 from toolkit.distributed import World
 from toolkit.training.step import Metrics, State, Step
 
@@ -118,7 +119,6 @@ class Meters:
 
     def restore(self, state: State, world: World) -> None:
         """The main rank takes over the sums of all ranks."""
-        share = (
-            {} if world.is_main else {"losses": dict.fromkeys(state["losses"], 0.0), "tokens": 0}
-        )
-        self.sums, self.pending = UpdateSums(**{**state, **share}), []
+        self.sums, self.pending = convert(state, UpdateSums), []
+        if not world.is_main:
+            self.sums.losses, self.sums.tokens = dict.fromkeys(self.sums.losses, 0.0), 0

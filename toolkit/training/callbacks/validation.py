@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import TypedDict
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import Count, JsonObject, convert
 from toolkit.optim.schedules import MetricSchedule
 from toolkit.reporting.event_log import EventValue
 from toolkit.reporting.sinks import Sink
@@ -21,6 +23,32 @@ LOWER_IS_BETTER = ("loss", "nll", "ppl")
 
 class UnknownMetricError(ToolkitError):
     """training.best_metric is not a metric of validation, as the first validation shows."""
+
+
+class BestMetric(TypedDict):
+    """The best metric of a run."""
+
+    metric: str
+    value: float
+    update: Count
+
+
+class BestValidation(BestMetric, total=False):
+    """The validation with the best metric; checkpoints of older versions lack its other metrics."""
+
+    valid: dict[str, Metrics]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationState:
+    """State of a Validation in a checkpoint."""
+
+    best: BestValidation | None
+    examples: str
+    bad_validations: Count
+    validated_at: int
+    latest: dict[str, Metrics]
+    schedule: JsonObject | None = None
 
 
 class Validation:
@@ -54,7 +82,7 @@ class Validation:
                 "lr_scheduler plateau requires validation, but data.valid_subset is empty. Name a "
                 "split, or choose another schedule."
             )
-        self.best: dict[str, Any] | None = None
+        self.best: BestValidation | None = None
         self.bad_validations = 0
         """Consecutive validations without improvement."""
         self.validated_at = -1
@@ -125,14 +153,15 @@ class Validation:
 
     def restore(self, state: State) -> None:
         """Start over if the metric or the examples have changed; the learning rate stays."""
-        same = state["best"] is None or state["best"]["metric"] == self.metric
-        same = same and state["examples"] == self.examples
+        saved = convert(state, ValidationState)
+        same = saved.best is None or saved.best["metric"] == self.metric
+        same = same and saved.examples == self.examples
         if same:
-            self.best, self.bad_validations = state["best"], state["bad_validations"]
-            self.validated_at, self.latest = state["validated_at"], state["latest"]
+            self.best, self.bad_validations = saved.best, saved.bad_validations
+            self.validated_at, self.latest = saved.validated_at, saved.latest
             self.check_patience()
-        if self.schedule and state.get("schedule"):
-            self.schedule.restore(state["schedule"])
+        if self.schedule and saved.schedule:
+            self.schedule.restore(saved.schedule)
             if not same:
                 self.schedule.reset_metric()
 

@@ -37,10 +37,19 @@ def test_fingerprint_of_labels_depends_on_classes_only(folder):
 
 
 @pytest.mark.parametrize(
-    "change", [{"classes": ["one"]}, {"more": 1}, {"metrics": [1]}, {"bounds": ["x"]}]
+    ("change", "problem"),
+    [
+        ({"classes": ["one"]}, "classes: expected none, or several that differ"),
+        ({"classes": ["a", "a"]}, "classes: expected none, or several that differ"),
+        ({"metrics": [1]}, r"metrics\[0\]: expected str, found int"),
+        ({"metrics": ["pearson"]}, "metrics: expected some of accuracy, f1, matthews"),
+        ({"bounds": ["x"]}, r"bounds\[0\]: expected float, found str"),
+        ({"bounds": [1]}, "bounds: expected two numbers, or none"),
+        ({"pairs": "x"}, "pairs: expected bool, found str"),
+    ],
 )
-def test_invalid_labels_are_rejected(folder, change):
+def test_invalid_labels_are_rejected(folder, change, problem):
     path = folder().path / LABELS_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(ToolkitError, match=r"must hold a readable"):
+    with pytest.raises(ToolkitError, match=rf"labels\.json: {problem}\. Run toolkit-pre"):
         Tokenizer.load(path.parent)

@@ -6,7 +6,7 @@ import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
-from toolkit.data.formats.folder_kinds import load_tokenizer
+from toolkit.data.formats.folder_kinds import check_label_ids, load_tokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -26,15 +26,17 @@ class ClassificationSplit:
         )
         check_same_labels(folder, tokenizer)
         self.vocabulary, self.labels = tokenizer.vocabulary, tokenizer.labels
-        columns = folder.split(split).columns
-        self.first = TokenColumn(columns[FIRST])
-        self.second = TokenColumn(columns[SECOND]) if self.labels.pairs else None
-        stored = columns[ANSWERS].read_all()
+        column = folder.split(split).column
+        self.first = TokenColumn(column(FIRST))
+        self.second = TokenColumn(column(SECOND)) if self.labels.pairs else None
+        stored = column(ANSWERS).read_all()
         self.is_regression = not self.labels.classes
+        if not self.is_regression:
+            check_label_ids(folder, stored, len(self.labels.classes))
         self.answers = stored.view(np.float64) if self.is_regression else stored
         """Class ids or numbers; -1 and NaN without a label."""
         self.labeled = ~np.isnan(self.answers) if self.is_regression else stored != NO_CLASS
-        self.index = columns[INDEX].read_all()
+        self.index = column(INDEX).read_all()
         """The benchmark's number of each row."""
 
     def __len__(self) -> int:

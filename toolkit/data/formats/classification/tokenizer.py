@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, read_json
+from toolkit.common.json_files import JsonObject, digest_json, read_json, write_json
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
+from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 LABELS_FILE = "labels.json"
 
@@ -49,24 +48,21 @@ class Labels:
     @property
     def fingerprint(self) -> str:
         """Changes when ids mean other answers; independent of the task's name and its metrics."""
-        return sha256(json.dumps(self.classes))
+        return digest_json(self.classes)
 
     @classmethod
     def load(cls, folder: Path) -> Labels:
         """The labels of a data folder or a checkpoint."""
-        return cls.parse(read_json(folder / LABELS_FILE))
+        return read_json(folder / LABELS_FILE, cls, "Run toolkit-preprocess again.")
 
-    @classmethod
-    def parse(cls, found: JsonObject) -> Labels:
-        """Labels from their fields; raises ValueError or TypeError for others."""
-        if set(found) != set(cls.__dataclass_fields__):
-            keys = ", ".join(cls.__dataclass_fields__)
-            raise ValueError(f"labels must have the keys {keys}")
-        texts = [found["task"], *found["classes"], *found["metrics"]]
-        numbers = [float(bound) for bound in found["bounds"]]
-        if not all(isinstance(it, str) for it in texts) or len(found["classes"]) == 1:
-            raise ValueError("labels must have texts, and no class or several")
-        return cls(**{**found, "pairs": bool(found["pairs"]), "bounds": numbers})
+    def __post_init__(self) -> None:
+        known = CLASSIFICATION_METRICS if self.classes else REGRESSION_METRICS
+        if not set(self.metrics) <= known.keys():
+            raise ToolkitError(f"metrics: expected some of {', '.join(known)}")
+        if len(self.bounds) not in (0, 2):
+            raise ToolkitError("bounds: expected two numbers, or none")
+        if len(self.classes) == 1 or len(set(self.classes)) < len(self.classes):
+            raise ToolkitError("classes: expected none, or several that differ")
 
 
 class ClassificationTokenizer(WrappedTokenizer):
@@ -88,8 +84,7 @@ class ClassificationTokenizer(WrappedTokenizer):
 
     def save(self, folder: Path | str) -> None:
         super().save(folder)
-        text = json.dumps(asdict(self.labels), indent=1) + "\n"
-        (Path(folder) / LABELS_FILE).write_text(text, encoding="utf-8")
+        write_json(Path(folder) / LABELS_FILE, asdict(self.labels), indent=1)
 
     @classmethod
     def _restore(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonError, parse
 from toolkit.data.text_files import read_text
 
 
@@ -107,16 +108,16 @@ def read_json_text(path: Path) -> object:
     if not text.strip():
         raise InvalidJsonError(QuestionProblem(path, "1", "the file must hold JSON, but is empty."))
     try:
-        return json.loads(text)
-    except RecursionError as error:
-        what = "the file must hold questions, but is nested too deeply."
-        raise InvalidJsonError(QuestionProblem(path, "1", what)) from error
-    except json.JSONDecodeError as error:
+        return parse(text)
+    except JsonError as error:
         raise InvalidJsonError(describe_json_error(path, text, error)) from error
 
 
-def describe_json_error(path: Path, text: str, error: json.JSONDecodeError) -> QuestionProblem:
+def describe_json_error(path: Path, text: str, problem: JsonError) -> QuestionProblem:
     """The problem with its line, and with its column unless the file was cut off."""
+    error = problem.__cause__
+    if not isinstance(error, json.JSONDecodeError):
+        return QuestionProblem(path, "1", f"the file must hold questions, but is {problem}.")
     line, fault = error.lineno, f"is not ({error.msg}) at column {error.colno}"
     if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
         line = text.count("\n") + 1

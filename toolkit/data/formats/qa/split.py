@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, decode, name_file
 from toolkit.data.formats.folder_kinds import check_kind
 from toolkit.data.formats.qa import columns as names
 from toolkit.data.samples.sequence_pairs import TokenColumn
@@ -36,9 +35,9 @@ class QuestionSplit:
         options = f"--format {FORMATS[self.kind]}"
         check_kind(folder, self.kind, task=self.kind, holds="questions", options=options)
         self.folder, self.name, self.vocabulary = folder, split, folder.vocabulary
-        self._columns = folder.split(split).columns
-        self.passages = TokenColumn(self._columns[names.CONTEXT])
-        back = self._columns[names.BACK].read_all()
+        self._column = folder.split(split).column
+        self.passages = TokenColumn(self._column(names.CONTEXT))
+        back = self._column(names.BACK).read_all()
         self.passage_items: IntArray = np.arange(len(back)) - back
         """The item that has the passage of each question."""
         self.passage_lengths = self.passages.lengths[self.passage_items].astype(np.int64)
@@ -49,10 +48,11 @@ class QuestionSplit:
     @cached_property
     def records(self) -> list[JsonObject]:
         """The id of each question, and what its evaluation needs."""
-        column = self._columns[names.RECORD]
+        column = self._column(names.RECORD)
         data = column.read_all().astype(np.uint8).tobytes()
         ends = np.cumsum(TokenColumn(column).lengths).tolist()
-        return [json.loads(data[start:end]) for start, end in pairwise([0, *ends])]
+        with name_file(self.folder.path, "Run toolkit-preprocess again."):
+            return [decode(data[start:end], JsonObject) for start, end in pairwise([0, *ends])]
 
 
 class SquadSplit(QuestionSplit):
@@ -62,14 +62,14 @@ class SquadSplit(QuestionSplit):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
-        self.questions = TokenColumn(self._columns[names.QUESTION])
-        self.spans = self._columns[names.SPAN].read_all().reshape(-1, 2)
+        self.questions = TokenColumn(self._column(names.QUESTION))
+        self.spans = self._column(names.SPAN).read_all().reshape(-1, 2)
         """First and last token of an answer; -1 if unanswerable, -2 if unknown."""
         sources = [source for source in folder.sources if split in source.splits]
         self.none_allowed = any(source.counts(split).get("none_allowed") for source in sources)
         """Whether a passage may have no answer, as in SQuAD 2.0."""
         columns = (names.TEXT, names.BEGINS, names.ENDS)
-        self._text, self._begins, self._ends = (TokenColumn(self._columns[c]) for c in columns)
+        self._text, self._begins, self._ends = (TokenColumn(self._column(c)) for c in columns)
         self._last: tuple[int, LocatedPassage] | None = None
 
     def read_passage(self, question: int) -> LocatedPassage:
@@ -92,11 +92,11 @@ class ChoiceSplit(QuestionSplit):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
-        self.options = TokenColumn(self._columns[names.OPTIONS])
+        self.options = TokenColumn(self._column(names.OPTIONS))
         """All options of a question back to back."""
-        self.answers = self._columns[names.ANSWER].read_all()
+        self.answers = self._column(names.ANSWER).read_all()
         """Index of the correct option; -1 if unknown."""
-        counts = self._columns[names.COUNTS]
+        counts = self._column(names.COUNTS)
         self.option_lengths = counts.read_all()
         """Tokens of every option, question by question."""
         self.option_counts = np.concatenate([np.diff(part.offsets) for part in counts.parts])

@@ -16,6 +16,9 @@ from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tag_fields import FEATURES, MISSING_TAG, TAG_COLUMNS, tag_column
 from toolkit.data.text_files import raise_at_line, read_strict_text
 
+INVALID = ParseException, ValueError
+"""What the package conllu raises; the second for numbers of thousands of digits."""
+
 
 class ConlluOptions(NamedTuple):
     """Options of the CoNLL-U reader."""
@@ -95,11 +98,11 @@ def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -
     """The words of one sentence, parsed by the package conllu."""
     try:
         return parse_token_and_metadata("\n".join(words.values()), fields)
-    except ParseException as error:
+    except INVALID as error:
         for number, line in words.items():  # to find the line
             try:
                 parse_token_and_metadata(line, fields)
-            except ParseException:
+            except INVALID:
                 raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {error}")
         raise
 

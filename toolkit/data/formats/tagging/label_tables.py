@@ -6,17 +6,17 @@ evaluated on the same unknown and ambiguous words.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from toolkit.common.digest import sha256
-from toolkit.common.json_files import read_json
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import Count, digest_json, read_json, write_json
 from toolkit.data.formats.tagging.tag_fields import MISSING_TAG, TAG_COLUMNS
 
 TABLES_FILE = "tagging.json"
+REMEDY = "Run toolkit-preprocess again."
 MAX_BYTES = 256 << 20
 PAD, OOV = "<PAD>", "<OOV>"
 ANY_COLUMN = ""
@@ -36,7 +36,7 @@ class LabelTables:
     """Characters of the training data, and those of <PAD>."""
     words: list[str]
     """Known words, the most frequent first; all others are out of vocabulary."""
-    ambiguous: list[int]
+    ambiguous: list[Count]
     """Indices of known words that have several tags in the training data."""
     column: str
     """Kind of tags: upos, xpos or a feature in CoNLL-U, else the name of the format."""
@@ -48,7 +48,7 @@ class LabelTables:
 
     @cached_property
     def fingerprint(self) -> str:
-        return sha256(json.dumps(asdict(self), sort_keys=True))
+        return digest_json(asdict(self))
 
     @property
     def unknown_tags(self) -> set[str]:
@@ -56,17 +56,13 @@ class LabelTables:
         return {MISSING_TAG} if self.column in COMPLETE else set()
 
     def save(self, folder: Path) -> None:
-        text = json.dumps(asdict(self), ensure_ascii=False, indent=0)
-        (folder / TABLES_FILE).write_text(text + "\n", "utf-8", newline="\n")
+        write_json(folder / TABLES_FILE, asdict(self), ensure_ascii=False, indent=0)
 
     @classmethod
     def load(cls, folder: Path) -> LabelTables:
-        """The tables that `save` wrote; raises ValueError or TypeError for other contents."""
-        tables = read_json(folder / TABLES_FILE, MAX_BYTES)
-        texts = [text for name in ("tags", "characters", "words") for text in tables[name]]
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"{TABLES_FILE} must list texts")
-        words, ambiguous = len(tables["words"]), tables["ambiguous"]
-        if not all(type(index) is int and 0 <= index < words for index in ambiguous):
-            raise ValueError(f"indices of ambiguous words in {TABLES_FILE} must be below {words}")
-        return cls(**tables)
+        """The tables that `save` wrote."""
+        return read_json(folder / TABLES_FILE, cls, REMEDY, max_bytes=MAX_BYTES)
+
+    def __post_init__(self) -> None:
+        if max(self.ambiguous, default=-1) >= len(self.words):
+            raise ToolkitError(f"ambiguous: expected numbers below {len(self.words)}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.json_files import JsonObject, read_text
-from toolkit.data.formats.folder_kinds import check_same_tokenizer, load_tokenizer
+from toolkit.data.formats.folder_kinds import check_label_ids, check_same_tokenizer, load_tokenizer
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
 from toolkit.data.formats.tagging.penn_treebank import first_tag
 from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS, get_feature
@@ -109,22 +109,24 @@ class TaggedSplit(TaggedWords):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        folder.split(split)  # raises for an unknown split
+        columns = folder.split(split)
         types, tags, lengths, names = [], [], [], dict[str, int]()
         options = "--format conllu, ptb or columns"
         tokenizer = load_tokenizer(
             folder, TaggingTokenizer, task="pos_tagging", holds="tagged text", options=options
         )
+        for column in COLUMNS:
+            columns.column(column)  # raises if there is none
         check_same_tokenizer(folder, "their tags and words")
         for source in folder.sources:
             if split not in source.splits:
                 continue
             parts = source.parts(split)
-            column = Column("types", parts["types"])
+            types_column = Column("types", parts["types"])
             type_ids = [names.setdefault(word, len(names)) for word in read_types(source.path)]
-            types.append(np.array(type_ids, np.int64)[column.read_all()])
+            types.append(np.array(type_ids, np.int64)[types_column.read_all()])
             tags.append(Column("tags", parts["tags"]).read_all())
-            lengths += [np.diff(part.offsets) for part in column.parts]
+            lengths += [np.diff(part.offsets) for part in types_column.parts]
         labels = np.concatenate(tags)
         super().__init__(
             tokenizer,
@@ -133,6 +135,7 @@ class TaggedSplit(TaggedWords):
             tags=np.select([labels == UNSEEN_TAG, labels == UNKNOWN_TAG], [-1, -2], labels),
             lengths=np.concatenate(lengths).astype(np.int64),
         )
+        check_label_ids(folder, self.tags, len(tokenizer.tables.tags))
 
     @cached_property
     def unseen_tags(self) -> list[str]:
@@ -147,7 +150,7 @@ class TaggedSplit(TaggedWords):
             spans = spans + np.repeat(text.offsets[:-1], np.diff(tag_spans.offsets) // 2)[:, None]
             unseen = np.flatnonzero(self.tags[words : words + len(spans)] == -1)
             fields = [data[start:end].decode() for start, end in spans[unseen].tolist()]
-            settings = read_meta(source.path)["settings"]
+            settings = read_meta(source.path).settings
             found += [read_tag(field, settings) for field in fields]
             words += len(spans)
         return found
@@ -155,10 +158,10 @@ class TaggedSplit(TaggedWords):
 
 def read_tag(field: str, settings: JsonObject) -> str:
     """The tag in its field of a file that was preprocessed with these settings."""
-    if settings["format"] == "ptb":
+    name, tag = settings.get("format"), str(settings.get("tag"))
+    if name == "ptb":
         return first_tag(field)
-    is_feature = settings["format"] == "conllu" and settings["tag"] not in TAG_COLUMNS
-    return get_feature(field, settings["tag"]) if is_feature else field
+    return get_feature(field, tag) if name == "conllu" and tag not in TAG_COLUMNS else field
 
 
 def read_types(path: Path) -> Sequence[str]:

@@ -58,19 +58,21 @@ def render_files(
         if split.name not in source.splits:
             continue
         meta = read_meta(source.path)
-        settings = meta["settings"]
-        is_feature = settings["format"] == "conllu" and settings["tag"] not in TAG_COLUMNS
-        adds_column = for_conlleval and settings["format"] == "columns"
+        settings = meta.settings
+        is_feature = settings.get("format") == "conllu" and settings.get("tag") not in TAG_COLUMNS
+        adds_column = for_conlleval and settings.get("format") == "columns"
         render = partial(
             render_field,
-            feature=settings["tag"] if is_feature else "",
-            alternatives=settings["format"] == "ptb",
+            feature=str(settings.get("tag")) if is_feature else "",
+            alternatives=settings.get("format") == "ptb",
         )
         [text], [fields] = (source.parts(split.name)[name] for name in ("source", "fields"))
         sources, spans = (
             ColumnItems(part.offsets, Column("", [part]).read_all()) for part in (text, fields)
         )
-        names = [strip_compression_suffix(name) for name in meta["splits"][split.name]["files"]]
+        names = [
+            strip_compression_suffix(name) for name in meta.splits[split.name].get("files", [])
+        ]
         edges = [*text.document_starts[:].tolist(), text.items]
         for name, (first, last) in zip(names, pairwise(edges), strict=True):
             file_spans, lengths = spans.slice(first, last)

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
-from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, read_json
+from toolkit.common.json_files import Count, JsonObject, convert, read_json, write_json
 from toolkit.data.formats.text.binarize import TOKENS, BinarizedPart, PartTask, binarize
 from toolkit.data.formats.text.config import TextFormatConfig
-from toolkit.data.storage.meta import open_listed_part
+from toolkit.data.storage.meta import PartEntry, open_listed_part
+
+
+class PartCounts(TypedDict):
+    """Counts of a part's items and tokens."""
+
+    unknown: Count
+    empty: Count
+    overlength: Count
+    lost_tokens: Count
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """What a record says of a split."""
+
+    entry: JsonObject
+    """The part's entry in meta.json."""
+    counts: PartCounts
+
+    def __post_init__(self) -> None:
+        convert(self.entry, PartEntry)
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """The contents of a record."""
+
+    identity: dict[str, str]
+    splits: dict[str, WrittenPart]
 
 
 class PartRecords(NamedTuple):
@@ -36,24 +64,21 @@ class PartRecords(NamedTuple):
     def write(self, task: PartTask, parts: Mapping[str, BinarizedPart]) -> None:
         splits = {split: {"entry": p.entry, "counts": p.counts} for split, p in parts.items()}
         record: JsonObject = {"identity": dict(self.identity), "splits": splits}
-        with atomic_file(self._path(task.split, task.number), sync=True) as temporary:
-            temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        write_json(self._path(task.split, task.number), record, sync=True)
 
     def read(self, split: str, number: int) -> dict[str, BinarizedPart]:
         """What `binarize` returned for a part. Raises ToolkitError unless it is finished."""
         part = f"part {number} of {split}"
-        try:
-            record = read_json(self._path(split, number))
-        except FileNotFoundError as error:
-            raise ToolkitError(f"{part} has not been written") from error
-        except (OSError, ValueError) as error:
-            raise ToolkitError(f"the record of {part} cannot be read ({error})") from error
+        path = self._path(split, number)
+        if not path.exists():
+            raise ToolkitError(f"{part} has not been written")
+        record = read_json(path, PartRecord, "Write the part again.")
         for what, digest in self.identity.items():
-            if record["identity"].get(what) != digest:
+            if record.identity.get(what) != digest:
                 raise ToolkitError(f"{part} was written with another {what}")
         parts = {
-            name: BinarizedPart(found["entry"], Counter(found["counts"]))
-            for name, found in record["splits"].items()
+            name: BinarizedPart(found.entry, Counter(found.counts))
+            for name, found in record.splits.items()
         }
         for name, found in parts.items():
             open_listed_part(self.columns, name, TOKENS, found.entry)

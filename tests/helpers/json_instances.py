@@ -1,0 +1,486 @@
+"""A small instance of every kind of JSON file that the toolkit reads, and commands that read it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import traceback
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.helpers.signed_files import sign_data_files, sign_files
+from toolkit.checkpoints import manifest
+from toolkit.common.json_files import JsonObject, digest_json
+
+LINES = ["the cat sat on a mat", "dogs run far and the cat saw", "a mat and how the dogs run"]
+TAGGED = "".join(
+    f"{n}\t{w}\t_\t{t}\t_\t_\t0\t_\t_\t_\n"
+    for n, w, t in [(1, "the", "DET"), (2, "dog", "NOUN"), (3, "barks", "VERB")]
+)
+CONLLU = (TAGGED + "\n" + TAGGED.replace("barks\t_\tVERB", "barks\t_\tNOUN") + "\n") * 4
+SHAPE = ["--arch", "composite_bert_tiny", "--arch.layers", "1", "--arch.width", "16"]
+SHAPE += ["--arch.heads", "2", "--batch-size", "4", "--num-workers", "0", "--precision", "fp32"]
+SHAPE += ["--logging.progress", "lines", "--arch.embedding-width", "8"]
+
+
+def run(words: list[str]) -> tuple[int | str, str]:
+    """Exit code and stderr of a command in this process; "traceback" for an exception."""
+    name, *argv = words
+    stderr = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(stderr):
+        try:
+            return import_module(f"toolkit.cli.{name}").main(argv), stderr.getvalue()
+        except SystemExit as error:
+            return int(error.code or 0), stderr.getvalue()
+        except BaseException:
+            return "traceback", traceback.format_exc()
+
+
+def must(*words: object) -> None:
+    code, stderr = run([str(word) for word in words])
+    assert code == 0, stderr
+
+
+class Instances:
+    """Folders, each made when it is first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def preprocess(self, name: str, *options: object) -> Path:
+        target = self.path / name
+        must("preprocess", *options, "--destdir", target, "--workers", 1)
+        return target
+
+    def train(self, name: str, data: Path, *options: object) -> Path:
+        target = self.path / name
+        must("train", data, *SHAPE, *options, "--save-dir", target)
+        return target
+
+    @cached_property
+    def lines(self) -> Path:
+        return self.write("lines.txt", "\n".join(LINES * 8) + "\n")
+
+    @cached_property
+    def text(self) -> Path:
+        files = "--trainpref", self.lines, "--validpref", self.lines
+        return self.preprocess("text", *files, "--tokenizer", "words")
+
+    @cached_property
+    def table(self) -> Path:
+        rows = "".join(f"{line}\t{'ab'[n % 2]}\n" for n, line in enumerate(LINES * 4))
+        table = self.write("table.tsv", f"sentence\tlabel\n{rows}")
+        files = "--trainpref", table, "--validpref", table
+        return self.preprocess("table", "--format", "tsv", *files, "--vocab-size", 40)
+
+    @cached_property
+    def tags(self) -> Path:
+        treebank = self.write("tags.conllu", CONLLU)
+        files = "--trainpref", treebank, "--validpref", treebank
+        return self.preprocess("tags", "--format", "conllu", *files)
+
+    @cached_property
+    def pairs(self) -> Path:
+        for language in ("xx", "yy"):
+            self.write(f"pairs.{language}", "\n".join(LINES * 3) + "\n")
+        prefix = self.path / "pairs"
+        return self.preprocess(
+            "pairs-bin",
+            "--trainpref",
+            prefix,
+            "--validpref",
+            prefix,
+            "--source-lang",
+            "xx",
+            "--target-lang",
+            "yy",
+            "--tokenizer",
+            "words",
+        )
+
+    @cached_property
+    def questions_file(self) -> Path:
+        answers = [{"text": "the cat", "answer_start": 0}]
+        qas = [{"id": f"q{n}", "question": "who sat?", "answers": answers} for n in range(3)]
+        paragraphs = [{"context": LINES[0], "qas": qas}]
+        content = {"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]}
+        return self.write("questions/squad.json", json.dumps(content)).parent
+
+    @cached_property
+    def questions(self) -> Path:
+        file = self.questions_file / "squad.json"
+        return self.preprocess(
+            "questions-bin",
+            "--format",
+            "squad",
+            "--trainpref",
+            file,
+            "--validpref",
+            file,
+            "--tokenizer",
+            "words",
+        )
+
+    @cached_property
+    def passages(self) -> Path:
+        content = {
+            "article": LINES[0],
+            "questions": ["who _ ?"] * 2,
+            "options": [["a cat", "a dog"]] * 2,
+            "answers": ["A", "B"],
+        }
+        return self.write("passages/1.txt", json.dumps(content)).parent
+
+    @cached_property
+    def choices(self) -> Path:
+        return self.preprocess(
+            "choices",
+            "--format",
+            "race",
+            "--trainpref",
+            self.passages,
+            "--validpref",
+            self.passages,
+            "--tokenizer",
+            "words",
+        )
+
+    @cached_property
+    def rows(self) -> Path:
+        return self.write("rows/rows.jsonl", json.dumps({"text": LINES[0], "n": 1})).parent
+
+    @cached_property
+    def dataset(self) -> Path:
+        self.write("dataset/train/a.jsonl", json.dumps({"text": LINES[0]}) + "\n")
+        self.write(
+            "dataset/train/state.json",
+            json.dumps(
+                {
+                    "_data_files": [{"filename": "a.jsonl"}],
+                    "_fingerprint": "x",
+                    "_format_type": None,
+                }
+            ),
+        )
+        self.write("dataset/dataset_dict.json", json.dumps({"splits": ["train"]}))
+        return self.path / "dataset"
+
+    @cached_property
+    def parts(self) -> Path:
+        folder = self.path / "parts"
+        folder.mkdir()
+        must(
+            "preprocess",
+            "--trainpref",
+            self.lines,
+            "--tokenizer",
+            "words",
+            "--destdir",
+            folder / "data",
+            "--workers",
+            1,
+            "--part",
+            "1/1",
+        )
+        return folder
+
+    @cached_property
+    def run_folder(self) -> Path:
+        options = "--max-epoch", 2, "--ema-decay", 0.9, "--lr-scheduler", "plateau"
+        return self.train("run", self.text, "--task", "mlm", *options, "--skip-spikes", "true")
+
+    @cached_property
+    def classifier(self) -> Path:
+        return self.train("classifier", self.table, "--task", "glue", "--max-update", 1)
+
+    @cached_property
+    def tagger(self) -> Path:
+        return self.train("tagger", self.tags, "--task", "pos_tagging", "--max-update", 1)
+
+    @cached_property
+    def sweep(self) -> Path:
+        folder = self.path / "sweep"
+        code, stderr = run(self.sweep_words(folder))
+        assert code == 0, stderr
+        return folder
+
+    def sweep_words(self, folder: Path) -> list[str]:
+        words = ["train", self.text, *SHAPE, "--task", "mlm", "--max-update", 1]
+        return [*map(str, words), "--sweep.seeds", "1", "--save-dir", str(folder)]
+
+    @cached_property
+    def bert(self) -> Path:
+        from tests.conversion.conftest import small, write_vocabulary
+
+        folder = self.path / "bert"
+        model = small("BertForSequenceClassification", num_labels=2)
+        model.save_pretrained(folder, max_shard_size="10KB")
+        write_vocabulary(folder)
+        self.write(
+            "bert/tokenizer_config.json",
+            json.dumps(
+                {
+                    "do_lower_case": True,
+                    "tokenize_chinese_chars": True,
+                    "strip_accents": None,
+                    "mask_token": {"content": "[MASK]"},
+                }
+            ),
+        )
+        self.write("bert/special_tokens_map.json", json.dumps({"mask_token": "[MASK]"}))
+        return folder
+
+    @cached_property
+    def bert_json(self) -> Path:
+        folder = shutil.copytree(self.bert, self.path / "bert_json")
+        must("convert", self.bert, self.path / "bert-toolkit", "--to", "toolkit")
+        must("convert", self.path / "bert-toolkit", self.path / "bert-hf", "--to", "hf")
+        shutil.copy(self.path / "bert-hf" / "tokenizer.json", folder)
+        return folder
+
+    @cached_property
+    def imported(self) -> Path:
+        assert self.bert_json
+        return self.path / "bert-toolkit"
+
+    @cached_property
+    def exported(self) -> Path:
+        target = self.path / "exported"
+        must(
+            "convert",
+            self.classifier / "checkpoint_last",
+            target,
+            "--to",
+            "hf",
+            "--classes",
+            "toolkit",
+        )
+        return target
+
+
+def plain(folder: Path, file: str, text: str) -> None:
+    (folder / file).unlink()
+    (folder / file).write_text(text, "utf-8", errors="surrogatepass")
+
+
+def first_line(folder: Path, file: str, text: str) -> None:
+    """Replace the first line of a log."""
+    rest = (folder / file).read_text("utf-8").partition("\n")[2]
+    plain(folder, file, f"{text}{rest}")
+
+
+def in_checkpoint(folder: Path, file: str, text: str) -> None:
+    """Replace a file of a checkpoint, and sign it again."""
+    plain(folder, file, text)
+    sign_files((folder / file).parent, Path(file).name)
+
+
+def in_data(folder: Path, file: str, text: str) -> None:
+    """Replace a file of a data folder, and sign it again."""
+    plain(folder, file, text)
+    sign_data_files(folder, file)
+
+
+def signed_manifest(folder: Path, file: str, text: str) -> None:
+    """Replace a manifest with its digest."""
+    plain(folder, file, sign(text, manifest.to_text))
+
+
+def signed(folder: Path, file: str, text: str) -> None:
+    """Replace meta.json or plan.json with its digest."""
+    plain(folder, file, sign(text, lambda it: json.dumps({**it, "digest": digest_json(it)})))
+
+
+def sign(text: str, to_text: Callable[[JsonObject], str]) -> str:
+    """The text with its digest, or as it is if it is no object."""
+    try:
+        content = json.loads(text)
+        content.pop("digest", None)
+        return to_text(content)
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        return text
+
+
+Words = Callable[[Path, Instances], list[list[str]]]
+
+
+class Kind(NamedTuple):
+    instance: str
+    file: str
+    change: Callable[[Path, str, str], None]
+    commands: Words
+    count: int = 20
+
+    def replace(self, folder: Path, text: str) -> None:
+        self.change(folder, self.file, text)
+
+    def __str__(self) -> str:
+        return f"{self.instance}/{self.file}"
+
+
+def strings(*words: object) -> list[str]:
+    return [str(word) for word in words]
+
+
+def checkpoint(task: str, data: str) -> Words:
+    """Commands that read a checkpoint and its save folder."""
+    more = ["--ema-decay", 0.9, "--lr-scheduler", "plateau", "--skip-spikes", "true"]
+
+    def commands(folder: Path, at: Instances) -> list[list[str]]:
+        last, corpus = folder / LAST, getattr(at, data)
+        length = ["--max-update", 14, "--max-epoch", 9, "--save-dir", folder]
+        return [
+            strings("train", corpus, *SHAPE, "--task", task, *length, *more * (task == "mlm")),
+            strings("inspect", last),
+            strings("validate", corpus, "--path", last),
+            strings("inspect", last, "--flops"),
+            strings("convert", last, folder / "out", "--to", "hf", "--classes", "toolkit"),
+            strings("average", folder, "--last", 2, "--output", folder / "mean"),
+            strings("generate", "--path", last, "--input", at.lines),
+            strings(
+                "preprocess",
+                "--tokenizer-from",
+                last,
+                "--trainpref",
+                at.lines,
+                "--destdir",
+                folder / "data",
+                "--workers",
+                1,
+            ),
+        ]
+
+    return commands
+
+
+def inspect_data(task: str) -> Words:
+    return lambda folder, at: [
+        strings("inspect", folder),
+        strings(
+            "train", folder, *SHAPE, "--task", task, "--max-update", 1, "--save-dir", folder / "run"
+        ),
+    ]
+
+
+def convert(folder: Path, at: Instances) -> list[list[str]]:
+    return [strings("convert", folder, folder / "out", "--to", "toolkit")]
+
+
+def export(folder: Path, at: Instances) -> list[list[str]]:
+    return [strings("convert", folder, folder / "out", "--to", "hf")]
+
+
+def rows(folder: Path, at: Instances) -> list[list[str]]:
+    return [
+        strings(
+            "preprocess",
+            "--trainpref",
+            folder,
+            "--text-field",
+            "text",
+            "--tokenizer",
+            "words",
+            "--destdir",
+            folder / "out",
+            "--workers",
+            1,
+        )
+    ]
+
+
+def close(folder: Path, at: Instances) -> list[list[str]]:
+    return [
+        strings(
+            "preprocess",
+            "--trainpref",
+            at.lines,
+            "--tokenizer",
+            "words",
+            "--destdir",
+            folder / "data",
+            "--workers",
+            1,
+            "--part",
+            "1/1",
+        ),
+        strings("preprocess", "--destdir", folder / "data", "--close"),
+    ]
+
+
+def plot(folder: Path, at: Instances) -> list[list[str]]:
+    return [strings("plot", "curve", folder, "--output", folder / "a.png")]
+
+
+def questions(format_name: str, file: str) -> Words:
+    return lambda folder, at: [
+        strings(
+            "preprocess",
+            "--format",
+            format_name,
+            "--trainpref",
+            folder / file,
+            "--tokenizer",
+            "words",
+            "--destdir",
+            folder / "out",
+            "--workers",
+            1,
+        )
+    ]
+
+
+LAST = "checkpoint_last"
+KINDS = [
+    Kind("run_folder", f"{LAST}/manifest.json", signed_manifest, checkpoint("mlm", "text")),
+    Kind("run_folder", f"{LAST}/config.json", in_checkpoint, checkpoint("mlm", "text")),
+    Kind("run_folder", f"{LAST}/state.json", in_checkpoint, checkpoint("mlm", "text"), 40),
+    Kind("run_folder", f"{LAST}/tokenizer_config.json", in_checkpoint, checkpoint("mlm", "text")),
+    Kind("run_folder", "metrics.jsonl", first_line, checkpoint("mlm", "text")),
+    Kind("run_folder", "metrics.jsonl", first_line, plot),
+    Kind("run_folder", "environment.json", plain, checkpoint("mlm", "text")),
+    Kind("classifier", f"{LAST}/labels.json", in_checkpoint, checkpoint("glue", "table")),
+    Kind("tagger", f"{LAST}/tagging.json", in_checkpoint, checkpoint("pos_tagging", "tags")),
+    Kind("text", "meta.json", signed, inspect_data("mlm"), 30),
+    Kind("table", "meta.json", signed, inspect_data("glue")),
+    Kind("table", "labels.json", in_data, inspect_data("glue")),
+    Kind("tags", "meta.json", signed, inspect_data("pos_tagging")),
+    Kind("tags", "tagging.json", in_data, inspect_data("pos_tagging")),
+    Kind("pairs", "meta.json", signed, inspect_data("translation")),
+    Kind("pairs", "tokenizer_config.json", in_data, inspect_data("translation")),
+    Kind("questions", "meta.json", signed, inspect_data("squad")),
+    Kind("choices", "meta.json", signed, inspect_data("multiple_choice")),
+    Kind("questions_file", "squad.json", plain, questions("squad", "squad.json")),
+    Kind("passages", "1.txt", plain, questions("race", "1.txt")),
+    Kind("rows", "rows.jsonl", plain, rows),
+    Kind("dataset", "train/state.json", plain, rows),
+    Kind("dataset", "dataset_dict.json", plain, rows),
+    Kind("parts", "data.parts/plan.json", signed, close, 30),
+    Kind("parts", "data.parts/part-1-of-1/train.0.json", plain, close, 30),
+    Kind(
+        "sweep",
+        "seed=1/result.json",
+        plain,
+        lambda folder, at: [strings("plot", "curve", folder, "--output", folder / "a.png")],
+        30,
+    ),
+    Kind("sweep", "seed=1/options.yaml", plain, plot),
+    Kind("bert", "config.json", plain, convert, 40),
+    Kind("bert", "tokenizer_config.json", plain, convert),
+    Kind("bert", "special_tokens_map.json", plain, convert),
+    Kind("bert", "model.safetensors.index.json", plain, convert),
+    Kind("bert_json", "tokenizer.json", plain, convert, 30),
+    Kind("imported", "hugging_face.json", in_checkpoint, export, 30),
+    Kind("exported", "config.json", plain, convert, 30),
+    Kind("exported", "toolkit_tokenizer.json", plain, convert),
+]

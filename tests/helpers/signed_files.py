@@ -1,0 +1,35 @@
+"""Files of data folders and checkpoints with other contents, and the digests of these."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from toolkit.checkpoints import manifest
+from toolkit.common.digest import sha256_file
+from toolkit.common.json_files import JsonObject, write_signed_json
+
+
+def sign_json(path: Path, content: JsonObject) -> None:
+    """Replace meta.json or plan.json."""
+    write_signed_json(path, {name: value for name, value in content.items() if name != "digest"})
+
+
+def sign_manifest(folder: Path, **changes: object) -> None:
+    """Change the manifest of a checkpoint."""
+    facts = {**asdict(manifest.read(folder)), **changes}
+    (folder / manifest.NAME).write_text(manifest.to_text(facts), "utf-8")
+
+
+def sign_files(folder: Path, *names: str) -> None:
+    """Put the digests of files that were replaced into the manifest of a checkpoint."""
+    digests = {name: sha256_file(folder / name) for name in names}
+    sign_manifest(folder, files={**manifest.read(folder).files, **digests})
+
+
+def sign_data_files(folder: Path, *names: str) -> None:
+    """Put the digests of files that were replaced into meta.json of a data folder."""
+    content = json.loads((folder / "meta.json").read_text("utf-8"))
+    content["files"] |= {name: sha256_file(folder / name) for name in names}
+    sign_json(folder / "meta.json", content)
