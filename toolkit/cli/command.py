@@ -121,3 +121,5 @@ def check_encoding(argv: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             raise ToolkitError(f"{word!r} is not UTF-8. Rename the file, or retype it.") from None
+        if "\0" in word:
+            raise ToolkitError(f"{word!r} has a NUL character. Remove it.")

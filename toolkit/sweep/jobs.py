@@ -15,6 +15,7 @@ from types import FrameType
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.folder_lock import FolderLock
+from toolkit.common.input_files import check_regular
 from toolkit.common.system import signal_name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
@@ -107,7 +108,10 @@ def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
     lock = FolderLock(job.folder)
     lock.acquire()
     lock.release()  # the job acquires it again
-    with open(job.folder / LOG_FILE, "ab") as log:
+    path = job.folder / LOG_FILE
+    if path.exists():
+        check_regular(path)
+    with path.open("ab") as log:
         process = subprocess.Popen(
             job.command,
             stdin=subprocess.DEVNULL,
