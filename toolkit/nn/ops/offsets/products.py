@@ -35,19 +35,13 @@ class Block(NamedTuple):
     rows: slice
     offsets: slice
 
-    def view_scores(
-        self, scores: Float[Tensor, "B H S S"], *, by_key: bool
-    ) -> Float[Tensor, "H B _ S"]:
-        """The rows of queries, or the columns of keys as rows."""
-        return (scores.mT if by_key else scores).transpose(0, 1)[:, :, self.rows]
-
     def view_taps(
         self, taps: Float[Tensor, "H BN W"], batch: int, length: int
-    ) -> Float[Tensor, "H B _ S"]:
-        """out[h, b, r, j] = taps[h, b, r, j - r + N - 1] for the N rows r."""
+    ) -> Float[Tensor, "B H N S"]:
+        """out[b, h, r, j] = taps[h, b, r, j - r + N - 1] for the N rows r."""
         count, width = self.rows.stop - self.rows.start, taps.shape[-1]
-        strides = (batch * count * width, count * width, width - 1, 1)
-        return taps.as_strided((len(taps), batch, count, length), strides, count - 1)
+        strides = (count * width, batch * count * width, width - 1, 1)
+        return taps.as_strided((batch, len(taps), count, length), strides, count - 1)
 
 
 def list_blocks(length: int) -> Iterator[Block]:
@@ -58,8 +52,8 @@ def list_blocks(length: int) -> Iterator[Block]:
 
 
 def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProduct]) -> None:
-    """Write the sum of the products; those of keys first, whose columns are slow to add."""
-    for number, product in enumerate(sorted(products, key=lambda p: not p.by_key)):
+    """Write the sum of the products."""
+    for number, product in enumerate(products):
         write_product(out, product, add=number > 0)
 
 
@@ -68,11 +62,13 @@ def write_product(out: Tensor, product: OffsetProduct, *, add: bool) -> None:
     x, vectors, by_key = product
     for block in list_blocks(x.shape[2]):
         taps = by_head(x, block) @ vectors[:, block.offsets].mT  # (H, BN, K) @ (H, K, W)
-        target = block.view_scores(out, by_key=by_key)
         scores = block.view_taps(taps, len(x), x.shape[2])
+        if by_key:
+            scores, target = rows_to_columns(scores), out[..., block.rows]
+        else:
+            target = out[:, :, block.rows]
         if add:
-            # A copy between other strides is faster than a sum.
-            target.add_(torch.empty_like(target).copy_(scores) if by_key else scores)
+            target += scores.contiguous()  # to add tensors of other strides takes longer
         else:
             target.copy_(scores)
 
@@ -96,8 +92,26 @@ def multiply_backward(
         if taps is None or taps.shape[1:] != (rows.shape[1], width):
             # Blocks write the same taps and leave the same zeros.
             taps = gradient.new_zeros(len(rows), rows.shape[1], width)
-        block.view_taps(taps, len(x), length).copy_(block.view_scores(gradient, by_key=by_key))
+        view = block.view_taps(taps, len(x), length)
+        if by_key:
+            view.copy_(columns_to_rows(gradient[..., block.rows]))
+        else:
+            view.copy_(gradient[:, :, block.rows])
         of_rows = taps @ vectors[:, block.offsets]  # (H, BN, W) @ (H, W, K)
         of_x.transpose(0, 1)[:, :, block.rows] = of_rows.unflatten(1, (len(x), -1))
         of_vectors[:, block.offsets] += taps.mT @ rows
     return of_x, of_vectors.to(vectors.dtype)
+
+
+def rows_to_columns(rows: Float[Tensor, "B H N S"]) -> Float[Tensor, "B H S N"]:
+    """The transposed blocks; torch copies one transposed matrix faster than a batch of them."""
+    matrix = rows.flatten(0, 2)  # (BHN, S)
+    columns = matrix.new_empty(matrix.shape[::-1]).copy_(matrix.T)
+    return columns.unflatten(1, rows.shape[:3]).permute(1, 2, 0, 3)
+
+
+def columns_to_rows(columns: Float[Tensor, "B H S N"]) -> Float[Tensor, "B H N S"]:
+    """The inverse of `rows_to_columns`."""
+    matrix = columns.permute(2, 0, 1, 3).flatten(1)  # (S, BHN)
+    rows = matrix.new_empty(matrix.shape[::-1]).copy_(matrix.T)
+    return rows.unflatten(0, (*columns.shape[:2], -1))
