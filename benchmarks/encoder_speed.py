@@ -11,7 +11,9 @@ of three layers, and no dropout. 15 % of the tokens are predicted. The toolkit's
 trainer's `step` on the task mlm; that of Transformers is what `transformers.Trainer` does between
 two batches: AdamW, clipping at 1. Inference is the encoder alone, without gradients. Transformers'
 attention is `eager` and, where it exists, `sdpa`. Each program runs in its own process; they
-alternate. With one thread the clock is the processor time, which hardly depends on other processes.
+alternate. The share compares the toolkit's time with that of its products as one large product of
+this machine. With one thread the clock is the processor time, which hardly depends on other
+processes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from typing import Any
 
 import torch
 from harness import Update, machine, parser, publish, race, table
-from workloads import masked_batch, random_tokens, toolkit_update, transformers_update
+from workloads import (
+    PRODUCT_FLOPS,
+    count_flops,
+    large_product,
+    masked_batch,
+    random_tokens,
+    toolkit_update,
+    transformers_update,
+)
 
 WORDS, WIDTH, LAYERS, HEADS, GATED_WIDTH = 30_522, 256, 12, 4, 704
 SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1}
@@ -107,17 +117,22 @@ def infer(run: Callable[[], object], model: torch.nn.Module, precision: str) -> 
 def measure(
     name: str, work: str, length: int, tokens: int, rounds: int, implementations: list[str]
 ) -> list[list[str]]:
-    """A row for each precision: milliseconds, and Transformers' time divided by the toolkit's."""
+    """A row for each precision: milliseconds, ratios to the toolkit's time, and its share."""
     programs = ["toolkit", *(x for x in IMPLEMENTATIONS[name] if x in implementations)]
-    contestants = {
+    contestants: dict[tuple[str, str], Callable[[], Update]] = {
         (precision, program): partial(make_program, name, precision, work, program, length, tokens)
         for precision in PRECISIONS
         for program in programs
     }
+    contestants |= {
+        (precision, "product"): partial(large_product, precision) for precision in PRECISIONS
+    }
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     records = race(contestants, rounds, warm_up=2, clock=clock)
+    flops = count_flops(make_program(name, "fp32", work, "toolkit", length, tokens))
     rows = []
     for precision in PRECISIONS:
+        product_seconds = records[precision, "product"].median * flops / PRODUCT_FLOPS
         own = records[precision, "toolkit"].median
         others = [records[precision, program].median for program in programs[1:]]
         full = min(records["fp32", program].median for program in programs[1:])
@@ -129,6 +144,7 @@ def measure(
                 " / ".join(f"{1e3 * other:.0f}" for other in others),
                 f"{min(others) / own:.2f}",
                 f"{full / own:.2f}",
+                f"{product_seconds / own:.0%}",
             ]
         )
     return rows
@@ -147,8 +163,8 @@ def main() -> None:
         rows += measure(name, work, length, args.tokens, args.rounds, args.implementations)
         print(*rows[-len(PRECISIONS) :], sep="\n", flush=True)
     head = ["program", "precision", "toolkit, ms", "Transformers, ms (eager / sdpa)"]
-    ratios = ["Transformers / toolkit", "Transformers fp32 / toolkit"]
-    text = f"{machine()}; {args.tokens:,} tokens per batch\n\n{table([*head, *ratios], rows)}\n"
+    head += ["Transformers / toolkit", "Transformers fp32 / toolkit", "share"]
+    text = f"{machine()}; {args.tokens:,} tokens per batch\n\n{table(head, rows)}\n"
     publish(text, args.report, "Speed of DeBERTa and ModernBERT", __doc__)
 
 

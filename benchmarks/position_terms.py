@@ -28,7 +28,7 @@ from harness import Update, machine, parser, publish, seconds, table
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from workloads import PRODUCT_FLOPS, count_flops, large_product
 
 from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.common.registry import ARCHITECTURES
@@ -43,7 +43,6 @@ TERMS = (
 )
 WITH_IDS = ("rope", "alibi", "t5", "shaw", "xl", "deberta", "fixed", "composite")
 PRECISIONS = ("fp32", "bf16")
-PRODUCT_SIZE = 2048
 
 
 class Cost(NamedTuple):
@@ -102,16 +101,9 @@ def make_inputs(length: int, *, ids: bool) -> Inputs:
 
 
 def count_cost(update: Update) -> Cost:
-    with FlopCounterMode(display=False) as flops, ByteCounter() as counter:
-        update()
-    return Cost(flops.get_total_flops(), counter.bytes)
-
-
-def product_update(precision: str) -> Update:
-    """One large product, whose operations per second are the machine's best."""
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    a, b = (torch.randn(PRODUCT_SIZE, PRODUCT_SIZE).to(dtype) for _ in range(2))
-    return lambda: a @ b
+    with ByteCounter() as counter:
+        flops = count_flops(update)
+    return Cost(flops, counter.bytes)
 
 
 def alternate_rounds(
@@ -132,8 +124,8 @@ def measure(
     """A row for each term."""
     programs = {term: make_update(term, precision, length, layers) for term in terms}
     costs = {term: count_cost(program) for term, program in programs.items()}
-    times = alternate_rounds({**programs, "product": product_update(precision)}, rounds)
-    best = 2 * PRODUCT_SIZE**3 / statistics.median(times["product"])
+    times = alternate_rounds({**programs, "product": large_product(precision)}, rounds)
+    best = PRODUCT_FLOPS / statistics.median(times["product"])
     none = costs["none"]
     return [
         [

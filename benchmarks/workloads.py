@@ -8,9 +8,27 @@ from typing import Any
 
 import torch
 from harness import Record, Update, machine, parser, publish, race, table
+from torch.utils.flop_counter import FlopCounterMode
 
 RATE = 0.15
 """Fraction of the tokens that are predicted."""
+PRODUCT_SIZE = 2048
+PRODUCT_FLOPS = 2 * PRODUCT_SIZE**3
+"""Operations of `large_product`."""
+
+
+def large_product(precision: str) -> Update:
+    """One large product, whose operations per second are the machine's best."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    a, b = (torch.randn(PRODUCT_SIZE, PRODUCT_SIZE).to(dtype) for _ in range(2))
+    return lambda: a @ b
+
+
+def count_flops(update: Update) -> int:
+    """Operations of an update's products."""
+    with FlopCounterMode(display=False) as counter:
+        update()
+    return int(counter.get_total_flops())
 
 
 def masked_batch(words: int, length: int, tokens: int, device: str = "cpu") -> Any:
