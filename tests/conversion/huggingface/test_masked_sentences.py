@@ -6,10 +6,10 @@ import re
 
 import pytest
 import tokenizers
+import torch
 import transformers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 
-from tests.conversion.conftest import small
 from toolkit import build_model, load_checkpoint
 from toolkit.cli.convert import main
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
@@ -30,12 +30,13 @@ SENTENCES = [
     " He saw the small [MASK] near  the gate, [SEP] she did not.",
 ]
 SMALL = {
-    "vocab_size": None,
     "hidden_size": 24,
+    "embedding_size": 24,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 40,
     "max_position_embeddings": 200,
+    "initializer_range": 0.5,  # so that answers depend on every token of a sentence
 }
 
 
@@ -107,8 +108,9 @@ def imported(case, sentences, folder):
     name, build = IMPORTED[case]
     tokenizer = build(sentences)
     shape = {**SMALL, "vocab_size": tokenizer.get_vocab_size()}
-    model = small(name, **shape, **({"embedding_size": 24} if "Conv" in name else {}))
-    model.save_pretrained(folder)
+    config = getattr(transformers, f"{name.removesuffix('ForMaskedLM')}Config")(**shape)
+    torch.manual_seed(7)
+    getattr(transformers, name)(config).save_pretrained(folder)
     tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     fast = transformers.PreTrainedTokenizerFast(
@@ -126,8 +128,8 @@ def exported(case, sentences, folder):
     model = train_pieces(texts, vocabulary_size=300, algorithm=algorithm, max_bytes=10**5)
     tokenizer = SentencePieceTokenizer(model, **options)
     learner = build_model("bert_tiny", tokenizer=tokenizer, task="mlm", layers=2).eval()
-    for parameter in learner.parameters():
-        parameter.data.normal_(0, 0.3)
+    for weight in (it for it in learner.parameters() if it.dim() > 1):
+        weight.data.normal_(0, 0.5)
     learner.save(str(folder) + "-toolkit")
     classes = "native" if algorithm == "unigram" and len(options) == 1 else "toolkit"
     paths = [str(folder) + "-toolkit", str(folder)]
