@@ -74,7 +74,7 @@ def test_composite_bert_takes_positions_if_only_kernels_and_tables_read_them(cha
             "arch.key_dynamic requires composite in arch.positions, which are rope, fixed",
         ),
         (
-            {"absolute_positions": True, "positions": ["sinusoidal"]},
+            {"absolute_positions": True, "positions": ["sinusoidal"], "radius": 8},
             "must not contain both sinusoidal and learned: both are vectors",
         ),
     ],

@@ -110,3 +110,8 @@ def test_tensorboard_sink_purges_updates_that_a_resumed_run_repeats(tmp_path):
         sink.close()
     events = EventAccumulator(str(tmp_path)).Reload().Scalars("train/loss")
     assert [(e.step, e.value) for e in events] == [(1, 3.0), (2, 2.0), (3, 2.0)]
+
+
+def test_tensorboard_sink_rejects_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(ToolkitError, match=r"must be writable, but .* is not: File name too long"):
+        TensorBoardSink(tmp_path / ("x/" * 3000))

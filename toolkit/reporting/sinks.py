@@ -104,6 +104,8 @@ class TensorBoardSink:
 
         self.folder, self.has_failed = folder, False
         try:
+            # os.makedirs would recurse without end if the name is too long
+            Path(folder).mkdir(parents=True, exist_ok=True)
             self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
         except OSError as error:
             raise ToolkitError(

@@ -10,7 +10,7 @@ from toolkit import build_model, fit
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 
-SHAPE = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8, "radius": 3}
+SHAPE = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
 TERMS = {
     **{name: [name] for name in ("sinusoidal", "rope", "alibi", "t5", "shaw", "xl", "deberta")},
     **{name: [name] for name in ("learned", "fixed", "composite")},
@@ -21,7 +21,8 @@ every_term = pytest.mark.parametrize("positions", TERMS.values(), ids=TERMS)
 
 def build(data, positions, arch="bert_tiny", **options):
     torch.manual_seed(0)
-    options = SHAPE | {"hidden_position_embedding": "learned" in positions} | options
+    clipped = {"radius": 3} if {*positions} & {"shaw", "fixed", "composite"} else {}
+    options = SHAPE | clipped | {"hidden_position_embedding": "learned" in positions} | options
     return build_model(
         arch,
         tokenizer=DataFolder.open(data).tokenizer,
