@@ -52,7 +52,7 @@ def open_output(option: str, path: str | Path) -> Iterator[TextIO]:
             file.replace_content()
     finally:
         if is_new and not file.is_replaced:
-            Path(path).unlink()
+            Path(path).unlink(missing_ok=True)
 
 
 class _OutputFile(io.FileIO):

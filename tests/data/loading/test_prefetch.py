@@ -99,6 +99,14 @@ def test_array_batch_restores_the_batch():
     restored.targets.add_(1)  # the memory can be written
 
 
+def test_array_batch_is_pinned_as_tensors(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor + 1)  # needs a GPU
+    zero = torch.zeros(1, dtype=torch.long)
+    batch = MaskedBatch(Inputs(torch.zeros(1, 2, dtype=torch.long)), zero, zero, {}, 1, 2)
+    pinned = ArrayBatch(batch).pin_memory()
+    assert pinned.inputs.tokens.eq(1).all() and pinned.targets.eq(1).all() and pinned.tokens == 2
+
+
 def test_bugs_of_no_single_example_are_reported_with_the_batch():
     examples = Fragile()
     examples.collate = lambda ids, epoch: divide() if len(ids) > 1 else None
