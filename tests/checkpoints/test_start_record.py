@@ -28,7 +28,7 @@ COMPONENTS = [
 ]
 VALUES = [
     {"convolve": ["query", "key"], "lr": 1e-5, "max_tokens": 7, "dirs": ["a,b", "c:d", "e f"]},
-    {"clip_norm": float("inf"), "save_dir": "null", "valid_subset": "", "max_update": 0},
+    {"clip_norm": 1e-5, "save_dir": "null", "valid_subset": "", "max_update": 0},
     {"restore_file": "a: b # c", "wandb_project": "no", "tensorboard_logdir": "~", "seed": -3},
     {"data.weights": [2.0, 0.5], "dirs": ["é", "'"], "fp16": True, "ema_decay": 0.9999},
 ]

@@ -41,7 +41,7 @@ def drawn(tmp_path):
     "ending, magic", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )
 def test_the_file_extension_chooses_the_format(tmp_path, ending, magic):
-    output = tmp_path / f"new/curve.{ending}"
+    output = tmp_path / f"curve.{ending}"
     folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
     plot_curves(CurveConfig(runs=[folder], output=str(output)))
     assert output.read_bytes().startswith(magic)
