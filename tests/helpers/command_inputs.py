@@ -17,7 +17,7 @@ COMMAND_LINES = {  # command and config class -> words after the command; they w
     "generate OrderConfig": "--path {mpm} --input text.txt",
     "generate ScoreConfig": "text.txt text.txt",
     "inspect InspectConfig": "{run} --device cpu",
-    "inspect RunConfig": "--flops --arch bert_tiny",
+    "inspect RunConfig": "--flops --arch bert_tiny --batch-size 1 --tokens-per-sample 8",
     "plot CurveConfig": "{run} --output out.png",
     "plot KernelsConfig": "--path {run} --output out.png --device cpu",
     "plot AttentionConfig": "--path {run} --sentence cat --output out.png --device cpu",
