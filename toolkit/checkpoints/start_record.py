@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TypedDict
 
 import toolkit
 from toolkit.common.atomic import atomic_file
 from toolkit.common.git import describe_commit
-from toolkit.common.json_files import JsonObject, read_json, write_json
+from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json, write_json
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import (
     Differences,
@@ -28,6 +29,51 @@ VARIABLES = ("WORLD_SIZE", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THRE
 """Environment variables that are recorded. Others may be secret."""
 COMPARED = ("toolkit", "plugins", "packages", "cpu", "gpus", "device", "ranks")
 """Facts that are compared with those of the previous start."""
+
+
+class Code(TypedDict, total=False):
+    """The toolkit or a plugin."""
+
+    name: str
+    version: str
+    package: str
+    commit: str
+    no_commit: str
+    uncommitted_changes: bool
+
+
+class DataRecord(TypedDict):
+    """A data folder."""
+
+    folder: str
+    fingerprint: str
+
+
+class Start(TypedDict):
+    """What is shown of a start."""
+
+    update: Count
+    time: str
+    working_directory: str
+    toolkit: Code
+    plugins: list[Code]
+    packages: dict[str, str]
+    host: str
+    os: str
+    cpu: str
+    cores: int
+    gpus: list[str]
+    device: str
+    ranks: Count
+
+
+class OptionalFields(TypedDict, total=False):
+    """What older versions did not record, or not every run has."""
+
+    command: str | None
+    resumed_from: str | None
+    memory_gib: float | None
+    data: list[DataRecord]
 
 
 def record_start(
@@ -62,6 +108,21 @@ def read_starts(folder: Path) -> list[JsonObject]:
     if not path.exists():
         return []
     return read_json(path, list[JsonObject], "Delete it: the record is no part of the run.")
+
+
+def read_complete_starts(folder: Path) -> list[JsonObject]:
+    """The starts that have the fields that are shown."""
+    return [start for start in read_starts(folder) if is_complete(start)]
+
+
+def is_complete(start: JsonObject) -> bool:
+    """Whether a start has the fields that are shown."""
+    try:
+        convert(start, Start)
+        convert(start, OptionalFields)
+    except JsonError:
+        return False
+    return True
 
 
 def diff_starts(before: JsonObject, now: JsonObject) -> Differences:

@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict
 
-from toolkit.checkpoints.start_record import read_starts
+from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, JsonError, JsonObject, convert
-
-
-class Code(TypedDict, total=False):
-    """The toolkit or a plugin."""
-
-    name: str
-    version: str
-    package: str
-    commit: str
-    no_commit: str
-    uncommitted_changes: bool
-
-
-class Start(TypedDict):
-    """What is shown of a start."""
-
-    update: Count
-    time: str
-    working_directory: str
-    toolkit: Code
-    plugins: list[Code]
-    packages: dict[str, str]
-    host: str
-    os: str
-    cpu: str
-    cores: int
-    gpus: list[str]
-    device: str
-    ranks: Count
-
-
-class OptionalFields(TypedDict, total=False):
-    """What older versions did not record, or not every run has."""
-
-    command: str | None
-    resumed_from: str | None
-    memory_gib: float | None
+from toolkit.common.json_files import JsonObject
 
 
 def find_start(checkpoint: Path, update: int | None) -> JsonObject | None:
     """The recorded start since which a checkpoint was trained; None if there is no record."""
     try:
-        starts = read_starts(checkpoint.resolve().parent)
+        starts = read_complete_starts(checkpoint.resolve().parent)
     except ToolkitError:
         return None
-    starts = [start for start in starts if is_complete(start)]
     earlier = [start for start in starts if start["update"] < (update or 0)]
     return next(iter([*reversed(earlier), *starts]), None)
-
-
-def is_complete(start: JsonObject) -> bool:
-    """Whether a start has the fields that are shown."""
-    try:
-        convert(start, Start)
-        convert(start, OptionalFields)
-    except JsonError:
-        return False
-    return True
 
 
 def describe_start(start: JsonObject | None) -> dict[str, str]:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypedDict
 
 from toolkit.common import json_files
 from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
-from toolkit.common.json_files import JsonError, JsonObject
+from toolkit.common.json_files import Count, JsonError, JsonObject, convert
 
 EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]
 """Values of one event: metrics as numbers, and text such as subset and path."""
 Record = JsonObject
+
+
+class RecordHead(TypedDict, total=False):
+    """What every command reads of an event."""
+
+    event: str
+    update: Count
+    subset: str | None
 
 
 def to_scalars(event: str, values: EventValues) -> dict[str, float]:
@@ -48,10 +57,11 @@ def read_records(path: Path) -> list[Record]:
 def parse_record(line: str) -> Record | None:
     """The record of a line; None if it is not a complete JSON object."""
     try:
-        record = json_files.loads(line)
+        record: Record = json_files.loads(line)
+        convert(record, RecordHead)
     except JsonError:
         return None
-    return record if isinstance(record, dict) else None
+    return record
 
 
 def write_records(path: Path, records: Iterable[EventValues]) -> None:

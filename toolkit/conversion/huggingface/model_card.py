@@ -9,7 +9,7 @@ import yaml
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import read_config
-from toolkit.checkpoints.start_record import read_starts
+from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
 from toolkit.config.run import RunConfig
@@ -150,18 +150,19 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
 
 def describe_start(save_folder: Path) -> dict[str, str]:
     """Commits, data and device of the last start of the run, if they are recorded."""
-    starts = read_starts(save_folder)
+    starts = read_complete_starts(save_folder)
     if not starts:
         return {}
     last = starts[-1]
     sources = {"toolkit": last["toolkit"], **{it["name"]: it for it in last["plugins"]}}
     data = [
-        f"{Path(it['folder']).name} (fingerprint {it['fingerprint'][:12]})" for it in last["data"]
+        f"{Path(it['folder']).name} (fingerprint {it['fingerprint'][:12]})"
+        for it in last.get("data", [])
     ]
     return {
         **{f"{name} commit": describe_commit(source) for name, source in sources.items()},
         "data": ", ".join(data),
-        "device": str(last["device"]),
+        "device": last["device"],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from msgspec import Meta
 
@@ -15,6 +15,7 @@ from toolkit.common.json_files import (
     JsonObject,
     PositiveCount,
     check_digest,
+    convert,
     digest_json,
     read_json,
     write_signed_json,
@@ -23,7 +24,6 @@ from toolkit.config.commands.preprocess import PREPROCESS, TOKENIZER_BY_OPTION, 
 from toolkit.config.load import compose_config
 from toolkit.config.options import to_flag
 from toolkit.config.serialize import describe_differences, diff_configs, flatten
-from toolkit.data.preprocessing.split_files import MAX_PARTS
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 LOCAL_OPTIONS = (
@@ -35,6 +35,18 @@ FILE_OPTIONS = ("trainpref", "validpref", "testpref", *TOKENIZER_BY_OPTION)
 """Options whose files are compared, because each process may have them at another path."""
 
 
+class FormatSection(TypedDict):
+    """The format of the input, with its options."""
+
+    name: str
+
+
+class PlanOptions(TypedDict):
+    """Options that every plan has."""
+
+    format: FormatSection
+
+
 @dataclass(frozen=True)
 class PartsPlan:
     """The plan of several processes that write the parts of one data folder."""
@@ -44,20 +56,23 @@ class PartsPlan:
     """The options of the first process, except local ones."""
     inputs: Mapping[str, list[list[str]]]
     """Split -> name and digest of each file."""
-    parts: Mapping[str, Annotated[int, Meta(ge=0, le=MAX_PARTS)]]
+    parts: Mapping[str, Annotated[int, Meta(ge=0, le=1 << 20)]]
     """Split -> number of its parts."""
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     """File of the tokenizer -> its SHA-256; empty before one is chosen."""
 
+    def __post_init__(self) -> None:
+        convert(self.options, PlanOptions)
+
     @property
     def compared_options(self) -> JsonObject:
-        given = {name: "given" if self.options[name] else None for name in FILE_OPTIONS}
+        given = {name: "given" if self.options.get(name) else None for name in FILE_OPTIONS}
         return {**self.options, **given}
 
     @property
     def tokenizer_source(self) -> str:
         """The flag that names a tokenizer, or that the text trains one."""
-        given = [to_flag(name) for name in TOKENIZER_BY_OPTION if self.options[name]]
+        given = [to_flag(name) for name in TOKENIZER_BY_OPTION if self.options.get(name)]
         return ", ".join(given) or "a tokenizer trained on the text"
 
     @property
@@ -98,7 +113,7 @@ class PartsPlan:
                 f"Give all processes the same, {again}."
             )
         for split, files in self.inputs.items():
-            if files != started.inputs[split]:
+            if files != started.inputs.get(split):
                 raise ToolkitError(
                     f"{folder} was started with other files of {split}pref: names, sizes or "
                     f"contents differ. Give all processes the same, {again}."
