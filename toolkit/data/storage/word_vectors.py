@@ -28,7 +28,7 @@ def read_word_vectors(
     """
     rows = {symbol.encode(): row for row, symbol in enumerate(symbols)}
     vectors: dict[int, VectorTable] = {}
-    with open_text(path, "--word-vectors") as file:
+    with open_text(path, "--word-vectors", allow_pipe=True) as file:
         count, width = _parse_header(path, file.readline())
         for number, word, line in _read_lines(path, file, count, width, limit):
             if (row := rows.get(word)) is not None and row not in vectors:
