@@ -118,9 +118,7 @@ def test_to_yaml_leaves_numbers_and_none_unquoted():
 
 
 def test_diff_configs_lists_the_options_that_differ():
-    one, other = (
-        to_dict(compose({**NAMED, "seed": seed, "clip_norm": 0.1})) for seed in (1, 2)
-    )
+    one, other = (to_dict(compose({**NAMED, "seed": seed, "clip_norm": 0.1})) for seed in (1, 2))
     assert diff_configs(one, one) == {}
     assert diff_configs(one, other) == {"training.seed": (1, 2)}
     assert describe_differences(diff_configs(one, other)) == "training.seed was 1 and is now 2"
