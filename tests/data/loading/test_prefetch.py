@@ -14,9 +14,9 @@ from toolkit.data.loading.prefetch import (
     BatchPrefetcher,
     BatchRequest,
     ExampleError,
-    _ignore_signals,
     format_ids,
 )
+from toolkit.data.loading.worker_signals import ignore_signals
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
@@ -147,6 +147,37 @@ def test_stalled_workers_are_reported_with_their_batch_and_stopped():
         prefetch(lambda: time.sleep(1000), workers=1, timeout_seconds=3)
 
 
+@pytest.fixture
+def one_worker():
+    """A worker that prepares batches of 1 MB, and answers within a second."""
+    examples = Fragile()
+    examples.collate = lambda ids, epoch: torch.zeros(2**17, dtype=torch.int64)
+    prefetcher = BatchPrefetcher(examples, name="train of data", workers=1, timeout_seconds=1)
+    yield prefetcher
+    prefetcher.close()
+
+
+STOPPED = r"has not answered within data.timeout_seconds \(1\); it is collating "
+
+
+def test_worker_that_is_stopped_while_it_sends_a_batch_is_reported(one_worker):
+    answers = one_worker.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(9)])
+    next(answers)
+    iterator = one_worker._loader._iterator
+    assert iterator._worker_result_queue._reader.poll(30), "a pipe holds the first 64 kB"
+    os.kill(iterator._workers[0].pid, signal.SIGSTOP)
+    with pytest.raises(ToolkitError, match=STOPPED + "examples [1-9] of train of data"):
+        next(answers)
+
+
+def test_worker_that_is_stopped_between_two_passes_is_reported(one_worker):
+    requests = [BatchRequest(np.array([number]), 3) for number in range(2)]
+    assert len(list(one_worker.prefetch(lambda: requests))) == 2
+    os.kill(one_worker._loader._iterator._workers[0].pid, signal.SIGSTOP)
+    with pytest.raises(ToolkitError, match=STOPPED + "train of data"):
+        list(one_worker.prefetch(lambda: requests))
+
+
 def test_format_ids_lists_the_first_examples_of_a_long_batch():
     assert format_ids(np.arange(20), "it") == "examples 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of it"
 
@@ -163,7 +194,7 @@ def test_workers_ignore_the_signals_of_their_process_group():
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.getsignal(name) for name in names]
     try:
-        _ignore_signals(0)
+        ignore_signals(0)
         assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
     finally:
         for name, handler in zip(names, before, strict=True):

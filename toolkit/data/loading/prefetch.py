@@ -5,12 +5,9 @@ from __future__ import annotations
 import ctypes
 import logging
 import re
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing.sharedctypes import RawArray
-from types import FrameType
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,6 +20,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.system import can_share_locks, signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
+from toolkit.data.loading.worker_signals import WORKER_DEATHS, ignore_signals, raise_after
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
@@ -94,7 +92,6 @@ class _Requests:
         """Requests that have not been answered yet."""
 
     def __iter__(self) -> Iterator[tuple[int, BatchRequest]]:
-        self.pending.clear()
         for number, request in enumerate(self.make()):
             self.pending[number] = request
             yield number, request
@@ -134,7 +131,7 @@ class BatchPrefetcher(Generic[Batch]):
             num_workers=workers,
             prefetch_factor=PREFETCHED_BATCHES if workers else None,
             persistent_workers=workers > 0,
-            worker_init_fn=_ignore_signals,
+            worker_init_fn=ignore_signals,
             timeout=timeout_seconds if workers else 0,
             pin_memory=pin_memory,
             generator=torch.Generator(),  # a separate one, so that the model's is left alone
@@ -143,6 +140,7 @@ class BatchPrefetcher(Generic[Batch]):
     def prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Batch]:
         """The batches of these requests, in order."""
         self._requests.make = make_requests
+        self._requests.pending.clear()
         for number, batch in enumerate(self._iterate()):
             self._requests.pending.pop(number)
             yield _raise_if_error(batch)
@@ -156,45 +154,66 @@ class BatchPrefetcher(Generic[Batch]):
         iterator: Any = self._loader._iterator
         if iterator is not None and self._loader.num_workers > 0:
             iterator._shutdown_workers()
-            for worker in iterator._workers:
-                if worker.is_alive():
-                    worker.kill()
-                    worker.join(SHUTDOWN_SECONDS)
+        self._kill_workers()
+
+    def _kill_workers(self) -> None:
+        """End workers at once; torch waits for those that do not answer, possibly without end."""
+        iterator: Any = self._loader._iterator
+        for worker in self._workers:
+            worker.kill()
+        for worker in self._workers:
+            worker.join(SHUTDOWN_SECONDS)
+        if self._workers:
+            iterator._shutdown = True
         self._loader._iterator = None
 
     def _iterate(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
         """The batches; a dead or stalled worker becomes an error that says what to do."""
-        batches = iter(self._loader)
-        if self._loader.num_workers:
-            WORKER_DEATHS.install_handler()
+        with self._describe_failures():
+            batches = iter(self._loader)  # a later pass waits for the workers of the first
+            if self._loader.num_workers:
+                WORKER_DEATHS.install_handler()
         while True:
             try:
-                with WORKER_DEATHS.raise_while_waiting(lambda: bool(self._dead_workers())):
+                with self._describe_failures():
                     batch = next(batches)
             except StopIteration:
                 return
-            except ExampleError:
-                raise
-            except RuntimeError as error:
-                if WORKER_DIED.search(str(error)):
-                    self._raise_died(error)
-                if TIMED_OUT.search(str(error)):
-                    self._raise_timed_out(error)
-                raise
             yield batch
 
+    @contextmanager
+    def _describe_failures(self) -> Iterator[None]:
+        """Wait for the workers in this block; their failures become errors for the user."""
+        try:
+            with (
+                WORKER_DEATHS.raise_while_waiting(lambda: bool(self._dead_workers())),
+                raise_after(int(self._loader.timeout)),
+            ):
+                yield
+        except ExampleError:
+            raise
+        except RuntimeError as error:
+            if WORKER_DIED.search(str(error)):
+                self._raise_died(error)
+            if TIMED_OUT.search(str(error)):
+                self._raise_timed_out(error)
+            raise
+
+    @property
+    def _workers(self) -> list[Any]:
+        return getattr(self._loader._iterator, "_workers", [])
+
     def _dead_workers(self) -> list[int]:
-        workers = getattr(self._loader._iterator, "_workers", [])
-        return [number for number, worker in enumerate(workers) if not worker.is_alive()]
+        return [number for number, worker in enumerate(self._workers) if not worker.is_alive()]
 
     def _raise_died(self, error: RuntimeError) -> NoReturn:
-        dead, workers = self._dead_workers(), getattr(self._loader._iterator, "_workers", [])
-        endings = " and ".join(_describe_exit(workers[number].exitcode) for number in dead)
+        dead = self._dead_workers()
+        endings = " and ".join(_describe_exit(self._workers[number].exitcode) for number in dead)
         message = (
             f"a data worker {endings or 'ended'} while collating {self._describe_work(dead)}. Use "
             f"fewer --num-workers if memory is short, or 0 to see the error itself."
         )
-        self.close()
+        self._kill_workers()
         raise ToolkitError(message) from error
 
     def _raise_timed_out(self, error: RuntimeError) -> NoReturn:
@@ -205,7 +224,7 @@ class BatchPrefetcher(Generic[Batch]):
             f"({self._timeout_seconds}); it is collating {self._describe_work(stalled)}. Find out "
             f"what holds it up (a file system that hangs?), or raise --data.timeout-seconds."
         )
-        self.close()
+        self._kill_workers()
         raise ToolkitError(message) from error
 
     def _describe_work(self, workers: list[int]) -> str:
@@ -235,57 +254,3 @@ def _describe_exit(code: int | None) -> str:
 
 def _return_unchanged(batch: T) -> T:
     return batch
-
-
-def _ignore_signals(worker: int) -> None:
-    """Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
-
-    A worker ends when the trainer stops it or is gone.
-    """
-    for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-
-
-class WorkerDeaths:
-    """Delays the error of a dead data worker until a batch is waited for.
-
-    torch raises it in its SIGCHLD handler, wherever the program is. This handler keeps the error,
-    and raises it at once only while a batch is waited for, which may never arrive.
-    """
-
-    def __init__(self) -> None:
-        self._waiting = False
-        self._pending: RuntimeError | None = None
-        self._torch_handler: Any = None
-
-    def install_handler(self) -> None:
-        """Wrap torch's handler, which it installs with its first worker."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        handler = signal.getsignal(signal.SIGCHLD)
-        if handler != self._handle and callable(handler):
-            self._torch_handler = handler
-            signal.signal(signal.SIGCHLD, self._handle)
-
-    @contextmanager
-    def raise_while_waiting(self, is_relevant: Callable[[], bool]) -> Iterator[None]:
-        """Raise the error of a death inside, or of an earlier one if `is_relevant` says so."""
-        self._waiting = True
-        try:
-            if self._pending and is_relevant():
-                pending, self._pending = self._pending, None
-                raise pending
-            yield
-        finally:
-            self._waiting = False
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        try:
-            self._torch_handler(number, frame)
-        except RuntimeError as error:
-            if self._waiting:
-                raise
-            self._pending = error
-
-
-WORKER_DEATHS = WorkerDeaths()

@@ -1,0 +1,88 @@
+"""Signals of data workers: those that they ignore, and their deaths and timeouts in the trainer."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+
+def ignore_signals(worker: int) -> None:
+    """Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
+
+    A worker ends when the trainer stops it or is gone.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
+@contextmanager
+def raise_after(seconds: int) -> Iterator[None]:
+    """Raise DataLoader's error for timeouts if the block takes longer (0: no limit).
+
+    DataLoader waits that long for the first byte of a batch, and without a limit for the others,
+    which a worker may be stopped before it has sent. Only the main thread can set an alarm.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getitimer(signal.ITIMER_REAL)[0]:  # another alarm is set
+        yield
+        return
+
+    def expire(number: int, frame: FrameType | None) -> NoReturn:
+        raise RuntimeError("DataLoader timed out")
+
+    handler = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+
+
+class WorkerDeaths:
+    """Delays the error of a dead data worker until a batch is waited for.
+
+    torch raises it in its SIGCHLD handler, wherever the program is. This handler keeps the error,
+    and raises it at once only while a batch is waited for, which may never arrive.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = False
+        self._pending: RuntimeError | None = None
+        self._torch_handler: Any = None
+
+    def install_handler(self) -> None:
+        """Wrap torch's handler, which it installs with its first worker."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        handler = signal.getsignal(signal.SIGCHLD)
+        if handler != self._handle and callable(handler):
+            self._torch_handler = handler
+            signal.signal(signal.SIGCHLD, self._handle)
+
+    @contextmanager
+    def raise_while_waiting(self, is_relevant: Callable[[], bool]) -> Iterator[None]:
+        """Raise the error of a death inside, or of an earlier one if `is_relevant` says so."""
+        self._waiting = True
+        try:
+            if self._pending and is_relevant():
+                pending, self._pending = self._pending, None
+                raise pending
+            yield
+        finally:
+            self._waiting = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        try:
+            self._torch_handler(number, frame)
+        except RuntimeError as error:
+            if self._waiting:
+                raise
+            self._pending = error
+
+
+WORKER_DEATHS = WorkerDeaths()
