@@ -14,6 +14,7 @@ from toolkit.cli.standard_streams import (
     is_reader_gone,
     open_closed_streams,
 )
+from toolkit.common import launcher
 from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
@@ -44,6 +45,8 @@ def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | Non
 
     Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
     """
+    if launcher.is_launched():
+        launcher.stop_with_launcher()
     open_closed_streams()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
@@ -80,8 +83,11 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
 
 def fail(name: str, message: str) -> int:
     """Print an error as one line, if stderr can be written; returns the exit code."""
+    line = f"{name}: {to_line(message)}"
+    launcher.let_first_rank_report()
     with suppress(OSError):
-        print(f"{name}: {to_line(message)}", file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
+    launcher.record_error(line)
     discard_lost_output()
     return EXIT_USER_ERROR
 

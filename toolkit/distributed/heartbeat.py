@@ -98,7 +98,7 @@ def find_failure(heartbeats: Sequence[Heartbeat], rank: int, timeout: float) -> 
             )
     for it in others:
         if it.state not in (ALIVE, DONE):
-            return RankFailure("failed", f"rank {it.rank} failed with {it.state}.")
+            return RankFailure("failed", f"rank {it.rank} failed with {it.state.rstrip('.')}.")
     for it in alive:
         if it.silent_seconds > timeout:
             return RankFailure(

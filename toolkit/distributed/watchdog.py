@@ -20,6 +20,7 @@ from types import TracebackType
 
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
+from toolkit.common import launcher
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed.heartbeat import (
     ALIVE,
@@ -174,7 +175,10 @@ class Watchdog:
         if failure.kind in ("stalled", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(2)
-        message = f"rank {self.world.rank} exits: {failure.text} Run the same command to resume."
+        if failure.kind == "failed":
+            launcher.wait_to_be_ended()
+        advice = "" if failure.kind == "failed" else " Run the same command to resume."
+        message = f"rank {self.world.rank} exits: {failure.text}{advice}"
         print(message, file=sys.stderr, flush=True)
         if self.world.is_main:
             time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure from this store
