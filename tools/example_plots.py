@@ -129,6 +129,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"no such picture: {', '.join(unknown)}. Pictures: {', '.join(PICTURES)}")
     for picture in args.pictures or PICTURES:
         file = (args.into / picture).with_suffix(f".{args.format}")
+        file.parent.mkdir(parents=True, exist_ok=True)
         PICTURES[picture](file)
         print(file)
 
