@@ -17,7 +17,7 @@ train() { # TASK TERMS: all of them with all seeds
   toolkit-train "$data" --user-dir "$here" --task "$1" --task.masking bernoulli --task.pair-mode electra --optimizer muon \
     --grid "arch=order_${2//,/,order_}" --seeds "${SEEDS:-0,1}" --sweep.jobs "${JOBS:-2}" --batch-size 32 \
     --max-update "${UPDATES:-10500}" --lr 2e-3 --warmup-fraction 0.1 --save-interval-updates 500 --keep-last-epochs 1 \
-    --validate-interval-updates 1000 --save-dir "$runs"
+    --validate-interval-updates 1000 --save-dir "$runs/$1"
 }
 
 prepare_text "$data" "$@"
@@ -31,7 +31,9 @@ score() { # RUN: the accuracies of its last checkpoint, unless they exist
     --user-dir "$here" --results-path "$1/minimal_pairs.jsonl" ${LIMIT:+--limit "$LIMIT"} > "$1/minimal_pairs.txt" 2>&1
 }
 export -f score && export BLIMP here LIMIT
-printf '%s\0' "$runs"/arch=* | xargs -0 -n 1 -P "${JOBS:-2}" bash -c 'score "$1"' _
-cat "$runs"/arch=*/minimal_pairs.jsonl > "$runs/minimal_pairs.jsonl"
+printf '%s\0' "$runs"/*/arch=* | xargs -0 -n 1 -P "${JOBS:-2}" bash -c 'score "$1"' _
+pairs=("$runs"/*/arch=*/minimal_pairs.jsonl)
+cat "${pairs[@]}" > "$runs/minimal_pairs.jsonl"
 print_tables positions "$runs" | tee "$runs/tables.md"
-toolkit-plot minimal-pairs "$runs"/arch=*/minimal_pairs.jsonl --output "$runs/minimal_pairs.png"
+labels=$(printf '%s\n' "${pairs[@]}" | sed 's/.*arch=order_\([^,]*\),.*/order_\1=\1/' | sort -u)
+toolkit-plot minimal-pairs "${pairs[@]}" --labels $labels --output "$runs/minimal_pairs.png"

@@ -16,7 +16,6 @@ from toolkit.common.json_files import JsonObject, write_json
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner
@@ -53,11 +52,6 @@ def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:
     """The learner on the meta device, for the names and shapes of its tensors."""
     with torch.device("meta"):
         return build_learner(run.arch, run.task, sizes)
-
-
-def projects_embeddings(arch: EncoderConfig) -> bool:
-    """Whether a linear map projects the embeddings to the width of the model."""
-    return (arch.embedding_width or arch.width) != arch.width
 
 
 def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:

@@ -40,7 +40,7 @@ from toolkit.conversion.huggingface.native_architectures import (
 )
 from toolkit.conversion.huggingface.native_heads import CLASS_ENDINGS, NULL_THRESHOLD
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
-from toolkit.conversion.write_checkpoint import ORIGIN_FILE, projects_embeddings
+from toolkit.conversion.write_checkpoint import ORIGIN_FILE
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.convbert import ConvBertConfig
@@ -152,7 +152,7 @@ def list_model_types(
         return [DEBERTA]
     if isinstance(arch, ModernBertConfig):
         return [MODERNBERT]
-    if projects_embeddings(arch) or task.name == "rtd":
+    if arch.projects_embeddings or task.name == "rtd":
         return [ELECTRA]
     return [BERT, ELECTRA]
 

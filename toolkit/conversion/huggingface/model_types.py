@@ -18,7 +18,6 @@ from toolkit.conversion.huggingface.model_type import (
 )
 from toolkit.conversion.huggingface.modernbert import MODERNBERT
 from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings
-from toolkit.conversion.write_checkpoint import projects_embeddings
 from toolkit.models.encoder import EncoderConfig
 
 
@@ -26,7 +25,7 @@ def bert_embeddings(arch: EncoderConfig) -> list[TensorMapping]:
     """Tensors of the embeddings of BERT, ELECTRA and ConvBERT."""
     embeddings = f"{ENCODER}.embeddings"
     mappings = table_mappings("words", "types", "positions")
-    if projects_embeddings(arch):
+    if arch.projects_embeddings:
         mappings += affine_mappings(f"{embeddings}.widen", "embeddings_project")
     return mappings
 

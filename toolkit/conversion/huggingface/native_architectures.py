@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.conversion.write_checkpoint import projects_embeddings
 from toolkit.models.bert import bert
 from toolkit.models.convbert import ConvBertConfig, convbert
 from toolkit.models.deberta import DebertaConfig, deberta
@@ -74,14 +73,14 @@ def modernbert_differences(c: ModernBertConfig) -> list[str]:
     found = list_other_options(c, MODERN_BLOCKS)
     if c.attention_window is None:
         found.append("has no sliding windows (arch.attention_window)")
-    if projects_embeddings(c):
+    if c.projects_embeddings:
         found.append("projects its embeddings (arch.embedding_width)")
     return found
 
 
 def deberta_differences(c: DebertaConfig) -> list[str]:
     """Options of DeBERTa that the class of Transformers cannot compute."""
-    if projects_embeddings(c):
+    if c.projects_embeddings:
         return ["projects its embeddings after their norm (arch.embedding_width)"]
     return []
 

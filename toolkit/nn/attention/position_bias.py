@@ -22,8 +22,8 @@ class BucketBias(ScoreTerm):
     """beta_{h, bucket(j - i)} (Raffel et al. 2020, section 2.1).
 
     The defaults are T5's; larger distances share the last bucket. Each layer has separate biases;
-    the authors' layers share those of the first. With `left_only`
-    all buckets are for positions on the left.
+    the authors' layers share those of the first. With `left_only` all buckets are for positions on
+    the left.
     """
 
     def __init__(
