@@ -103,15 +103,19 @@ def make_program(
 
 
 def infer(run: Callable[[], object], model: torch.nn.Module, precision: str) -> Update:
-    """A batch in evaluation mode, without gradients."""
+    """A batch in evaluation mode."""
     model.eval()
 
     def predict() -> None:
-        half = torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else nullcontext()
-        with torch.inference_mode(), half:
+        with torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else nullcontext():
             run()
 
     return predict
+
+
+def without_gradients(make: Callable[[], Update]) -> Update:
+    """A program in inference mode, in which FlopCounterMode does not work."""
+    return torch.inference_mode()(make())
 
 
 def measure(
@@ -124,6 +128,8 @@ def measure(
         for precision in PRECISIONS
         for program in programs
     }
+    if work == "inference":
+        contestants = {key: partial(without_gradients, make) for key, make in contestants.items()}
     contestants |= {
         (precision, "product"): partial(large_product, precision) for precision in PRECISIONS
     }
