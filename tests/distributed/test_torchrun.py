@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SHAPE = "--arch.layers 2 --arch.width 32 --arch.heads 2 --arch.embedding-width 16"
+from tests.helpers.torchrun import ROOT, SHAPE, start_torchrun
 
-
-def start_torchrun(ranks, words, folder):
-    """Start toolkit-train under torchrun in a folder."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", str(ranks), "-m", "toolkit.cli.train", *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, text=True, env=environment, **pipes)
+TWO_RANKS = "--standalone --nproc-per-node 2"
 
 
 def torchrun(ranks, words, folder):
     """The result of toolkit-train under torchrun."""
-    ran = start_torchrun(ranks, words, folder)
+    ran = start_torchrun(f"--standalone --nproc-per-node {ranks}", words, folder)
     _, stderr = ran.communicate()
     assert ran.returncode == 0, stderr
     return json.loads((folder / "run" / "result.json").read_text())
@@ -53,7 +41,7 @@ def place(data, tmp_path):
 
 @pytest.mark.slow
 def test_rejected_option_is_reported_once_and_in_the_table_of_torchrun(place):
-    ran = start_torchrun(2, ["data", "--dropuot", "0"], place)
+    ran = start_torchrun(TWO_RANKS, ["data", "--dropuot", "0"], place)
     _, stderr = ran.communicate()
     error = "toolkit-train: no option is called --dropuot. See --help."
     assert ran.returncode == 1 and stderr.splitlines().count(error) == 1
@@ -64,7 +52,7 @@ def test_rejected_option_is_reported_once_and_in_the_table_of_torchrun(place):
 def test_ranks_save_and_end_after_torchrun_was_killed(place):
     words = f"data --arch bert_tiny --task mlm {SHAPE} --max-update 10000000 --device cpu"
     words += " --save-dir run --save-interval-updates 5"
-    ran = start_torchrun(2, words.split(), place)
+    ran = start_torchrun(TWO_RANKS, words.split(), place)
     while not (place / "run/checkpoint_last").exists():
         assert ran.poll() is None
         time.sleep(0.1)

@@ -20,13 +20,12 @@ def dogs(monkeypatch):
 
     def make(size=2, timeout=10.0, folder=None):
         store = HashStore()
-        monkeypatch.setattr(watchdog, "connect_to_store", lambda: store)
         monkeypatch.setattr(watchdog, "HEARTBEAT_SECONDS", 0.01)
-        store.set("failure", "")
         made = [
-            Watchdog(World(rank=rank, size=size), timeout=timeout, folder=folder)
+            Watchdog(World(rank=rank, size=size), store, timeout=timeout, folder=folder)
             for rank in range(size)
         ]
+        made[0].store.set("failure", "")
         for dog in made:
             dog.send_heartbeat()
         return made

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import torch.distributed as dist
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.launcher import is_launched
 from toolkit.distributed.device import configure_backend, select_device
+from toolkit.distributed.rendezvous import open_store
 from toolkit.distributed.watchdog import GRACE_SECONDS, HEARTBEAT_SECONDS, Watchdog
 from toolkit.distributed.world import World
 
@@ -49,16 +51,16 @@ def launch(
     device = select_device(device_name, local_rank)
     configure_backend(device)
     world = World(rank=rank, size=size, local_rank=local_rank, device=device)
-    joins = (size > 1 or "TORCHELASTIC_RUN_ID" in os.environ) and not dist.is_initialized()
-    if joins:
-        backend = BACKENDS.get(device.type, "gloo")
-        # later than the watchdog, which names the stalled rank
-        timeout = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
-        dist.init_process_group(backend, rank=rank, world_size=size, timeout=timeout)
-    watched = joins and size > 1
+    if dist.is_initialized() or (size == 1 and not is_launched()):
+        yield world
+        return
+    # later than the watchdog, which names the stalled rank
+    timeout = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
+    store = open_store(rank, size, timeout)
+    backend = BACKENDS.get(device.type, "gloo")
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
     try:
-        with Watchdog(world, timeout=timeout_seconds, folder=folder) if watched else nullcontext():
+        with Watchdog(world, store, timeout=timeout_seconds, folder=folder):
             yield world
     finally:
-        if joins:
-            dist.destroy_process_group()
+        dist.destroy_process_group()

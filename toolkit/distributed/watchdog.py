@@ -7,7 +7,6 @@ and reads those of the other ranks. No update waits for it.
 from __future__ import annotations
 
 import faulthandler
-import itertools
 import json
 import os
 import sys
@@ -18,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 
-from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from toolkit.common import launcher
 from toolkit.common.errors import ToolkitError
@@ -38,24 +37,18 @@ PEER_FAILURE_EXIT_CODE = 3
 HEARTBEAT_SECONDS = 1.0
 GRACE_SECONDS = 6.0
 """Time for a rank to report an error itself before the watchdog ends it."""
-
-launch_numbers = itertools.count()
-
-
-def connect_to_store() -> PrefixStore:
-    """A separate connection to the store of torchrun's rendezvous."""
-    server = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = TCPStore(*server, is_master=False, timeout=timedelta(seconds=60))
-    again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return PrefixStore(f"watchdog {again} {next(launch_numbers)}", store)
+JOIN_TIMEOUT = timedelta(seconds=60)
 
 
 class Watchdog:
     """Publishes this rank's heartbeats, reads the others', and aborts this rank on a failure."""
 
-    def __init__(self, world: World, *, timeout: float, folder: Path | None = None) -> None:
+    def __init__(
+        self, world: World, store: Store, *, timeout: float, folder: Path | None = None
+    ) -> None:
         self.world, self.timeout, self.folder = world, timeout, folder
-        self.store, self.host = connect_to_store(), process_namespace()
+        connection = store.clone()  # type: ignore[attr-defined]  # one per thread
+        self.store, self.host = PrefixStore("watchdog", connection), process_namespace()
         self.state, self.heartbeats_sent = ALIVE, 0
         self.last_seen: dict[int, tuple[int, float]] = {}
         """Rank -> number of its latest heartbeat, and when that was first read."""
@@ -67,7 +60,7 @@ class Watchdog:
         if self.world.is_main:
             self.store.set("failure", "")
         self.send_heartbeat()
-        self.store.wait([*self.keys, "failure"])
+        self.store.wait([*self.keys, "failure"], JOIN_TIMEOUT)
         self.thread.start()
         return self
 
