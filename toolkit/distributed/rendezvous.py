@@ -29,7 +29,7 @@ def open_store(rank: int, size: int, timeout: timedelta) -> PrefixStore:
 def name_launch(store: Store, size: int, timeout: timedelta) -> str:
     """Rank 0: a new name, given to every rank that asks until all have confirmed it.
 
-    A rank asks under a number of its own, so that answers to earlier ranks do not matter.
+    A rank asks under a random number, so that answers to earlier ranks do not matter.
     """
     name, missing = uuid4().hex, set(range(1, size))
     deadline = time.monotonic() + timeout.total_seconds()
