@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -84,10 +85,20 @@ def test_check_output_finds_what_cannot_be_written(tmp_path):
         tmp_path,
         tmp_path / ("x" * 300),
     ):
-        with pytest.raises(ToolkitError, match=r"Cannot write --out .*Choose another file"):
+        with pytest.raises(ToolkitError, match=r"Cannot write --out .*Choose another path"):
             check_output("--out", path)
     for path in (tmp_path / "new", tmp_path / "file", "/dev/stdout", "-"):
         check_output("--out", path)
     check_output("--out", tmp_path, allow_folder=True)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "old"
+
+
+def test_file_in_a_read_only_folder_is_written_in_place(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").hardlink_to(tmp_path / "file")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    check_output("--out", tmp_path / "file")
+    assert (tmp_path / "link").read_text() == "old"
+    write_output("--out", tmp_path / "file", "new")
+    assert (tmp_path / "link").read_text() == "new"

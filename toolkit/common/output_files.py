@@ -29,7 +29,7 @@ def report_write_errors(option: str, path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ToolkitError(
-            f"Cannot write {option} {path}: {error.strerror or error}. Choose another file."
+            f"Cannot write {option} {path}: {error.strerror or error}. Choose another path."
         ) from error
 
 
@@ -81,7 +81,10 @@ def _open_without_waiting(path: str | Path, flags: int) -> int:
 
 
 def write_output(option: str, path: str | Path, content: str | bytes) -> None:
-    """Write or replace a file in one step. Standard output, pipes and devices are written to."""
+    """Write or replace a file in one step.
+
+    Standard output, pipes, devices and files in read-only folders are written to.
+    """
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     if _is_replaceable(path):
         with report_write_errors(option, path), atomic_file(_resolve(path)) as temporary:
@@ -102,6 +105,8 @@ def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -
             temporary = temporary_path(_resolve(path) / "file" if is_folder else _resolve(path))
             temporary.touch()
             temporary.unlink()
+        elif os.path.isfile(path):
+            open(path, "ab").close()
 
 
 def _resolve(path: str | Path) -> Path:
@@ -110,5 +115,7 @@ def _resolve(path: str | Path) -> Path:
 
 
 def _is_replaceable(path: str | Path) -> bool:
-    """Whether it is a file, or a name for a new one."""
-    return str(path) not in STDOUT and (os.path.isfile(path) or not os.path.exists(path))
+    """Whether it is a name for a new file, or a file that a new one in its folder can replace."""
+    if str(path) in STDOUT or not os.path.exists(path):
+        return str(path) not in STDOUT
+    return os.path.isfile(path) and os.access(_resolve(path).parent, os.W_OK)

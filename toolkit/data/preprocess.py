@@ -6,13 +6,14 @@ import time
 from pathlib import Path
 
 from toolkit.common.json_files import write_signed_json
+from toolkit.common.output_files import report_write_errors
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, create_format
 from toolkit.data.formats.report import print_report
 from toolkit.data.preprocess_parts import close_folder, preprocess_share
 from toolkit.data.preprocessing.input_streams import store_streams
-from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
+from toolkit.data.preprocessing.output_folder import create_output_folder
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta
 from toolkit.reporting.json_output import Output
@@ -41,7 +42,7 @@ def preprocess_all(config: PreprocessConfig) -> None:
         splits = source.read()
         seconds = time.perf_counter() - started
         workers = min(config.workers or available_cores(), source.max_workers(splits))
-        with report_write_errors(config.destdir), WorkerPool(workers) as pool:
+        with report_write_errors("--destdir", config.destdir), WorkerPool(workers) as pool:
             tokenizer = source.choose_tokenizer(splits, folder, pool)
             tokenizer.save(folder)
             share_tokenizer(tokenizer, folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 from toolkit.common.atomic import delete
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import write_signed_json
+from toolkit.common.output_files import report_write_errors
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.share import Share
@@ -20,11 +21,7 @@ from toolkit.data.formats.text.binarize import BinarizedPart, PartTask
 from toolkit.data.formats.text.format import TextFormat
 from toolkit.data.formats.text.records import PartRecords
 from toolkit.data.preprocessing.input_streams import check_no_streams
-from toolkit.data.preprocessing.output_folder import (
-    check_destdir,
-    replace_folder,
-    report_write_errors,
-)
+from toolkit.data.preprocessing.output_folder import check_destdir, replace_folder
 from toolkit.data.preprocessing.parts_folder import PartsFolder
 from toolkit.data.preprocessing.parts_plan import PartsPlan, make_plan
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
@@ -42,7 +39,7 @@ def preprocess_share(config: PreprocessConfig) -> None:
         splits = source.read()
         tasks = [task for split in splits.values() for task in split]
         workers = min(config.workers or available_cores(), len(tasks))
-        with report_write_errors(str(folder.path)), WorkerPool(workers) as pool:
+        with report_write_errors("--destdir", folder.path), WorkerPool(workers) as pool:
             plan, tokenizer = agree_on_tokenizer(source, splits, folder, pool)
             job = Job(tokenizer, folder.data, pool)
             with folder.lock_share(config.share) as own:
@@ -63,7 +60,11 @@ def preprocess_share(config: PreprocessConfig) -> None:
 def close_folder(config: PreprocessConfig) -> None:
     """Make a data folder of the parts of all processes, after checking that all are there."""
     folder = PartsFolder(path := check_destdir(Path(config.destdir), overwrite=config.overwrite))
-    with Output(config.json) as output, report_write_errors(config.destdir), folder.lock_to_close():
+    with (
+        Output(config.json) as output,
+        report_write_errors("--destdir", config.destdir),
+        folder.lock_to_close(),
+    ):
         plan = folder.read_plan()
         source = create_text_format(plan.to_config(destdir=config.destdir))
         tokenizer = folder.load_tokenizer(plan)

@@ -149,7 +149,7 @@ def check_answers(case, sentences, folder):
     for text, expected, [alone], [together] in zip(sentences, want, one, many, strict=True):
         for answers in (alone, together):
             assert [it[0] for it in answers] == [it[0] for it in expected], text
-            assert [it[1] for it in answers] == pytest.approx([it[1] for it in expected], rel=1e-3)
+            assert [it[1] for it in answers] == pytest.approx([it[1] for it in expected], abs=2e-5)
 
 
 @pytest.mark.parametrize("case", [*IMPORTED, *EXPORTED])

@@ -5,7 +5,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import write_signed_json
-from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
+from toolkit.data.preprocessing.output_folder import create_output_folder
 from toolkit.data.storage.meta import build_meta
 
 
@@ -137,12 +137,3 @@ def test_unwritable_destination_is_reported(tmp_path):
         create_output_folder(tmp_path / "file" / "data", overwrite=False),
     ):
         pytest.fail("entered")
-
-
-def test_full_disk_is_reported():
-    full = OSError(28, "No space left on device")
-    message = (
-        r"destdir must take the data, but data does not: .*No space left .* Make room, or choose"
-    )
-    with pytest.raises(ToolkitError, match=message), report_write_errors("data"):
-        raise full

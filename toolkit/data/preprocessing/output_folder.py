@@ -52,18 +52,6 @@ def replace_folder(path: Path, new: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-@contextmanager
-def report_write_errors(destdir: str) -> Iterator[None]:
-    """Turn a full or failing disk into an error that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise ToolkitError(
-            f"destdir must take the data, but {destdir} does not: {error}. Make room, or choose "
-            f"another --destdir."
-        ) from error
-
-
 def _resolve_link(path: Path) -> Path:
     """The target of a symbolic link, which may not exist; the link itself stays."""
     try:
