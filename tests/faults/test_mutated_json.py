@@ -1,12 +1,13 @@
-"""Mutated JSON files whose digests match: every command reads them or exits with one line."""
+"""Mutated JSON files: commands read them or exit with one line; other digests are rejected."""
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
 
-from tests.helpers.json_instances import KINDS, Instances, run
+from tests.helpers.json_instances import KINDS, Instances, plain, run
 from tests.helpers.json_mutations import mutate
 
 
@@ -42,3 +43,25 @@ def test_mutated_json_is_read_or_rejected_in_one_line(kind, instances, tmp_path)
     assert not problems, f"PROBLEMS {len(problems)} of {inputs} for {kind}\n\n" + "\n".join(
         problems
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.has_digest], ids=str)
+def test_mutated_json_with_its_old_digest_is_rejected(kind, instances, tmp_path):
+    folder = getattr(instances, kind.instance)
+    text = (folder / kind.file).read_text("utf-8")
+    for number, mutation in enumerate(mutate(text, 3, seed=5)):
+        copied = shutil.copytree(folder, tmp_path / f"{number}", symlinks=True)
+        plain(copied, kind.file, mutation.text)
+        for words in kind.commands(copied, instances):
+            is_resumed = words[0] == "train" and str(copied) not in words[1]  # from an older one
+            if not is_resumed and not is_equal(mutation.text, text):
+                assert run(words)[0] == 2, f"{words} {mutation.label}"
+
+
+def is_equal(text, other):
+    """Whether two texts have the same JSON value."""
+    try:
+        return json.loads(text) == json.loads(other)
+    except (ValueError, RecursionError):
+        return False

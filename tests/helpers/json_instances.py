@@ -320,10 +320,14 @@ class Kind(NamedTuple):
     file: str
     change: Callable[[Path, str, str], None]
     commands: Words
-    count: int = 20
+    count: int = 8
 
     def replace(self, folder: Path, text: str) -> None:
         self.change(folder, self.file, text)
+
+    @property
+    def has_digest(self) -> bool:
+        return self.change in (in_checkpoint, in_data, signed, signed_manifest)
 
     def __str__(self) -> str:
         return f"{self.instance}/{self.file}"
@@ -444,14 +448,14 @@ LAST = "checkpoint_last"
 KINDS = [
     Kind("run_folder", f"{LAST}/manifest.json", signed_manifest, checkpoint("mlm", "text")),
     Kind("run_folder", f"{LAST}/config.json", in_checkpoint, checkpoint("mlm", "text")),
-    Kind("run_folder", f"{LAST}/state.json", in_checkpoint, checkpoint("mlm", "text"), 40),
+    Kind("run_folder", f"{LAST}/state.json", in_checkpoint, checkpoint("mlm", "text"), 20),
     Kind("run_folder", f"{LAST}/tokenizer_config.json", in_checkpoint, checkpoint("mlm", "text")),
     Kind("run_folder", "metrics.jsonl", first_line, checkpoint("mlm", "text")),
     Kind("run_folder", "metrics.jsonl", first_line, plot),
     Kind("run_folder", "environment.json", plain, checkpoint("mlm", "text")),
     Kind("classifier", f"{LAST}/labels.json", in_checkpoint, checkpoint("glue", "table")),
     Kind("tagger", f"{LAST}/tagging.json", in_checkpoint, checkpoint("pos_tagging", "tags")),
-    Kind("text", "meta.json", signed, inspect_data("mlm"), 30),
+    Kind("text", "meta.json", signed, inspect_data("mlm"), 14),
     Kind("table", "meta.json", signed, inspect_data("glue")),
     Kind("table", "labels.json", in_data, inspect_data("glue")),
     Kind("tags", "meta.json", signed, inspect_data("pos_tagging")),
@@ -465,22 +469,22 @@ KINDS = [
     Kind("rows", "rows.jsonl", plain, rows),
     Kind("dataset", "train/state.json", plain, rows),
     Kind("dataset", "dataset_dict.json", plain, rows),
-    Kind("parts", "data.parts/plan.json", signed, close, 30),
-    Kind("parts", "data.parts/part-1-of-1/train.0.json", plain, close, 30),
+    Kind("parts", "data.parts/plan.json", signed, close, 14),
+    Kind("parts", "data.parts/part-1-of-1/train.0.json", plain, close, 14),
     Kind(
         "sweep",
         "seed=1/result.json",
         plain,
         lambda folder, at: [strings("plot", "curve", folder, "--output", folder / "a.png")],
-        30,
+        14,
     ),
     Kind("sweep", "seed=1/options.yaml", plain, plot),
-    Kind("bert", "config.json", plain, convert, 40),
+    Kind("bert", "config.json", plain, convert, 20),
     Kind("bert", "tokenizer_config.json", plain, convert),
     Kind("bert", "special_tokens_map.json", plain, convert),
     Kind("bert", "model.safetensors.index.json", plain, convert),
-    Kind("bert_json", "tokenizer.json", plain, convert, 30),
-    Kind("imported", "hugging_face.json", in_checkpoint, export, 30),
-    Kind("exported", "config.json", plain, convert, 30),
+    Kind("bert_json", "tokenizer.json", plain, convert, 14),
+    Kind("imported", "hugging_face.json", in_checkpoint, export, 14),
+    Kind("exported", "config.json", plain, convert, 14),
     Kind("exported", "toolkit_tokenizer.json", plain, convert),
 ]
