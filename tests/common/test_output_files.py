@@ -79,7 +79,10 @@ def test_full_disk_is_an_error_that_names_the_option():
 
 def test_check_output_finds_what_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("old")
+    (tmp_path / "loop").symlink_to("loop")
     for path in (
+        "",
+        tmp_path / "loop",
         tmp_path / "none" / "a",
         tmp_path / "file" / "a",
         tmp_path,
@@ -90,7 +93,7 @@ def test_check_output_finds_what_cannot_be_written(tmp_path):
     for path in (tmp_path / "new", tmp_path / "file", "/dev/stdout", "-"):
         check_output("--out", path)
     check_output("--out", tmp_path, allow_folder=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]
     assert (tmp_path / "file").read_text() == "old"
 
 

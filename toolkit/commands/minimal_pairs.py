@@ -40,14 +40,14 @@ def evaluate_minimal_pairs(c: MinimalPairsConfig) -> list[JsonObject]:
     """The results of each checkpoint, which are printed and written; see `PairResults`."""
     keep_freed_memory()
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
-        if c.predictions:
+        if c.predictions is not None:
             check_output("--predictions", c.predictions)
         pairs, remarks = read_pairs(c.files, c.limit)
         for remark in remarks if world.is_main else ():
             output.print_line(remark)
         records: list[JsonObject] = []
         path = c.results_path if world.is_main else None
-        with open_output("--results-path", path) if path else nullcontext() as file:
+        with nullcontext() if path is None else open_output("--results-path", path) as file:
             for checkpoint in c.path:
                 records.append(evaluate_checkpoint(checkpoint, pairs, c, world, output))
                 if file:

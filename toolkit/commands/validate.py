@@ -68,9 +68,9 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
 
 def check_outputs(config: ValidateConfig) -> None:
     """Raise before the work if the results cannot be written."""
-    if config.results_path:
+    if config.results_path is not None:
         check_output("--results-path", config.results_path)
-    if config.predictions:
+    if config.predictions is not None:
         check_output("--predictions", config.predictions, allow_folder=True)
 
 

@@ -99,6 +99,8 @@ def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -
     """Raise if `write_output` would fail, or writing a file in the folder, before the work."""
     is_folder = os.path.isdir(path)
     with report_write_errors(option, path):
+        if not str(path):
+            raise FileNotFoundError(errno.ENOENT, "it is empty")
         if is_folder and not allow_folder:
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if is_folder or _is_replaceable(path):
@@ -110,8 +112,11 @@ def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -
 
 
 def _resolve(path: str | Path) -> Path:
-    """The target of a link, which stays when its target is replaced."""
-    return Path(os.path.realpath(path))
+    """The target of a link, which stays when its target is replaced; not links that form a loop."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
 
 
 def _is_replaceable(path: str | Path) -> bool:
