@@ -64,3 +64,15 @@ def test_errors_of_long_paths_are_short(tmp_path):
         (tmp_path / ("x" * 5000)).stat()
     assert len(describe_os_error(caught.value)) < 250
     assert describe_os_error(OSError(28, "No space left")) == "cannot read or write: No space left"
+
+
+def test_named_pipe_is_read_if_a_process_writes_to_it(tmp_path):
+    os.mkfifo(path := tmp_path / "pipe")
+    with pytest.raises(ToolkitError, match="pipe that no process writes to"):
+        open_regular(path, allow_pipe=True)
+    reader, writer = os.open(path, os.O_RDONLY | os.O_NONBLOCK), os.open(path, os.O_WRONLY)
+    os.write(writer, b"text")
+    os.close(writer)
+    with open_regular(path, allow_pipe=True) as file:
+        assert file.read() == b"text"
+    os.close(reader)

@@ -26,7 +26,8 @@ def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool =
     caller, who knows what the file is for.
 
     Raises:
-        ToolkitError: if it is another kind of file, a link to nothing, or too large.
+        ToolkitError: if it is another kind of file, a link to nothing, or too large, or a named
+            pipe without a writer.
     """
     try:
         status = path.stat()
@@ -46,7 +47,23 @@ def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool =
             f"{path} must have at most {max_bytes:,} bytes, but has {status.st_size:,}. "
             f"It is damaged or belongs to another program."
         )
-    return path.open("rb")
+    return _open_pipe(path) if kind == stat.S_IFIFO else path.open("rb")
+
+
+def _open_pipe(path: Path) -> BinaryIO:
+    """A pipe that a process writes to, or has written to."""
+    file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115
+    if path.parent.name != "fd" and not file.peek(1):
+        file.close()
+        raise ToolkitError(f"{path} is a pipe that no process writes to. Start the writer first.")
+    return file
+
+
+def open_without_waiting(path: str | Path, flags: int) -> int:
+    """An opener for files that may be pipes, of which the other end is not open."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def check_regular(path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from toolkit.common.atomic import atomic_file, temporary_path
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_without_waiting
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -61,7 +62,7 @@ class _OutputFile(io.FileIO):
     def __init__(self, option: str, path: str | Path) -> None:
         self.option, self.path, self.is_replaced = option, path, False
         with report_write_errors(option, path):
-            super().__init__(path, "a", opener=_open_without_waiting)
+            super().__init__(path, "a", opener=open_without_waiting)
 
     def write(self, data: ReadableBuffer, /) -> int:
         self.replace_content()
@@ -72,12 +73,6 @@ class _OutputFile(io.FileIO):
         if not self.is_replaced and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
             self.truncate(0)
         self.is_replaced = True
-
-
-def _open_without_waiting(path: str | Path, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
-    os.set_blocking(descriptor, True)
-    return descriptor
 
 
 def write_output(option: str, path: str | Path, content: str | bytes) -> None:

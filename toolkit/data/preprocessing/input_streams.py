@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import open_regular
 from toolkit.config.commands.preprocess import PreprocessConfig
 
 STDIN = "-"
@@ -65,7 +66,7 @@ def store(name: str, folder: Path) -> Path:
     file = folder / ("standard-input" if name == STDIN else Path(name).name)
     with file.open("xb") as output:
         if name != STDIN:
-            with open(name, "rb") as pipe:
+            with open_regular(Path(name), allow_pipe=True) as pipe:
                 shutil.copyfileobj(pipe, output)
             return file
         if sys.stdin.isatty():
