@@ -56,12 +56,20 @@ def test_plot_confusion_draws_the_tags_of_currency_and_formulas(file, tmp_path, 
     assert image.exists() and "$$" in capsys.readouterr().out
 
 
+MATRIX = (
+    '{"event": "confusion", "checkpoint": "a", "subset": "b", "true": ["N", "V"], '
+    '"predicted": ["N", "V"], "counts": %s}'
+)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("no json\n", "must be a file written by toolkit-validate --json, but is not"),
+        ("no json\n", "column 1. Name a file written by toolkit-validate --json"),
         ('{"event": "valid"}\n', "must contain a confusion matrix, but does not"),
-        ('{"event": "confusion"}\n', "must be a file written by toolkit-validate --json"),
+        ('{"event": "confusion"}\n', "missing required field checkpoint. Name a file"),
+        (MATRIX % "[[1, 2], [3]]", "counts: must have a row for each true class"),
+        (MATRIX % f"[[1, 2], [3, {10**30}]]", "counts"),
     ],
 )
 def test_read_confusions_rejects_other_files(tmp_path, text, complaint):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 from toolkit.analysis.plots.labels import parse_labels
 from toolkit.analysis.plots.style import Axes, Figure, new_plot, plot_style, save_plot
-from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
 from toolkit.config.commands.plot import ConfusionConfig
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
@@ -23,6 +24,17 @@ INCHES_PER_CLASS = 0.3
 MIN_INCHES, MARGIN = 2.4, 1.4  # inches of a matrix, and for its labels
 MAX_ANNOTATED_CLASSES = 24  # more numbers would not fit into their cells
 DARK_CELL = 0.55  # fraction of a row from which numbers are white
+
+
+@dataclass(frozen=True)
+class ConfusionEvent:
+    """A confusion matrix in a file of toolkit-validate --json."""
+
+    checkpoint: str
+    subset: str
+    true: Annotated[list[str], Meta(min_length=1)]
+    predicted: Annotated[list[str], Meta(min_length=1)]
+    counts: list[list[Count]]
 
 
 class ConfusionMatrix(NamedTuple):
@@ -56,14 +68,10 @@ def plot_confusion(config: ConfusionConfig) -> None:
 
 def read_confusions(path: Path) -> list[ConfusionMatrix]:
     """The `confusion` events of a file."""
-    try:
+    with name_file(path, "Name a file written by toolkit-validate --json."):
         lines = read_bytes(path).decode().split("\n")
-        events = [json_files.loads(line) for line in lines if line]
+        events = [decode(line, JsonObject) for line in lines if line]
         matrices = [parse_confusion(it) for it in events if it.get("event") == "confusion"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise ToolkitError(
-            f"{path} must be a file written by toolkit-validate --json, but is not: {e}."
-        ) from e
     if not matrices:
         raise ToolkitError(
             f"{path} must contain a confusion matrix, but does not. Write one with "
@@ -72,11 +80,14 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
     return matrices
 
 
-def parse_confusion(event: JsonObject) -> ConfusionMatrix:
+def parse_confusion(fields: JsonObject) -> ConfusionMatrix:
     """The confusion matrix of an event of toolkit-validate --json."""
-    title = f"{event['checkpoint']} {event['subset']}"
-    counts = np.array(event["counts"], np.int64)
-    return ConfusionMatrix(title, event["true"], event["predicted"], counts)
+    event = convert(fields, ConfusionEvent)
+    if [len(row) for row in event.counts] != [len(event.predicted)] * len(event.true):
+        raise JsonError("counts: must have a row for each true class, a column for each predicted")
+    counts = np.array(event.counts, np.int64)
+    title = f"{event.checkpoint} {event.subset}"
+    return ConfusionMatrix(title, event.true, event.predicted, counts)
 
 
 def list_mistakes(matrix: ConfusionMatrix) -> list[tuple[str, str, int]]:
