@@ -150,14 +150,23 @@ def test_plot_writes_an_image_a_table_and_json(write, tmp_path, capsys):
     assert "1 paradigms are left out: not all models have them." in printed
 
 
+PAIRLESS = (
+    '{"task": "minimal_pairs", "path": "a", "scoring": "pll", "normalization": "sentence", '
+    '"paradigms": [{"name": "a", "phenomenon": "b", "pairs": 0, "accuracy": 1, '
+    '"standard_error": 0}]}'
+)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("no json\n", r"must hold JSON lines of toolkit-validate --task minimal_pairs, but does"),
+        ("no json\n", r"a.jsonl: .* column 1. Write them with toolkit-validate"),
         ('{"event": "valid"}\n', r"must hold results on minimal pairs, but holds none. Write them"),
-        ('{"task": "minimal_pairs"}\n', r"must hold JSON lines .* but does not: 'scoring'"),
-        ('[{"UID": 1}]\n', r"must hold JSON lines"),
-        ('{"UID": "a", "gpt2": 0.5}\n', r"does not: 'linguistics_term'"),
+        ('{"task": "minimal_pairs"}\n', r"missing required field path. Write them"),
+        ('[{"UID": 1}]\n', r"expected object, found array"),
+        ('{"UID": "a", "linguistics_term": 1, "gpt2": 0.5}\n', r"linguistics_term: expected str"),
+        (PAIRLESS, r"paradigms\[0\].pairs: expected int >= 1"),
+        ('{"UID": "a", "gpt2": 0.5}\n', r"missing required field linguistics_term"),
     ],
 )
 def test_other_files_are_rejected(tmp_path, text, complaint):

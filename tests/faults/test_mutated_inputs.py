@@ -9,6 +9,8 @@ from safetensors.torch import save
 from torch import ones
 
 from tests.helpers.json_mutations import mutate
+from toolkit.analysis.pair_results import pool, read_pair_results
+from toolkit.analysis.plots.confusion import read_confusions
 from toolkit.checkpoints.tensor_files import open_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.folder_lock import Holder, read_holder
@@ -24,6 +26,17 @@ HEADER = {
 }
 INDEX = {"metadata": {"total_size": 24}, "weight_map": {"w": "a.safetensors"}}
 PAIR = {"sentence_good": "the cat sat", "sentence_bad": "the cat sit", "UID": "a", "field": "b"}
+
+
+CONFUSION = {
+    **{"event": "confusion", "checkpoint": "a", "subset": "valid"},
+    **{"true": ["N", "V"], "predicted": ["N", "V"], "counts": [[2, 1], [0, 3]]},
+}
+PARADIGM = {"name": "a", "phenomenon": "b", "pairs": 2, "accuracy": 0.5, "standard_error": 0.1}
+RESULT = {
+    **{"task": "minimal_pairs", "path": "a", "scoring": "pll", "normalization": "tokens"},
+    "paradigms": [PARADIGM],
+}
 
 
 def write_header(path, text):
@@ -45,6 +58,10 @@ def read_byte_pairs(path):
     (path.parent / "vocab.bpe").write_text("#version: 0.2\na b\n")
     (path.parent / "dict.txt").write_text("0 1\n1 1\n2 1\n")
     return load_tokenizer(path.with_name("model.pt"), 8).vocabulary.symbols
+
+
+def pool_results(path):
+    return [pool(list(result.paradigms.values())) for result in read_pair_results(path)]
 
 
 def read_index(path):
@@ -70,6 +87,8 @@ READERS = {  # file -> its content, how it is written, how it is read
     "encoder.json": ({"a": 0, "b": 1, "ab": 2}, write_text, read_byte_pairs),
     "pairs.jsonl": (PAIR, write_text, lambda path: read_pairs([str(path)], None)),
     "model.safetensors.index.json": (INDEX, write_text, read_index),
+    "confusion.jsonl": (CONFUSION, write_text, lambda path: read_confusions(path)[0].title),
+    "results.jsonl": (RESULT, write_text, pool_results),
     "header.safetensors": (HEADER, write_header, read_tensor),
     "offsets.safetensors": (OFFSETS, write_offsets, read_tensor),
 }

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from toolkit.common import json_files
+from msgspec import Meta
+
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import (
+    JsonObject,
+    PositiveCount,
+    convert,
+    decode,
+    name_file,
+    read_text,
+)
 from toolkit.config.commands.minimal_pairs import TASK
 
 OVERALL = "overall"
@@ -61,16 +70,11 @@ def read_pair_results(path: Path) -> list[PairResult]:
         )
     if not path.is_file():
         raise ToolkitError(f"No such file: {path}.")
-    try:
-        lines = json_files.read_text(path).split("\n")
-        rows = [json_files.loads(line) for line in lines if line.strip()]
+    with name_file(path, HOW_TO_WRITE):
+        lines = read_text(path).split("\n")
+        rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
         results = [parse_result(row) for row in rows if row.get("task") == TASK]
         results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise ToolkitError(
-            f"{path} must hold JSON lines of toolkit-validate --task minimal_pairs, but does "
-            f"not: {e}."
-        ) from e
     if not results:
         raise ToolkitError(
             f"{path} must hold results on minimal pairs, but holds none. {HOW_TO_WRITE}"
@@ -78,23 +82,57 @@ def read_pair_results(path: Path) -> list[PairResult]:
     return results
 
 
+@dataclass(frozen=True)
+class ParadigmRecord:
+    """A paradigm in a record of toolkit-validate."""
+
+    name: str
+    phenomenon: str
+    pairs: PositiveCount
+    accuracy: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class ResultRecord:
+    """The results of a checkpoint, as toolkit-validate writes them."""
+
+    path: str
+    scoring: str
+    normalization: str
+    paradigms: Annotated[list[ParadigmRecord], Meta(min_length=1)]
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A paradigm in a table like BLiMP's summary, without the accuracies of the models."""
+
+    UID: str
+    linguistics_term: str
+
+
 def parse_result(row: JsonObject) -> PairResult:
     """The result of a checkpoint, as toolkit-validate writes it."""
-    scoring = row["scoring"] + ", per token" * (row["normalization"] == "tokens")
+    record = convert(row, ResultRecord)
+    scoring = record.scoring + ", per token" * (record.normalization == "tokens")
     accuracies = {
-        it["name"]: PooledAccuracy(it["pairs"], float(it["accuracy"]), float(it["standard_error"]))
-        for it in row["paradigms"]
+        it.name: PooledAccuracy(it.pairs, it.accuracy, it.standard_error) for it in record.paradigms
     }
-    phenomena = {it["name"]: it["phenomenon"] for it in row["paradigms"]}
-    return PairResult(row["path"], scoring, accuracies, phenomena)
+    phenomena = {it.name: it.phenomenon for it in record.paradigms}
+    return PairResult(record.path, scoring, accuracies, phenomena)
 
 
 def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
     """One result for each model: rows are paradigms, numbers are accuracies of models."""
-    phenomena = {row["UID"]: row["linguistics_term"] for row in rows}
+    paradigms = [convert(row, TableRow) for row in rows]
+    phenomena = {it.UID: it.linguistics_term for it in paradigms}
     models = [key for key, value in rows[0].items() if isinstance(value, float)] if rows else []
     for model in models:
-        accuracies = {row["UID"]: PooledAccuracy(1, float(row[model]), None) for row in rows}
+        numbers = [convert(row.get(model), float) for row in rows]
+        accuracies = {
+            it.UID: PooledAccuracy(1, number, None)
+            for it, number in zip(paradigms, numbers, strict=True)
+        }
         yield PairResult(model, "", accuracies, phenomena)
 
 
