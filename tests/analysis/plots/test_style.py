@@ -1,6 +1,8 @@
 """Lines, fonts, sizes and files of plots."""
 
+import warnings
 from itertools import combinations
+from xml.etree import ElementTree
 
 import pytest
 
@@ -56,6 +58,26 @@ def test_text_is_drawn_as_it_is(config, ending, tmp_path):
     assert [label.get_text() for label in ax.get_xticklabels()] == texts
     assert not any(label.get_parse_math() for label in ax.get_xticklabels())
     assert (tmp_path / f"plot.{ending}").stat().st_size > 1000
+
+
+def test_text_without_glyphs_is_one_warning_and_valid_svg(config, tmp_path, caplog):
+    c = config(output=str(tmp_path / ".svg"), title="a \x01 \0 \ue000 -- \x7f \ue000")
+    with plot_style(c):
+        fig = new_plot(4.0, 3.0)
+        fig.suptitle(c.title)
+        save_plot(fig, c)
+    ElementTree.parse(c.output_file)
+    assert caplog.messages == [
+        r"The font has no glyph for '\x01', '\x00', '\ue000', '\x7f'. "
+        "Choose another with --font-family."
+    ]
+
+
+def test_other_warnings_are_a_line_each(config, caplog):
+    with plot_style(config()):
+        for _ in range(2):
+            warnings.warn("two\nlines", UserWarning, stacklevel=1)
+    assert caplog.messages == ["two lines"]
 
 
 def test_lines_differ_in_dashes_and_markers_without_color():

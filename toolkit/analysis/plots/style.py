@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
@@ -31,9 +33,12 @@ HATCHES = ("", "///", "...", "\\\\\\", "xxx")
 GENERIC_FONTS = ("serif", "sans-serif", "monospace")
 MARKED_POINTS = 10  # per line, about
 MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
+MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from font", re.DOTALL)
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 INSTALL = (
     "toolkit-plot requires matplotlib, which is not installed. Run pip install 'toolkit-seq[plot]'."
 )
+log = logging.getLogger(__name__)
 
 
 class LineStyle(NamedTuple):
@@ -89,8 +94,24 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
         "pdf.fonttype": 42,
         "ps.fonttype": 42,
     }
-    with matplotlib.rc_context(settings):
+    with report_warnings(), matplotlib.rc_context(settings):
         yield
+
+
+@contextmanager
+def report_warnings() -> Iterator[None]:
+    """Log matplotlib's warnings: a line each, and one for all characters without a glyph."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    characters = []
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        if found := MISSING_GLYPH.match(message):
+            characters.append(ascii(chr(int(found[1]))))
+        else:
+            log.warning(" ".join(message.split()))
+    if characters:
+        text = ", ".join(characters)
+        log.warning("The font has no glyph for %s. Choose another with --font-family.", text)
 
 
 def check_font(family: str) -> None:
@@ -153,5 +174,9 @@ def save_plot(fig: Figure, c: PlotOptions) -> None:
     """Write the plot in the format of the file's ending."""
     resize(fig, c)
     dpi, content = min(c.dpi, MAX_PIXELS / max(fig.get_size_inches())), BytesIO()
-    fig.savefig(content, format=Path(c.output_file).suffix[1:], dpi=dpi)
-    write_output("--output", c.output_file, content.getvalue())
+    ending = c.output_file.rpartition(".")[2].lower()
+    fig.savefig(content, format=ending, dpi=dpi)
+    data = content.getvalue()
+    if ending == "svg":  # its comments hold the texts
+        data = NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", data.decode()).encode()
+    write_output("--output", c.output_file, data)
