@@ -62,7 +62,7 @@ class Point:
         ('{"x": -1, "names": {}}', "x: expected int >= 0"),
         ('{"x": true, "names": {}}', "x: expected int, found bool"),
         ('{"x": 1' + "0" * 99 + ', "names": {}}', "x: expected int <= 9223372036854775807"),
-        ('{"x": 1' + "0" * 5000 + ', "names": {}}', "found a number with thousands of digits"),
+        ('{"x": 1' + "0" * 300 + ', "names": {}}', "found an integer of more than 300 digits"),
         ('{"x": 1, "names": {"a": [3]}}', r"names\[...\]\[0\]: expected str, found int"),
         ('{"x": 1}', "object missing required field names"),
         ("[]", "expected object, found array"),

@@ -18,6 +18,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
 
 MAX_BYTES = 16 << 20
+MAX_DIGITS = 300
+"""Maximum length of an integer, which a float can hold too."""
 MAX_DEPTH = 100
 """Maximum nesting of a file's values."""
 JsonObject = dict[str, Any]
@@ -61,7 +63,7 @@ def loads(text: str) -> Any:
 def parse(text: str | bytes) -> Any:
     """The value of a JSON text; raises JsonError with the position for another text."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=parse_integer)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno} " if error.lineno > 1 else ""
         place = f"{line}column {error.colno}"
@@ -71,7 +73,14 @@ def parse(text: str | bytes) -> Any:
     except UnicodeDecodeError:
         raise JsonError("found text that is not UTF-8") from None
     except ValueError:
-        raise JsonError("found a number with thousands of digits") from None
+        raise JsonError(f"found an integer of more than {MAX_DIGITS} digits") from None
+
+
+def parse_integer(digits: str) -> int:
+    """The value of an integer that a float can hold too; raises ValueError for others."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(digits)
+    return int(digits)
 
 
 def parse_strictly(text: str | bytes) -> Any:
