@@ -26,8 +26,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.helpers.command_inputs import COMMAND_LINES, Main, make_inputs
+from tests.helpers.command_inputs import COMMAND_LINES, MODELS, Main, make_inputs
 from toolkit.cli.toolkit import COMMANDS
+from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.load import name_option
@@ -90,6 +91,17 @@ def list_targets(fields: dict[str, str]) -> Iterator[Target]:
             for component, option in component_options(command, section):
                 flag = f"--{section}={component}"
                 yield Target(f"{name} {flag}", main, [*words, flag], option)
+        if command.overridden:
+            yield from list_overridden(name, main, fields)
+
+
+def list_overridden(name: str, main: Main, fields: dict[str, str]) -> Iterator[Target]:
+    """The options of tasks that a command takes in place of those of a checkpoint's run."""
+    for model, training in MODELS.items():
+        data, *_, task = training.format(**fields).split()
+        words = f"{data} --path {fields[model]} --num-workers 0 --device cpu".split()
+        for option in list_options("task", COMPONENTS["task"][task].config):
+            yield Target(f"{name} --task={task}", main, words, option)
 
 
 def component_options(command: Command, section: str) -> Iterator[tuple[str, Option]]:
