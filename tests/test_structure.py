@@ -118,6 +118,11 @@ def test_common_and_config_never_import_torch(package):
         assert not {m for m in imports(file) if m.split(".")[0] == "torch"}, file
 
 
+def test_only_consoles_that_report_closed_pipes_are_used():
+    users = [name for name, file in MODULES.items() if "rich.console" in imports(file)]
+    assert users == []
+
+
 def test_importing_the_toolkit_loads_nothing_slow():
     code = "import sys, toolkit; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,8 +2,6 @@ import io
 import json
 from functools import partial
 
-from rich.console import Console
-
 from toolkit.data.tokenizers.vocabulary import append_special
 from toolkit.generation.output import (
     FillMaskOutput,
@@ -13,6 +11,7 @@ from toolkit.generation.output import (
     file_writer,
     to_json_line,
 )
+from toolkit.reporting.plain_text import Console
 
 START = "\N{LOWER ONE EIGHTH BLOCK}"
 READABLE = append_special([START + "cat", "s", "."], unk=2).display_symbol

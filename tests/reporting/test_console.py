@@ -1,8 +1,7 @@
 import io
 
-from rich.console import Console
-
 from toolkit.reporting.console import TrainingConsole
+from toolkit.reporting.plain_text import Console
 
 TRAIN = {
     "update": 100,

@@ -1,8 +1,8 @@
 import io
 
 import pytest
-from rich.console import Console
 
+from toolkit.reporting.plain_text import Console
 from toolkit.reporting.progress import Progress, format_duration
 
 

@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
+from toolkit.reporting.plain_text import Console
 from toolkit.reporting.tables import Table
 
 TABLE = Table(

@@ -8,8 +8,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from rich.console import Console
-
 from toolkit.common.errors import ToolkitError
 from toolkit.common.output_files import open_output
 from toolkit.config.commands.generate import GenerationOptions
@@ -24,6 +22,7 @@ from toolkit.generation.output import (
     to_json_line,
 )
 from toolkit.reporting.json_output import Output
+from toolkit.reporting.plain_text import Console
 
 STDIN = ("-", "/dev/stdin")
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
-from rich.console import Console
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.tensor_mapping import Shape
+from toolkit.reporting.plain_text import Console
 from toolkit.reporting.tables import Table
 
 

@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rich.console import Console
-
 from toolkit.common import json_files
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 
 ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 

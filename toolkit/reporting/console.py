@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console
-
 from toolkit.reporting.event_log import EventValues
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 from toolkit.reporting.progress import Progress, create_bar, format_duration
 
 FORMATS = {  # name -> format and column width; other metrics go to the files only

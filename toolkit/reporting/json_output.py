@@ -9,12 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol, TextIO, runtime_checkable
 
-from rich.console import Console
-
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.output_files import STDOUT, open_output
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 
 OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """Start of a file that may be overwritten. A run's log, which starts with an update, may not."""

@@ -1,8 +1,15 @@
-"""Plain text on a rich console."""
+"""Consoles of rich that print plain text."""
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich import console as rich_console
+
+
+class Console(rich_console.Console):
+    """A console that leaves the error about a closed pipe to its caller, as `print` does."""
+
+    def on_broken_pipe(self) -> None:
+        raise
 
 
 def print_plain(console: Console, text: str, end: str = "\n") -> None:

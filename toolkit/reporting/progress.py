@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 
 from rich import progress as rich_progress
-from rich.console import Console
 
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 
 LINE_SECONDS = 5.0
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from toolkit.common import json_files
 from toolkit.common.json_files import JsonObject
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 
 Cell = str | int | float | None
 LATEX_ESCAPES = {

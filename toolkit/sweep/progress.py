@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import TaskID
 
 from toolkit.common.json_files import Count, JsonError, decode
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 from toolkit.reporting.progress import create_bar, format_duration
 from toolkit.sweep.jobs import LOG_FILE, JobResult, SweepJob
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from toolkit.analysis.plots.curve import draw_curves
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.config.commands.sweep import SweepConfig
+from toolkit.reporting.plain_text import Console
 from toolkit.reporting.runs import METRICS_FILE, read_runs
 from toolkit.reporting.tables import Table
 from toolkit.sweep.comparison import comparison_table

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.start_record import record_start
@@ -15,7 +14,7 @@ from toolkit.config.run import RunConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
-from toolkit.reporting.plain_text import print_plain
+from toolkit.reporting.plain_text import Console, print_plain
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.reporting.tables import Table
 from toolkit.training import memory_probe, resume

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
 from torch import nn
 
 from toolkit.config.run import RunConfig
 from toolkit.distributed.environment import device_name
+from toolkit.reporting.plain_text import Console
 from toolkit.reporting.tables import Table
 from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.result import RunResult
