@@ -28,6 +28,7 @@ SENTENCES = [
     "A naïve [MASK]-maker lived there",
     "The mill stood by the river; [MASK].",
     " He saw the small [MASK] near  the gate, [SEP] she did not.",
+    "The [UNK]'s [MASK][SEP]and so on, [UNK] [E1], [E1]too.",
 ]
 SMALL = {
     "hidden_size": 24,
@@ -88,7 +89,7 @@ def unigram(sentences):
 
 IMPORTED = {
     "bert": ("BertForMaskedLM", word_piece),
-    "bert, added token": ("BertForMaskedLM", lambda s: word_piece(s, added=["gatehouse"])),
+    "bert, added token": ("BertForMaskedLM", lambda s: word_piece(s, added=["gatehouse", "[E1]"])),
     "bert, accents": ("BertForMaskedLM", lambda s: word_piece(s, strip_accents=False)),
     "convbert": ("ConvBertForMaskedLM", word_piece),
     "byte-level, lstrip": ("BertForMaskedLM", lambda s: byte_level(s, lstrip=True)),
@@ -139,11 +140,12 @@ def exported(case, sentences, folder):
 
 def check_answers(case, sentences, folder):
     """Compare answers with the pipeline, and batches of one sentence with batches of 64."""
-    training = [sentence.replace("[MASK]", "word") for sentence in sentences]
+    training = [re.sub(r"\[[A-Z1]+\]", "word", sentence) for sentence in sentences]
     learner = (imported if case in IMPORTED else exported)(case, training, folder)
     fill = transformers.pipeline("fill-mask", model=str(folder), trust_remote_code=True)
+    symbols, unknown = learner.tokenizer.vocabulary.symbols, fill.tokenizer.unk_token
+    sentences = [text.replace("[UNK]", unknown) for text in sentences]
     given = [text.replace("[MASK]", fill.tokenizer.mask_token) for text in sentences]
-    symbols = learner.tokenizer.vocabulary.symbols
     want = [[(symbols[it["token"]], it["score"]) for it in found] for found in fill(given, top_k=5)]
     one, many = (learner.fill_mask(sentences, top=5, batch_size=size) for size in (1, 64))
     for text, expected, [alone], [together] in zip(sentences, want, one, many, strict=True):

@@ -136,11 +136,13 @@ def test_damaged_model_is_rejected():
         SentencePieceTokenizer(b"not a model", lowercase=False)
 
 
-def test_text_right_after_a_mask_starts_no_word(tokenizer):
-    symbols, mask = tokenizer.vocabulary.symbols, tokenizer.vocabulary.mask
+@pytest.mark.parametrize("name", ["[MASK]", "[SEP]", "<unk>"])
+def test_text_right_after_a_special_token_starts_no_word(tokenizer, name):
+    symbols = tokenizer.vocabulary.symbols
     for text in ("s the", ".", "er", "the"):
-        first, *ids = tokenizer.encode_parsing_special("[MASK]" + text)
-        assert first == mask and not symbols[ids[0]].startswith("\u2581")
+        first, *ids = tokenizer.encode_parsing_special(name + text)
+        assert symbols[first] == name and not symbols[ids[0]].startswith("\u2581")
         assert tokenizer.decode(ids) == text
     for text in (" the", " .", ""):
-        assert tokenizer.encode_parsing_special("[MASK]" + text) == [mask, *tokenizer.encode(text)]
+        [first, *ids] = tokenizer.encode_parsing_special(name + text)
+        assert symbols[first] == name and ids == tokenizer.encode(text)

@@ -115,6 +115,8 @@ def small(request):
         ("[MASK]" + "s" * 101, "[MASK] [UNK]"),
         ("[MASK]", "[MASK]"),
         ("[SEP]the", "[SEP] the"),
+        ("the[UNK] the", "the [UNK] the"),
+        ("[UNK]the [MASK]", "[UNK] the [MASK]"),
     ],
 )
 def test_only_letters_right_after_a_mask_continue_its_word(small, text, expected):

@@ -36,7 +36,7 @@ class Words(Tokenizer):
             ids += [WORD_START + word] if known else [WORD_START, *word]
         return [SYMBOLS.index(i) if i in SYMBOLS else 4 for i in ids]
 
-    def _encode_after_mask(self, text: str) -> list[int]:
+    def _encode_after_special(self, text: str, special: int) -> list[int]:
         ids = self.encode(text)
         return ids[1:] if ids and SYMBOLS[ids[0]] == WORD_START else ids
 

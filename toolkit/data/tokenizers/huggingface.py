@@ -77,24 +77,23 @@ class HuggingFaceTokenizer(Tokenizer):
         unknown = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
         return np.where(unknown, self.vocabulary.unk, ids)
 
-    def _encode_after_mask(self, text: str) -> list[int]:
-        ids = encode_word_rest(self._tokenizer, text, self.vocabulary.unk)
-        return self._replace_unknown(np.array(ids, np.int64)).tolist()
-
     def encode_parsing_special(self, text: str) -> list[int]:
         """As in Transformers, but a letter right after a mask continues the word with ##."""
-        if self.vocabulary.mark == WORD_REST:
-            return super().encode_parsing_special(text)
-        text = text.replace(MASK, self.vocabulary.symbols[self.vocabulary.mask])
-        ids = self._parser.encode(text, add_special_tokens=False).ids
-        return [i if i < len(self.vocabulary) else self.vocabulary.unk for i in ids]
+        mask, unknown = self.vocabulary.mask, self.vocabulary.unk
+        name, continues = self.vocabulary.symbols[mask], self.vocabulary.mark == WORD_REST
+        text = text.replace(MASK, name)
+        first, *rest = text.split(name) if continues else [text]
+        ids = self._parser.encode(first, add_special_tokens=False).ids
+        for part in rest:
+            ids += [mask, *encode_word_rest(self._parser, part, unknown)]
+        return [i if i < len(self.vocabulary) else unknown for i in ids]
 
     @cached_property
     def _parser(self) -> HfTokenizer:
         """The tokenizer with its special tokens, and how they absorb the spaces around them."""
         parser, added = build_tokenizer(self.text), import_tokenizers().AddedToken
         known = {token.content for token in parser.get_added_tokens_decoder().values()}
-        names = {self.vocabulary.symbols[i] for i in self.vocabulary.special} - known
+        names = {self.vocabulary.symbols[i] for i in self.vocabulary.roles.values()} - known
         parser.add_special_tokens([added(name, normalized=False) for name in sorted(names)])
         return parser
 

@@ -100,7 +100,7 @@ class SentencePieceTokenizer(Tokenizer):
         edges = [min(edge, end) for edge in accumulate(widths, initial=start)]
         return [(i, *edge) for i, edge in zip(ids, pairwise(edges), strict=True)]
 
-    def _encode_after_mask(self, text: str) -> list[int]:
+    def _encode_after_special(self, text: str, special: int) -> list[int]:
         """Ids without the mark of a word's start, unless the text begins with a space."""
         if text[:1].isspace():
             return self.encode(text)

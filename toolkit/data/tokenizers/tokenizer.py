@@ -127,19 +127,18 @@ class Tokenizer(ABC):
         """Like `encode_lines`, for words that follow another word of their sentence."""
         return self.encode_lines(words)
 
-    def _encode_after_mask(self, text: str) -> list[int]:
-        """Ids of text right after a mask; without a space in between it continues the word."""
+    def _encode_after_special(self, text: str, special: int) -> list[int]:
+        """Ids of text right after this special token."""
         return self.encode(text)
 
     def encode_parsing_special(self, text: str) -> list[int]:
         """Like `encode`, but special tokens in the text, and [MASK], become their ids."""
         symbols, mask = self.vocabulary.symbols, self.vocabulary.mask
-        names = {MASK: mask, **{symbols[i]: i for i in self.vocabulary.special}}
+        names = {MASK: mask, **{symbols[i]: i for i in self.vocabulary.roles.values()}}
         first, *rest = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
         ids = self.encode(first)
         for name, part in zip(rest[::2], rest[1::2], strict=True):
-            encode = self._encode_after_mask if names[name] == mask else self.encode
-            ids += [names[name], *encode(part)]
+            ids += [names[name], *self._encode_after_special(part, names[name])]
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -113,7 +113,10 @@ class WordPieceTokenizer(Tokenizer):
         spans = (trim_span(word, span) for span in encoded.offsets)
         return [(token, *span) for token, span in zip(encoded.ids, spans, strict=True)]
 
-    def _encode_after_mask(self, text: str) -> list[int]:
+    def _encode_after_special(self, text: str, special: int) -> list[int]:
+        """A letter right after a mask continues the word with ##."""
+        if special != self.vocabulary.mask:
+            return self.encode(text)
         return encode_word_rest(self._tokenizer, text, self.vocabulary.unk)
 
     def _segment(self, words: Sequence[str]) -> list[list[int]]:
