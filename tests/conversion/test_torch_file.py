@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.torch_file import SETTING_CLASSES, OpaqueObject, load
+from toolkit.conversion.torch_file import SETTING_CLASSES, OpaqueObject, load, name_tensors
 
 
 class Asks:
@@ -121,3 +121,62 @@ def test_a_pipe_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(ToolkitError, match="must be a regular file"):
         load(tmp_path / "pipe.pt")
+
+
+TABLE = torch.arange(12.0).view(3, 4)
+OTHER_TENSORS = {
+    "sparse": TABLE.to_sparse(),
+    "compressed rows": TABLE.to_sparse_csr(),
+    "quantized": torch.quantize_per_tensor(TABLE, 0.1, 0, torch.qint8),
+    "quantized by row": torch.quantize_per_channel(
+        TABLE, torch.ones(3), torch.zeros(3), 0, torch.qint8
+    ),
+    "nested": torch.nested.nested_tensor([TABLE[:1], TABLE]),
+    "meta": TABLE.to("meta"),
+    "complex": TABLE.to(torch.complex64),
+    "negated view": torch._neg_view(TABLE),
+    "no tensor": [1.0],
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TENSORS)
+def test_tensors_of_other_kinds_are_rejected(tmp_path, name):
+    path = tmp_path / "model.pt"
+    torch.save({"w": TABLE, "v": OTHER_TENSORS[name]}, path)
+    with pytest.raises(ToolkitError, match=r"must contain dense tensors by name, .*\('v'\)"):
+        name_tensors(load(path), path)
+
+
+@pytest.mark.parametrize("content", [None, [TABLE], {3: TABLE}])
+def test_content_without_names_is_rejected(tmp_path, content):
+    path = tmp_path / "model.pt"
+    torch.save(content, path)
+    with pytest.raises(ToolkitError, match="must contain dense tensors by name"):
+        name_tensors(load(path), path)
+
+
+def test_tensors_larger_than_the_file_are_rejected(tmp_path):
+    path, storage = tmp_path / "model.pt", torch.zeros(1 << 14)
+    for tensors in (
+        {"w": torch.zeros(1).expand(1 << 40, 8)},
+        {f"w{n}": storage[n:] for n in range(100)},
+    ):
+        torch.save(tensors, path)
+        with pytest.raises(ToolkitError, match=r"but has [\d,]+ bytes and tensors of [\d,]+ bytes"):
+            name_tensors(load(path), path)
+
+
+def test_more_than_10000_tensors_are_rejected(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save(dict.fromkeys(map(str, range(10_001)), TABLE), path)
+    with pytest.raises(ToolkitError, match="at most 10,000 tensors, but has 10,001"):
+        name_tensors(load(path), path)
+
+
+def test_tied_tensors_become_separate_ones(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"w": TABLE, "v": TABLE, "part": TABLE[1:]}, path)
+    found = name_tensors(load(path), path)
+    assert torch.equal(found["w"], TABLE) and torch.equal(found["v"], TABLE)
+    assert torch.equal(found["part"], TABLE[1:])
+    assert len({tensor.untyped_storage().data_ptr() for tensor in found.values()}) == 3

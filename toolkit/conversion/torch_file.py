@@ -7,13 +7,18 @@ and calls nothing else. The allow-list here maps the classes of fairseq's settin
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.conversion.pickle_limits import open_checked
+
+MAX_TENSORS, MAX_COPIES = 10_000, 4
+"""Maximum bytes of all tensors per byte of the file; tied weights are stored once."""
 
 
 class OpaqueObject:
@@ -53,7 +58,7 @@ def load(path: Path, *, settings: bool = False) -> Any:
     allowed: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
     try:
         with (
-            open_regular(path) as file,
+            open_checked(path) as file,
             warnings.catch_warnings(),
             torch.serialization.safe_globals(allowed),
         ):
@@ -67,6 +72,45 @@ def load(path: Path, *, settings: bool = False) -> Any:
             f"says: {describe_error(error)} Nothing was executed. Convert the file to "
             f"safetensors first."
         ) from error
+
+
+def name_tensors(content: object, path: Path) -> dict[str, Tensor]:
+    """Loaded content as tensors by name, if they are dense and the file holds their numbers.
+
+    Tensors that share memory, such as tied weights, become separate ones.
+    """
+    tensors: dict[Any, Any] = content if isinstance(content, dict) else {"": content}
+    wrong = [n for n, it in tensors.items() if not (isinstance(n, str) and is_dense(it))]
+    if len(tensors) > MAX_TENSORS:
+        raise ToolkitError(
+            f"{path} must contain at most {MAX_TENSORS:,} tensors, but has {len(tensors):,}."
+        )
+    if wrong:
+        raise ToolkitError(
+            f"{path} must contain dense tensors by name, but contains other objects "
+            f"({str(wrong[0])[:80]!r}). Name a file that save_pretrained or fairseq wrote."
+        )
+    size, total = path.stat().st_size, sum(it.numel() * it.itemsize for it in tensors.values())
+    if total > MAX_COPIES * size:
+        raise ToolkitError(
+            f"{path} must contain the numbers of its tensors, but has {size:,} bytes and tensors "
+            f"of {total:,} bytes. Save the tensors again after .contiguous()."
+        )
+    users = Counter(it.untyped_storage().data_ptr() for it in tensors.values())
+    return {
+        name: it.clone() if users[it.untyped_storage().data_ptr()] > 1 else it
+        for name, it in tensors.items()
+    }
+
+
+def is_dense(value: object) -> bool:
+    """Whether a value is a tensor of numbers in memory."""
+    return (
+        isinstance(value, Tensor)
+        and value.layout == torch.strided
+        and value.device.type == "cpu"
+        and not (value.is_nested or value.is_quantized or value.is_complex() or value.is_neg())
+    )
 
 
 def describe_error(error: Exception) -> str:

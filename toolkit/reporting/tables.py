@@ -43,7 +43,8 @@ class Table:
         """Aligned columns."""
         cells = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        aligned = ["  ".join(self.align_cells(line, widths)).rstrip() for line in cells]
+        numeric = self.numeric
+        aligned = ["  ".join(align_cells(line, widths, numeric)).rstrip() for line in cells]
         lines = [self.caption, *aligned, self.note]
         return "".join(f"{line}\n" for line in lines if line)
 
@@ -132,11 +133,13 @@ class Table:
         sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
         return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
 
-    def align_cells(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
-        return [
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(line, widths, self.numeric, strict=True)
-        ]
+
+def align_cells(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
+    """Cells of one width per column: numbers to the right, text to the left."""
+    return [
+        cell.rjust(width) if number else cell.ljust(width)
+        for cell, width, number in zip(line, widths, numeric, strict=True)
+    ]
 
 
 def format_column(cells: Sequence[Cell], decimals: int) -> list[str]:

@@ -7,7 +7,7 @@ from toolkit.conversion.fairseq.config_mapping import (
     arch_options,
     read_settings,
     setting_mismatches,
-    to_plain,
+    unwrap,
 )
 from toolkit.conversion.torch_file import OpaqueObject
 
@@ -25,11 +25,22 @@ def inert(**state):
     return made
 
 
-def test_to_plain_unwraps_objects_of_argparse_and_omegaconf():
+def test_settings_of_argparse_and_omegaconf_are_unwrapped():
     node = inert(_val=3, _metadata=inert(key="a"))
     found = inert(_content={"model": inert(_content={"a": node, "b": inert(_val=None)})})
-    assert to_plain(found) == {"model": {"a": 3, "b": None}}
-    assert to_plain(inert(a=1)) == {"a": 1} and to_plain([1]) == [1] and to_plain(inert()) == {}
+    assert read_settings({"cfg": found}, Path("x")) == {"a": 3, "b": None}
+    assert unwrap(inert(a=1)) == {"a": 1} and unwrap([1]) == [1] and unwrap(inert()) == {}
+
+
+def test_settings_in_themselves_and_shared_ones_are_not_expanded():
+    whole, shared = inert(), []
+    for _ in range(100):
+        shared = [shared, shared]
+    whole.__setstate__({"encoder_layers": whole, "activation_fn": shared, "dropout": 0.5})
+    settings = read_settings({"args": whole}, Path("x"))
+    expected = {"encoder_layers": "dict", "activation_fn": "list", "dropout": 0.5}
+    assert settings == expected
+    assert {problem.found for problem in setting_mismatches(settings)} >= {"dict", "list"}
 
 
 def test_read_settings_finds_them_under_cfg_or_args():

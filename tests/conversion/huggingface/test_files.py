@@ -127,7 +127,7 @@ def test_import_rejects_untied_copies(saved, converted, capsys):
         ({"hidden_act": "relu"}, "config.json: hidden_act relu gelu"),
         ({"is_decoder": True}, "config.json: is_decoder True False"),
         ({"position_embedding_type": "relative_key"}, "relative_key absolute"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000 layers of"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000 tensors of"),
         ({"hidden_size": "24"}, "config.json: hidden_size '24' int"),
         ({"layer_norm_eps": None}, "config.json: layer_norm_eps None float"),
         ({"vocab_size": -1}, "config.json: vocab_size -1 int"),
@@ -173,7 +173,7 @@ def test_import_rejects_a_folder_without_tensors(saved):
     with pytest.raises(ToolkitError, match=r"must hold model.safetensors or pytorch_model.bin"):
         read_model(folder)
     torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
-    with pytest.raises(ToolkitError, match=r"must contain named tensors, but contains"):
+    with pytest.raises(ToolkitError, match=r"must contain dense tensors by name, but contains"):
         read_model(folder)
 
 

@@ -12,6 +12,7 @@ from toolkit.conversion.torch_file import OpaqueObject
 
 EPSILON = 1e-5
 MAX_LAYERS = 1000
+SCALARS = (bool, int, float, str, type(None))
 SIZES = {
     "encoder_layers": "layers",
     "encoder_embed_dim": "width",
@@ -31,27 +32,31 @@ SUPPORTED: dict[str, str | bool] = {
 
 def read_settings(checkpoint: JsonObject, path: Path) -> JsonObject:
     """The model's settings, under cfg.model or args, depending on fairseq's version."""
-    config = to_plain(checkpoint.get("cfg"))
-    model = config.get("model") if isinstance(config, dict) else None
-    settings = model if isinstance(model, dict) and model else to_plain(checkpoint.get("args"))
+    config = unwrap(checkpoint.get("cfg"))
+    model = unwrap(config.get("model")) if isinstance(config, dict) else None
+    settings = model if isinstance(model, dict) and model else unwrap(checkpoint.get("args"))
     if not isinstance(settings, dict):
         raise ToolkitError(
             f"{path} must contain the model's settings under args or cfg, but does not. Name a "
             f"checkpoint of fairseq-train or a RoBERTa release."
         )
-    return settings
+    return {str(name): to_scalar(unwrap(value)) for name, value in settings.items()}
 
 
-def to_plain(value: Any) -> Any:
-    """The dict, list or value that an opaque object of argparse or OmegaConf stands for."""
+def unwrap(value: Any) -> Any:
+    """The dict or value that an opaque object of argparse or OmegaConf stands for.
+
+    Objects in it stay, since malicious settings contain themselves.
+    """
     if isinstance(value, OpaqueObject):
         state = value.state if isinstance(value.state, dict) else {}
-        if "_val" in state:
-            return to_plain(state["_val"])
-        return to_plain(state.get("_content", state))
-    if isinstance(value, dict):
-        return {key: to_plain(item) for key, item in value.items()}
+        return state.get("_val", state.get("_content", state))
     return value
+
+
+def to_scalar(value: object) -> object:
+    """A number, text or None as it is; the name of another value's type."""
+    return value if isinstance(value, SCALARS) else type(value).__name__
 
 
 def setting_mismatches(settings: JsonObject) -> list[Mismatch]:

@@ -48,9 +48,12 @@ def import_file(path: Path) -> ConvertedModel:
             f"checkpoint of fairseq-train or a RoBERTa release."
         )
     settings = config_mapping.read_settings(checkpoint, path)
-    tensors, extra = split_tensors(checkpoint["model"], path)
+    tensors, extra = split_tensors(torch_file.name_tensors(checkpoint["model"], path))
     mismatches.check_none(
-        path, config_mapping.setting_mismatches(settings) + missing_tables(tensors, path.name)
+        path,
+        config_mapping.setting_mismatches(settings)
+        + missing_tables(tensors, path.name)
+        + mismatches.compare_layers("encoder_layers", settings.get("encoder_layers"), tensors),
     )
     options = config_mapping.arch_options(settings, len(tensors[POSITIONS]) - FIRST_POSITION)
     run, sizes = compose_run("bert", "mlm", options), Sizes(tokens=len(tensors[WORDS]))
@@ -59,7 +62,7 @@ def import_file(path: Path) -> ConvertedModel:
     tied = tensors.pop(TIED, tensors[WORDS])
     required = expected_shapes(mappings, on_meta)
     mismatches.check_none(path, mismatches.compare_tensors(tensors, required, path.name))
-    if not torch.equal(tied, tensors[WORDS]):
+    if not mismatches.is_equal(tied, tensors[WORDS]):
         mismatches.check_none(path, [Mismatch("untied tensor", TIED, "others", f"as {WORDS}")])
     model = {mapping.toolkit_name: mapping.join(tensors) for mapping in mappings}
     model[TYPES] = torch.zeros(on_meta[TYPES].shape, dtype=model[f"{HEAD}.bias"].dtype)
@@ -67,18 +70,11 @@ def import_file(path: Path) -> ConvertedModel:
     return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=extra)
 
 
-def split_tensors(
-    tensors: Mapping[object, object], path: Path
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def split_tensors(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Tensors of the model without their prefix, and those of classification heads."""
     model: dict[str, Tensor] = {}
     extra: dict[str, Tensor] = {}
     for key, tensor in tensors.items():
-        if not isinstance(key, str) or not isinstance(tensor, Tensor):
-            raise ToolkitError(
-                f"{path} must contain named tensors under `model`, but contains other "
-                f"objects. Name a checkpoint of RoBERTa that fairseq wrote."
-            )
         name = key.removeprefix("encoder.").removeprefix("decoder.")
         name = name.removeprefix("sentence_encoder.")
         for old, new in OLD_NAMES.items():

@@ -111,13 +111,8 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
             f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder "
             f"written by save_pretrained."
         )
-    content = torch_file.load(folder / PICKLED)
-    if not isinstance(content, dict) or not all(isinstance(t, Tensor) for t in content.values()):
-        raise ToolkitError(
-            f"{folder / PICKLED} must contain named tensors, but contains other objects. "
-            f"Name a folder written by save_pretrained."
-        )
-    return {str(name): tensor for name, tensor in content.items()}, PICKLED
+    path = folder / PICKLED
+    return torch_file.name_tensors(torch_file.load(path), path), PICKLED
 
 
 def read_shards(folder: Path) -> dict[str, Tensor]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from toolkit.conversion import mismatches
 from toolkit.conversion.huggingface import config_mapping, files
-from toolkit.conversion.huggingface.files import HfModelFiles
 from toolkit.conversion.huggingface.head_import import read_head
 from toolkit.conversion.huggingface.model_type import ModelType
 from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
@@ -32,7 +30,10 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     model_type, config = source.model_type, source.config
     mismatches.check_none(
         folder,
-        config_mapping.config_mismatches(model_type, config) + layer_count_mismatches(source),
+        config_mapping.config_mismatches(model_type, config)
+        + mismatches.compare_layers(
+            f"{files.CONFIG}: num_hidden_layers", config.get("num_hidden_layers"), source.tensors
+        ),
     )
     predicts_tokens = model_type.bias in source.tensors
     head = read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
@@ -66,15 +67,6 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     )
 
 
-def layer_count_mismatches(source: HfModelFiles) -> list[Mismatch]:
-    """A mismatch if the config names more layers than there are tensors."""
-    layers, tensors = source.config.get("num_hidden_layers", 0), len(source.tensors)
-    if isinstance(layers, int) and layers > tensors:
-        where = f"{files.CONFIG}: num_hidden_layers"
-        return [Mismatch("setting", where, str(layers), f"layers of {tensors} tensors")]
-    return []
-
-
 def split_tensors(
     model_type: ModelType, tensors: Mapping[str, Tensor], required: Collection[str]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
@@ -100,6 +92,6 @@ def tying_mismatches(
     untied = []
     for name, tensor in copies.items():
         original = model_type.tied[name]
-        if original not in model or not torch.equal(tensor, model[original]):
+        if original not in model or not mismatches.is_equal(tensor, model[original]):
             untied.append(Mismatch("untied tensor", f"{file}: {name}", "others", f"as {original}"))
     return untied
