@@ -108,6 +108,16 @@ def test_inspect_lists_the_checkpoints_of_an_average(trained, tmp_path):
     assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["saved at"]
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_average_rejects_weights_that_are_not_finite(trained, tmp_path, number):
+    folders = [trained / "checkpoint_e1_u2", trained / "checkpoint_e1_u4"]
+    tensors = read_tensors(folders[number] / MODEL)
+    tensors["encoder.embeddings.words.weight"][3] = torch.nan
+    write_tensors(folders[number] / MODEL, tensors)
+    with pytest.raises(ToolkitError, match=rf"{folders[number].name}/model.* are not finite"):
+        average_tensors(folders)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

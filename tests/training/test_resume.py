@@ -5,6 +5,9 @@ import pytest
 import torch
 
 from tests.helpers.preprocessing import preprocess_config
+from tests.helpers.signed_files import sign_files
+from toolkit.checkpoints.load import MODEL
+from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
@@ -202,6 +205,17 @@ def test_finetune_from_reports_weights_that_do_not_fit(config, tmp_path, capfd):
     stderr = capfd.readouterr().err
     assert "initialized, since the checkpoint has none: encoder.layers.1." in stderr
     assert "initialized, since the checkpoint's have another shape: " in stderr
+
+
+def test_finetune_from_rejects_weights_that_are_not_finite(config, tmp_path):
+    run(config(save_dir=str(tmp_path / "a"), max_update=1))
+    last = (tmp_path / "a/checkpoint_last").resolve()
+    tensors = read_tensors(last / MODEL)
+    tensors["encoder.embeddings.words.weight"][3] = torch.nan
+    write_tensors(last / MODEL, tensors)
+    sign_files(last, MODEL)
+    with pytest.raises(ToolkitError, match=r"the weights in .*model\.safetensors are not finite"):
+        TrainingRun(config(finetune_from=str(tmp_path / "a")), World())
 
 
 def test_finished_run_reports_the_same_result_again(config, tmp_path):

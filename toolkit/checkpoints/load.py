@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -86,6 +86,16 @@ def load_weights(folder: Path, learner: nn.Module, *, file: str = MODEL) -> None
         )
     for name, tensor in tensors.items():
         to_local(tensor).copy_(saved[name][local_rows(tensor)])
+
+
+def check_finite(file: Path, weights: Iterable[tuple[str, Tensor]]) -> None:
+    """Raise a ToolkitError if a weight is NaN or infinite: all predictions would be NaN."""
+    names = [name for name, tensor in weights if not tensor.isfinite().all()]
+    if names:
+        raise ToolkitError(
+            f"the weights in {file} are not finite (NaN or infinity in {join_first(names)}), so "
+            f"predictions would be NaN. Its training diverged: use an earlier checkpoint."
+        )
 
 
 def describe_mismatches(

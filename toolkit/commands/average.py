@@ -14,6 +14,7 @@ from toolkit import __version__
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import (
     MODEL,
+    check_finite,
     describe_mismatches,
     find_checkpoint,
     read_config,
@@ -120,9 +121,11 @@ def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> No
 def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
     """sum_k w_k / K, summed in float64; integer tensors must be equal."""
     first = read_tensors(folders[0] / MODEL)
+    check_finite(folders[0] / MODEL, first.items())
     sums = {name: t.double() if t.is_floating_point() else t for name, t in first.items()}
     for folder in folders[1:]:
         tensors = read_tensors(folder / MODEL)
+        check_finite(folder / MODEL, tensors.items())
         problems = describe_mismatches(tensors, first)
         for name in sums.keys() & tensors.keys():
             if sums[name].is_floating_point() and not problems:

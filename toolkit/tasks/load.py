@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from torch import nn
-
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import find_checkpoint, load_weights, read_config, weights_file
-from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError
+from toolkit.checkpoints.load import (
+    check_finite,
+    find_checkpoint,
+    load_weights,
+    read_config,
+    weights_file,
+)
 from toolkit.config.run import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.tasks.build import build_learner
@@ -35,16 +37,6 @@ def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "
     learner.origin = learner.require_origin()._replace(run=run)
     learner.metadata = manifest.read(folder).metadata
     load_weights(folder, learner, file=(file := weights_file(folder, weights)))
-    check_finite(folder / file, learner)
+    check_finite(folder / file, learner.named_parameters())
     learner.tokenizer = Tokenizer.load(folder)
     return learner.eval()
-
-
-def check_finite(file: Path, learner: nn.Module) -> None:
-    """Raise a ToolkitError if a weight is NaN or infinite: all predictions would be NaN."""
-    names = [name for name, it in learner.named_parameters() if not it.isfinite().all()]
-    if names:
-        raise ToolkitError(
-            f"the weights in {file} are not finite (NaN or infinity in {join_first(names)}), so "
-            f"predictions would be NaN. Its training diverged: use an earlier checkpoint."
-        )

@@ -14,6 +14,7 @@ from toolkit.checkpoints.load import (
     MODEL,
     OPTIMIZER,
     STATE,
+    check_finite,
     compare_tensors,
     find_checkpoint,
     load_weights,
@@ -268,7 +269,8 @@ def load_finetune_weights(
             f"The vocabulary of the data differs from that of --finetune-from {folder}. "
             f"Run toolkit-preprocess with --tokenizer-from {folder}."
         )
-    saved, initial = read_tensors(folder / weights_file(folder)), learner.state_dict()
+    file = folder / weights_file(folder)
+    saved, initial = read_tensors(file), learner.state_dict()
     if (folder / EXTRA_FILE).exists():
         saved |= read_tensors(folder / EXTRA_FILE)
     fitting = {n: t for n, t in saved.items() if n in initial and initial[n].shape == t.shape}
@@ -277,6 +279,7 @@ def load_finetune_weights(
             f"--finetune-from: none of the {len(saved)} tensors in {folder} fits the model. Choose "
             f"the architecture it was trained with."
         )
+    check_finite(file, fitting.items())
     learner.load_state_dict(fitting, strict=False)
     print_message(f"loaded {len(fitting)} of {len(initial)} tensors from {folder}")
     for kind, names in compare_tensors(saved, initial).items():
