@@ -1,7 +1,11 @@
+import errno
+import gc
+import multiprocessing
 import os
 import pickle
 import resource
 import signal
+import sys
 import time
 
 import numpy as np
@@ -85,6 +89,35 @@ def test_system_without_shared_locks_prepares_batches_in_the_trainer(monkeypatch
     monkeypatch.setattr("toolkit.data.loading.prefetch.can_share_locks", lambda processes: False)
     assert [i for ids in prefetch(workers=2) for i in ids] == list(range(40))
     assert "without data workers, which require space in /dev/shm" in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts workers in another way")
+@pytest.mark.parametrize("started", [0, 1])
+def test_workers_that_cannot_be_started_are_one_line(started, monkeypatch):
+    ignored, forks, fork = [], [], os.fork
+
+    def fork_until_the_limit():
+        forks.append(1)
+        if len(forks) > started:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return fork()
+
+    before = multiprocessing.active_children()
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr(os, "fork", fork_until_the_limit)
+    with pytest.raises(ToolkitError, match=r"cannot start 2 data workers: Resource .*Use fewer"):
+        prefetch(workers=2)
+    gc.collect()
+    assert not ignored and multiprocessing.active_children() == before
+
+
+def test_lack_of_threads_for_workers_is_one_line(monkeypatch):
+    def refuse_threads(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading._start_new_thread", refuse_threads)
+    with pytest.raises(ToolkitError, match="cannot start 2 data workers: can't start new thread"):
+        prefetch(workers=2)
 
 
 def test_array_batch_restores_the_batch():

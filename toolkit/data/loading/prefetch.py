@@ -8,15 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing.sharedctypes import RawArray
+from traceback import walk_tb
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, first_line
 from toolkit.common.system import can_share_locks, signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
@@ -26,6 +28,7 @@ PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
 SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 WORKER_DIED = re.compile(r"DataLoader worker .*(is killed|exited unexpectedly)")
+NO_THREAD = "can't start new thread"
 TIMED_OUT = re.compile(r"DataLoader timed out")
 T = TypeVar("T")
 SharedInts: TypeAlias = "ctypes.Array[ctypes.c_int64]"
@@ -163,16 +166,13 @@ class BatchPrefetcher(Generic[Batch]):
             worker.kill()
         for worker in self._workers:
             worker.join(SHUTDOWN_SECONDS)
-        if self._workers:
+        if iterator is not None:
             iterator._shutdown = True
         self._loader._iterator = None
 
     def _iterate(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
         """The batches; a dead or stalled worker becomes an error that says what to do."""
-        with self._describe_failures():
-            batches = iter(self._loader)  # a later pass waits for the workers of the first
-            if self._loader.num_workers:
-                WORKER_DEATHS.install_handler()
+        batches = self._start_pass()
         while True:
             try:
                 with self._describe_failures():
@@ -180,6 +180,20 @@ class BatchPrefetcher(Generic[Batch]):
             except StopIteration:
                 return
             yield batch
+
+    def _start_pass(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
+        """An iterator over the batches; the first starts the workers, later ones wait for them."""
+        try:
+            with self._describe_failures():
+                batches = iter(self._loader)
+                if self._loader.num_workers:
+                    WORKER_DEATHS.install_handler()
+                return batches
+        except (OSError, MemoryError, RuntimeError) as error:
+            is_limit = not isinstance(error, RuntimeError) or NO_THREAD in str(error)
+            if is_limit and self._loader._iterator is None:
+                self._raise_not_started(error)
+            raise
 
     @contextmanager
     def _describe_failures(self) -> Iterator[None]:
@@ -205,6 +219,18 @@ class BatchPrefetcher(Generic[Batch]):
 
     def _dead_workers(self) -> list[int]:
         return [number for number, worker in enumerate(self._workers) if not worker.is_alive()]
+
+    def _raise_not_started(self, error: Exception) -> NoReturn:
+        for frame, _ in walk_tb(error.__traceback__):
+            unfinished = frame.f_locals.get("self")
+            if isinstance(unfinished, _MultiProcessingDataLoaderIter):
+                self._loader._iterator = unfinished
+        self._kill_workers()
+        reason = error.strerror if isinstance(error, OSError) else first_line(error)
+        raise ToolkitError(
+            f"cannot start {self._loader.num_workers} data workers: {reason}. Use fewer "
+            f"--num-workers, or raise the limits that ulimit -a shows."
+        ) from error
 
     def _raise_died(self, error: RuntimeError) -> NoReturn:
         dead = self._dead_workers()
