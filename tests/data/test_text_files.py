@@ -2,11 +2,12 @@ import gzip
 import lzma
 import os
 import re
+import time
 
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import FileChunk, list_files, read_lines
+from toolkit.data.text_files import FileChunk, list_files, read_lines, read_text
 
 TEXT = "first line\n  second \n\nthird"
 
@@ -94,6 +95,22 @@ def test_a_long_line_counts_in_bytes_not_in_characters(text_file):
 def test_line_numbers_count_from_the_start_of_the_file_in_later_chunks(text_file):
     path = text_file(b"one\ntwo\nthree\nf\xffur\n")
     assert read_error(path, start=8).startswith(f"{path}:4: expected UTF-8")
+
+
+def test_very_long_line_takes_linear_time(text_file, monkeypatch):
+    monkeypatch.setattr("toolkit.data.text_files.CHUNK_BYTES", 64)
+    path = text_file(b"x" * (4 << 20))
+    start = time.monotonic()
+    assert len(lines(path, max_line_bytes=1 << 23)[0]) == 4 << 20
+    assert time.monotonic() - start < 5
+
+
+def test_text_that_exceeds_the_memory_is_refused(text_file, monkeypatch):
+    path = text_file(gzip.compress(b"x" * 100), "text.gz")
+    assert len(read_text(path)) == 100
+    monkeypatch.setattr("toolkit.data.text_files.memory_bytes", lambda: 399)
+    with pytest.raises(ToolkitError, match=r"must fit into memory four times.*Divide it"):
+        read_text(path)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

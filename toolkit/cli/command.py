@@ -70,7 +70,7 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        hint = "Use smaller batches or a smaller model."
+        hint = "Use smaller batches, a smaller model or smaller files."
         return fail(name, f"out of memory: {first_line(error)}. {hint}")
     except ConnectionError:  # the reader, such as head, has closed its end
         if not any(is_reader_gone(stream.fileno()) for stream in (sys.stdout, sys.stderr)):

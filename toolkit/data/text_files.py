@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import open_regular
+from toolkit.common.system import memory_bytes
 from toolkit.data.arrow_library import open_zst
 
 CHUNK_BYTES = 1 << 20
@@ -109,23 +111,32 @@ def check_exists(option: str, path: Path) -> Path:
 
 def read_lines(chunk: FileChunk, max_line_bytes: int, *, strip: bool = True) -> Iterator[LineChunk]:
     """The chunk's lines in parts of about 1 MiB; stripped, blank lines are empty strings."""
-    number, rest = 0, b""
+    number = 0
     try:
-        for data, read_bytes in _read_blocks(chunk):
-            data = rest + data
-            cut = data.rfind(b"\n") + 1
-            data, rest = data[:cut], data[cut:]
-            if data:
-                lines = split_lines(data, max_line_bytes, strip=strip)
-                yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
-                number += len(lines)
-            if len(rest) > max_line_bytes:
-                raise _long_line_error(0, len(rest), max_line_bytes)
-        if rest:
-            lines = split_lines(rest, max_line_bytes, strip=strip)
-            yield LineChunk(lines, chunk.size, range(number, number + len(lines)))
+        for data, read_bytes in _join_lines(_read_blocks(chunk), max_line_bytes):
+            lines = split_lines(data, max_line_bytes, strip=strip)
+            yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
+            number += len(lines)
     except TextError as error:
         raise_in_chunk(chunk, number + error.lines_before, str(error))
+
+
+def _join_lines(
+    blocks: Iterable[tuple[bytes, int]], max_line_bytes: int
+) -> Iterator[tuple[bytes, int]]:
+    """Blocks that end where lines do. A long line takes linear time."""
+    parts, size, read_bytes = list[bytes](), 0, 0
+    for data, read_bytes in blocks:
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*parts, data[:cut]]), read_bytes
+            parts, size = [], 0
+        parts.append(data[cut:])
+        size += len(data) - cut
+        if size > max_line_bytes:
+            raise _long_line_error(0, size, max_line_bytes)
+    if size:
+        yield b"".join(parts), read_bytes
 
 
 def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = False) -> str:
@@ -176,9 +187,24 @@ def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoRetur
 def _read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
     try:
         with open_text(path, allow_pipe=allow_pipe) as text:
-            return text.read()
+            return b"".join(_read_pieces(text.read))
+    except MemoryError:
+        raise ToolkitError(
+            f"The text of {path} must fit into memory four times, but does not. Divide it into "
+            f"several files."
+        ) from None
     except OSError as error:
         raise ToolkitError(f"{path} must be readable, but is not: {error}.") from error
+
+
+def _read_pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """A file's bytes; MemoryError if they, their text and a copy of each exceed the memory."""
+    left = (memory_bytes() or sys.maxsize) // 4
+    while data := read(CHUNK_BYTES):
+        left -= len(data)
+        if left < 0:
+            raise MemoryError
+        yield data
 
 
 @contextmanager
