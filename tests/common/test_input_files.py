@@ -1,5 +1,6 @@
 import os
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,12 @@ def test_named_pipe_is_read_if_a_process_writes_to_it(tmp_path):
     with open_regular(path, allow_pipe=True) as file:
         assert file.read() == b"text"
     os.close(reader)
+
+
+def test_named_pipe_waits_for_a_writer_that_starts_at_the_same_time(tmp_path):
+    os.mkfifo(path := tmp_path / "pipe")
+    writer = threading.Timer(0.3, lambda: path.write_bytes(b"text"))
+    writer.start()
+    with open_regular(path, allow_pipe=True) as file:
+        assert file.read() == b"text"
+    writer.join()

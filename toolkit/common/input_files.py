@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,8 @@ KINDS = {
     stat.S_IFBLK: "a device",
 }
 """Type of a file -> its name in messages."""
+WRITER_SECONDS = 1.0
+"""Time that a process has to open a named pipe and to write to it."""
 
 
 def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool = False) -> BinaryIO:
@@ -53,7 +56,11 @@ def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool =
 def _open_pipe(path: Path) -> BinaryIO:
     """A pipe that a process writes to, or has written to."""
     file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115
-    if path.parent.name != "fd" and not file.peek(1):
+    end = time.monotonic() + WRITER_SECONDS
+    while path.parent.name != "fd" and not file.peek(1):
+        if time.monotonic() < end:
+            time.sleep(0.05)
+            continue
         file.close()
         raise ToolkitError(f"{path} is a pipe that no process writes to. Start the writer first.")
     return file
