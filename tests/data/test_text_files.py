@@ -139,6 +139,12 @@ def test_files_are_separated_by_commas(text_file):
     assert list_files("trainpref", f"{b},{a}") == [b, a]
 
 
+def test_file_with_a_name_that_is_not_utf8_is_refused(tmp_path):
+    (tmp_path / "a\udcff.txt").write_text("text\n")
+    with pytest.raises(ToolkitError, match=r"must have a name in UTF-8\. Rename the file"):
+        list_files("trainpref", str(tmp_path))
+
+
 def test_missing_and_empty_files_and_folders_are_named(text_file, tmp_path):
     with pytest.raises(ToolkitError, match=r"No such file: \S*nowhere \(testpref\)"):
         list_files("testpref", str(tmp_path / "nowhere"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -94,6 +95,8 @@ def list_files(
             )
         files += matching
     for path in files:
+        if path.name != os.fsencode(path.name).decode(errors="replace"):
+            raise ToolkitError(f"{path} must have a name in UTF-8. Rename the file.")
         if path.stat().st_size == 0:
             raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
     return files
