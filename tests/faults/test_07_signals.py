@@ -60,11 +60,12 @@ def interrupt(monkeypatch):
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signal_stops_at_the_next_update_with_a_checkpoint_and_its_exit_code(
-    config, tmp_path, interrupt, number, moment
+    config, tmp_path, interrupt, number, moment, capfd
 ):
     owner, name, update = MOMENTS[moment]
     interrupt(owner, name, update if moment == "step" else 1, number)
     assert main(words_of(config(log_interval=1000))) == 128 + number
+    assert f"stopped by {number.name}; to resume, run the same command" in capfd.readouterr().err
     saves = SaveFolder(tmp_path / "run")
     assert os.readlink(saves.path / LAST) == f"checkpoint_e1_u{update}"
     assert find_newest_intact(saves, pytest.fail) == saves.resolve_link(LAST)

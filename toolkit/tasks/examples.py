@@ -58,6 +58,8 @@ class Examples(ABC, Generic[B]):
     """Changes with the data, the vocabulary and the options that shape the examples."""
     remark: str = ""
     """What is left out of the data, such as `1,200 cut, 3,400 tokens lost (1.2%)`."""
+    advice: str = ""
+    """Options that keep more of the data, if much of it is left out."""
     row_multiple: int = 1
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
     """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""

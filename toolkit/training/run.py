@@ -256,12 +256,9 @@ class TrainingRun:
             self.validation.validate(progress.update, progress.latest_epoch)
         if not self.config.checkpoint.no_save:
             reason = "signal" if signal else "time" if stopped else "end"
-            if reason == "time":
-                self.print_message(
-                    f"stopped after {self.stopping.seconds / 3600:.2f} hours; to resume, run the "
-                    f"same command with a larger --stop-time-hours"
-                )
             self.checkpointer.save_last(progress.update, progress.latest_epoch, reason)
+            if stopped:
+                self.print_message(self.stopping.describe_stop(signal))
 
     def advance_progress_bar(self, step: Step) -> None:
         if self.console:

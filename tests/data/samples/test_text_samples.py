@@ -86,9 +86,15 @@ def test_lengths_are_known_without_reading_tokens(random_column, vocabulary):
 def test_truncation_of_pairs_is_reported(column, vocabulary):
     items = column(([[1] * 3, [2] * 3, [1] * 9, [2] * 3], [0]))
 
-    def remark(samples, tokens):
-        found = TextSamples(items, vocabulary, sample_mode=samples, tokens_per_sample=tokens)
-        return found.remark
+    def samples(mode, tokens):
+        return TextSamples(items, vocabulary, sample_mode=mode, tokens_per_sample=tokens)
 
+    def remark(mode, tokens):
+        return samples(mode, tokens).remark
+
+    def advice(mode, tokens):
+        return samples(mode, tokens).advice
+
+    assert advice("pairs", 8).startswith("--task.sample-mode blocks") and not advice("blocks", 8)
     assert remark("pairs", 8) == "2 cut, 8 tokens lost (33.3%)"  # of 9 and 15 with special ones
     assert (remark("pairs", 15), remark("blocks", 8), remark("documents", 8)) == ("", "", "")

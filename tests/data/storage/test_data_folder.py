@@ -24,6 +24,12 @@ def test_fingerprint_depends_on_the_content_not_on_the_path(folder, tmp_path, ma
 def test_an_unknown_split_is_answered_with_the_known_ones(folder):
     with pytest.raises(ToolkitError, match=r"no split of \S+ is called 'valid'. Known: train."):
         DataFolder.open(folder).split("valid")
+    with pytest.raises(ToolkitError, match=r"writes it with --validpref or --valid-fraction\.$"):
+        DataFolder.open(folder).split("valid")
+    with pytest.raises(ToolkitError, match=r"toolkit-preprocess writes it with --testpref\.$"):
+        DataFolder.open(folder).split("test")
+    with pytest.raises(ToolkitError, match=r"is called 'dev'. Known: train\.$"):
+        DataFolder.open(folder).split("dev")
 
 
 def test_missing_column_is_named(folder):

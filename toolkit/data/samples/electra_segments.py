@@ -120,6 +120,7 @@ class SegmentedSamples:
         room = np.maximum(0, tokens_per_sample - 3 - self._first_lengths)
         second_lengths = np.minimum(full_lengths - self._first_tokens, room)
         self.lengths: IntArray = self._first_lengths + 2 + second_lengths + (second_lengths > 0)
+        self.advice = ""
         self.remark = describe_truncation(full_lengths, self._first_lengths + second_lengths)
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:

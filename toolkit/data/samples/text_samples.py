@@ -12,6 +12,10 @@ from toolkit.data.ragged import ragged_arange
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
+MAX_LOST = 0.02
+"""Share of lost tokens above which the summary of a run says how to keep them."""
+ADVICE = "--task.sample-mode blocks, or toolkit-preprocess --segment-by sentences"
+
 
 class SampleSpans(NamedTuple):
     """The elements of its column that each sample covers."""
@@ -94,6 +98,8 @@ class TextSamples:
         full_lengths = self._spans.ends - self._spans.starts + specials
         self.lengths: IntArray = np.minimum(full_lengths, tokens_per_sample)
         self.remark = describe_truncation(full_lengths, self.lengths)
+        kept = self.lengths.sum() >= (1 - MAX_LOST) * full_lengths.sum()
+        self.advice = "" if kept else ADVICE
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:
         """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""

@@ -109,8 +109,15 @@ class DataFolder:
     def split(self, name: str) -> Split:
         """The split of this name; raises a ToolkitError if there is none."""
         if name not in self._splits:
+            made = "--validpref or --valid-fraction" if name == "valid" else f"--{name}pref"
+            remedy = (
+                f" toolkit-preprocess writes it with {made}."
+                if name in ("train", "valid", "test")
+                else ""
+            )
             raise ToolkitError(
                 f"no split of {self.path} is called {name!r}. Known: {', '.join(self.splits)}."
+                f"{remedy}"
             )
         return self._splits[name]
 

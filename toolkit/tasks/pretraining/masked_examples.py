@@ -37,6 +37,7 @@ class MaskingExamples(Examples[B]):
         self._samples = make_samples(config, column, folder.vocabulary)
         self._masking = make_masking(config, folder.vocabulary)
         self.lengths, self.remark = self._samples.lengths, self._samples.remark
+        self.advice = self._samples.advice
         if not len(self.lengths):
             raise ToolkitError(
                 f"Split {source.name!r} of {folder.name} has a single item, but --task.sample-mode "

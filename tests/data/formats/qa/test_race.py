@@ -38,6 +38,13 @@ def test_compressed_passages_are_sorted_by_number(race):
     assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not source.notes
 
 
+def test_json_files_are_passages_of_folders_without_txt_files(race):
+    assert len(race({"high/1.json": RACE, "high/2.json": RACE, "note.md": "x"}).passages) == 2
+    source = race({"high/3.txt": RACE})
+    assert len(source.passages) == 1
+    assert source.notes == ["3 files skipped, high/1.json, high/2.json, note.md"]
+
+
 def test_option_fills_the_blank_or_follows_the_question():
     assert fill_blank("Tom flies on _ .", "Sundays") == "Tom flies on Sundays ."
     assert fill_blank("Who is Tom?", " a boy ") == "Who is Tom? a boy"
@@ -104,7 +111,7 @@ def test_surrogate_in_an_article_is_read(race):
 
 
 def test_folder_without_passages_and_long_article_are_rejected(race, tmp_path):
-    with pytest.raises(ToolkitError, match=r"must hold passages, files that end in .txt, but hol"):
-        race({"x.json": RACE})
+    with pytest.raises(ToolkitError, match=r"files that end in .txt or .json, but holds none"):
+        race({"x.md": RACE})
     with pytest.raises(ToolkitError, match=r"an article must have at most 20 bytes, but has 43"):
         race({"1.txt": RACE}, max_bytes=20)

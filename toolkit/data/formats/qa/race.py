@@ -23,7 +23,8 @@ from toolkit.data.formats.qa.passages import (
 from toolkit.data.preprocessing.malformed import MAX_QUOTED
 from toolkit.data.text_files import COMPRESSION_SUFFIXES
 
-SUFFIXES = tuple(f".txt{suffix}" for suffix in COMPRESSION_SUFFIXES)
+ENDINGS = (".txt", ".json")
+"""Of passages: RACE's own, and that of folders without any such file."""
 BLANK = "_"
 """Stands for the answer in a question."""
 LISTS = ("questions", "options", "answers")
@@ -38,7 +39,7 @@ class RacePassage(NamedTuple):
 
 
 def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
-    """The passages of a file, or of all .txt files in a folder and its subfolders."""
+    """The passages of a file, or of all .txt (else .json) files in a folder and its subfolders."""
     files, skipped = list_passage_files(path)
     problems: list[QuestionProblem] = []
     read = [read_passage(file, max_bytes, answers_required, problems) for file in files]
@@ -55,11 +56,14 @@ def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
     if path.is_file():
         return [path], []
     everything = [file for file in path.rglob("*") if file.is_file()]
-    files = [f for f in everything if f.name.endswith(SUFFIXES) and not f.name.startswith(".")]
+    visible = [file for file in everything if not file.name.startswith(".")]
+    suffixes = [tuple(e + suffix for suffix in COMPRESSION_SUFFIXES) for e in ENDINGS]
+    found = ([f for f in visible if f.name.endswith(each)] for each in suffixes)
+    files = next(filter(None, found), [])
     if not files:
         raise ToolkitError(
-            f"{path} must hold passages, files that end in .txt, but holds none. Name the folder "
-            f"as it was unpacked, or its subfolder train, dev or test."
+            f"{path} must hold passages, files that end in .txt or .json, but holds none. "
+            f"Name the folder as it was unpacked, or its subfolder train, dev or test."
         )
     skipped = sorted(str(file.relative_to(path)) for file in set(everything) - set(files))
     return sorted(files, key=sort_key), skipped
