@@ -103,7 +103,8 @@ def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -
             try:
                 parse_token_and_metadata(line, fields)
             except INVALID:
-                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {error}")
+                reason = "a number has thousands of digits" if "digits" in str(error) else error
+                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {reason}.")
         raise
 
 
