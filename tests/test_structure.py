@@ -80,7 +80,7 @@ def test_modules_import_only_from_packages_to_their_left(file):
 DATA_LEVELS = [
     {"arrow_library"},
     {"ragged", "text_files"},
-    {"rows"},
+    {"rows", "strict_text"},
     {"tokenizers"},
     {"storage"},
     {"loading", "samples", "preprocessing"},

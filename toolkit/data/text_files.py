@@ -144,37 +144,10 @@ def _join_lines(
 
 def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = False) -> str:
     """The text of a whole file, without BOM."""
-    data = _read_bytes(path, allow_pipe=allow_pipe)
+    data = read_bytes(path, allow_pipe=allow_pipe)
     if not (data or may_be_empty):
         raise ToolkitError(f"{path} must hold text, but is empty. Give another file.")
-    return _decode_file(path, data.removeprefix(BOM))
-
-
-def read_strict_text(path: Path) -> tuple[bytes, str]:
-    """The bytes of an annotated file, and their text as `decode_strict` gives it."""
-    data = _read_bytes(path)
-    if not data.removeprefix(BOM).strip():
-        raise_at_line(path, 1, "the file is empty. Give another file.")
-    return data, decode_strict(path, data)
-
-
-def decode_strict(path: Path, data: bytes, lines_before: int = 0) -> str:
-    """The text of an annotated file, or of its lines after the first `lines_before`.
-
-    Line ends become LF, and a BOM is left out.
-    """
-    text = _decode_file(path, data, lines_before).replace("\r\n", "\n")
-    if "\r" in text:
-        line = lines_before + text.count("\n", 0, text.index("\r")) + 1
-        raise_at_line(
-            path, line, "found a carriage return inside a line. End lines with LF or CRLF."
-        )
-    return text if lines_before else text.removeprefix(BOM.decode())
-
-
-def find_text_start(data: bytes) -> int:
-    """Index of the first byte after a BOM."""
-    return len(data) - len(data.removeprefix(BOM))
+    return decode_file(path, data.removeprefix(BOM))
 
 
 def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
@@ -187,7 +160,8 @@ def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoRetur
     raise_at_line(chunk.path, _count_lines_before(chunk) + lines_before + 1, message)
 
 
-def _read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
+def read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
+    """The decompressed bytes of a whole file."""
     try:
         with open_text(path, allow_pipe=allow_pipe) as text:
             return b"".join(_read_pieces(text.read))
@@ -229,7 +203,8 @@ def open_text(path: Path, option: str = "", *, allow_pipe: bool = False) -> Iter
             ) from error
 
 
-def _decode_file(path: Path, data: bytes, lines_before: int = 0) -> str:
+def decode_file(path: Path, data: bytes, lines_before: int = 0) -> str:
+    """The text of a file, or of its lines after the first `lines_before`."""
     try:
         return _decode(data)
     except TextError as error:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence, attach_source
 from toolkit.data.formats.tagging.tag_fields import MISSING_TAG
-from toolkit.data.text_files import find_text_start, raise_at_line, read_strict_text
+from toolkit.data.strict_text import find_text_start, read_strict_text
+from toolkit.data.text_files import raise_at_line
 
 DOCUMENT_START = b"-DOCSTART-"
 """First column of a line between two documents of CoNLL-2003; it is no word."""

@@ -14,7 +14,8 @@ from conllu.parser import DEFAULT_FIELDS
 
 from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tag_fields import FEATURES, MISSING_TAG, TAG_COLUMNS, tag_column
-from toolkit.data.text_files import raise_at_line, read_strict_text
+from toolkit.data.strict_text import read_strict_text
+from toolkit.data.text_files import raise_at_line
 
 INVALID = ParseException, ValueError
 """What the package conllu raises; the second for numbers of thousands of digits."""

@@ -11,7 +11,7 @@ from toolkit.data.formats.tagging.conllu import ConlluOptions, parse_sentence
 from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS
 from toolkit.data.formats.tagging.write_predictions import render_field
-from toolkit.data.text_files import decode_strict
+from toolkit.data.strict_text import decode_strict
 
 
 class StreamedSentence(NamedTuple):
