@@ -320,7 +320,7 @@ class Kind(NamedTuple):
     file: str
     change: Callable[[Path, str, str], None]
     commands: Words
-    count: int = 8
+    count: int = 11
 
     def replace(self, folder: Path, text: str) -> None:
         self.change(folder, self.file, text)
@@ -344,6 +344,7 @@ def checkpoint(task: str, data: str) -> Words:
     def commands(folder: Path, at: Instances) -> list[list[str]]:
         last, corpus = folder / LAST, getattr(at, data)
         length = ["--max-update", 14, "--max-epoch", 9, "--save-dir", folder]
+        fresh = [*SHAPE, "--task", task, "--max-update", 14, "--save-dir", folder / "new"]
         return [
             strings("train", corpus, *SHAPE, "--task", task, *length, *more * (task == "mlm")),
             strings("inspect", last),
@@ -352,6 +353,9 @@ def checkpoint(task: str, data: str) -> Words:
             strings("convert", last, folder / "out", "--to", "hf", "--classes", "toolkit"),
             strings("average", folder, "--last", 2, "--output", folder / "mean"),
             strings("generate", "--path", last, "--input", at.lines),
+            strings("predict", "--path", last, "--input", at.lines),
+            strings("train", corpus, *fresh, "--finetune-from", last),
+            strings("train", corpus, *fresh, "--restore-file", last),
             strings(
                 "preprocess",
                 "--tokenizer-from",
