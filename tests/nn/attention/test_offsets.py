@@ -17,8 +17,10 @@ def by_loops(taps: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     return scores
 
 
+@pytest.mark.parametrize("eager_on_cpu", [False, True])
 @pytest.mark.parametrize("explicit", [False, True])
-def test_scatter_to_diagonals_and_its_gradient_equal_loops(explicit):
+def test_scatter_to_diagonals_and_its_gradient_equal_loops(monkeypatch, explicit, eager_on_cpu):
+    monkeypatch.setattr(Offsets, "eager_on_cpu", eager_on_cpu)
     positions = torch.stack([torch.randperm(S) for _ in range(B)])
     if not explicit:
         positions = torch.arange(S).expand(B, S)
@@ -46,7 +48,9 @@ def test_scatter_to_diagonals_uses_the_positions_of_each_sentence(in_order):
     torch.testing.assert_close(*gradients)
 
 
-def test_tap_tables_cached_in_inference_work_in_training():
+@pytest.mark.parametrize("eager_on_cpu", [False, True])
+def test_tap_tables_cached_in_inference_work_in_training(monkeypatch, eager_on_cpu):
+    monkeypatch.setattr(Offsets, "eager_on_cpu", eager_on_cpu)
     offsets = Offsets(None, 11, torch.device("cpu"))
     with torch.inference_mode():
         scatter_to_diagonals(torch.randn(1, 1, 11, 5), offsets)
@@ -66,6 +70,7 @@ def test_skew_by_views_equals_skew_and_its_gradient_bit_for_bit():
 
 def test_gradients_of_several_sentences_at_once_equal_those_one_by_one(monkeypatch):
     torch.manual_seed(0)
+    monkeypatch.setattr(Offsets, "eager_on_cpu", False)
     positions = torch.stack([torch.randperm(S) for _ in range(B)])
     taps = torch.randn(B, H, S, 2 * RADIUS + 1, requires_grad=True)
     gradient, gradients = torch.randn(B, H, S, S), []

@@ -26,5 +26,4 @@ class OffsetValues(nn.Module):
 
     def table(self, offsets: Offsets) -> ValueTable:
         """The vectors and the tap of each pair."""
-        shared = offsets.shared and not offsets.query_start
-        return ValueTable(self.vectors, offsets.tap_indices(self.radius), shared)
+        return ValueTable(self.vectors, offsets.tap_table(self.radius))

@@ -19,6 +19,7 @@ from toolkit.nn.ops.offsets.clipped import (
     sum_taps,
 )
 from toolkit.nn.ops.offsets.skew import MovedTokens, find_moved_tokens, scatter_by_position
+from toolkit.nn.ops.offsets.tap_table import TapTable, read_by_table, sum_by_table
 from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
 from toolkit.nn.ops.sliding_window.mask import cached_mask, mask_outside
 
@@ -61,6 +62,7 @@ class Offsets:
         self.query_start = query_start
         self._limit = limit
         self._taps: dict[int, Tensor] = {}
+        self._tables: dict[int, TapTable] = {}
         self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
         self._rotations: dict[tuple[int, float, torch.dtype], Rotations] = {}
 
@@ -140,6 +142,18 @@ class Offsets:
             self._taps[radius] = clip_offsets(self.positions, radius)
         return self._taps[radius]
 
+    def tap_table(self, radius: int) -> TapTable:
+        """The same for operations on a CPU."""
+        if radius not in self._tables:
+            if self.positions is None:
+                keys = torch.arange(self.length)[None]
+                queries, in_order = keys[:, self.query_start :], 0 if self.query_start else None
+            else:
+                queries = keys = self.positions
+                in_order = None if self.ordered_prefix == len(keys) else self.ordered_prefix
+            self._tables[radius] = TapTable(queries, keys, radius, in_order)
+        return self._tables[radius]
+
     @cached_property
     def differences(self) -> Int[Tensor, "#B S T"]:
         """j - i for each pair, not clipped."""
@@ -192,6 +206,8 @@ def scatter_to_diagonals(
             return skew(taps)
         taps = taps.expand(sentences, -1, -1, -1)
         return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
+    if offsets.eager_on_cpu:
+        return read_by_table(taps, offsets.tap_table(radius))
     index = offsets.tap_indices(radius)
     if torch.compiler.is_exporting():
         return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
@@ -202,6 +218,8 @@ def sum_by_offset(
     weights: Float[Tensor, "B H S T"], offsets: Offsets, radius: int
 ) -> Float[Tensor, "B H S R"]:
     """out[b, h, i, r] = sum of weights[b, h, i, j] over the j with clip(p_j - p_i) + radius = r."""
+    if offsets.eager_on_cpu:
+        return sum_by_table(weights, offsets.tap_table(radius))
     index = offsets.tap_indices(radius)
     shared = offsets.shared and not offsets.query_start
     return sum_taps(weights, index, 2 * radius + 1, shared=shared)

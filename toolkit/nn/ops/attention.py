@@ -113,6 +113,44 @@ def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
 
 
+def scaled_scores(
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
+    bias: Float[Tensor, "#B #H S T"] | None,
+    scale: float,
+) -> Float[Tensor, "B H S T"]:
+    """scale q k^T + bias; in half precision the product is added to the bias, in one pass less."""
+    if bias is None or bias.dtype != torch.bfloat16 or q.dtype != torch.bfloat16:
+        scores = scaled_product(q, k.mT, scale)
+        return scores if bias is None else scores.add_(bias)
+    scores = q.new_empty(*q.shape[:3], k.shape[2]).copy_(bias)
+    return add_product(scores, q, k, scale)
+
+
+def add_product(
+    scores: Float[Tensor, "B H S T"],
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
+    scale: float,
+) -> Float[Tensor, "B H S T"]:
+    """Add scale q k^T in place."""
+    flat = scores.flatten(0, 1)
+    torch.baddbmm(flat, q.flatten(0, 1), k.mT.flatten(0, 1), alpha=scale, out=flat)
+    return scores
+
+
+def sum_to_bias(
+    gradient: Float[Tensor, "B H S T"], shape: torch.Size, dtype: torch.dtype
+) -> Float[Tensor, "#B #H S T"]:
+    """The gradient of a bias; torch's sum over sentences takes twice as long in bf16."""
+    if shape[0] == 1 < len(gradient) and gradient.dtype == torch.bfloat16:
+        total = gradient[0].float()
+        for sentence in gradient[1:]:
+            total += sentence
+        gradient = total[None]
+    return gradient.sum_to_size(shape).to(dtype)
+
+
 def inference_products(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
 ) -> Tensor:
@@ -126,10 +164,12 @@ def attention_weights(
 ) -> Tensor:
     """softmax(scale q k^T + bias), with padding masked."""
     # With operands in memory, MKL multiplies matrix by column twice as fast as row by matrix.
-    single = q.shape[2] == 1
-    scores = scaled_product(k, q.mT, scale).mT if single else scaled_product(q, k.mT, scale)
-    if bias is not None:
-        scores += bias
+    if q.shape[2] == 1:
+        scores = scaled_product(k, q.mT, scale).mT
+        if bias is not None:
+            scores += bias
+    else:
+        scores = scaled_scores(q, k, bias, scale)
     return softmax(mask_padding_keys(scores, padding))
 
 
@@ -160,6 +200,5 @@ class _BatchedProducts(torch.autograd.Function):
         grad_k = scaled_product(grad_scores.mT, q, ctx.scale)
         grad_bias = None
         if ctx.bias is not None:
-            shape, dtype = ctx.bias
-            grad_bias = grad_scores.sum_to_size(shape).to(dtype)
+            grad_bias = sum_to_bias(grad_scores, *ctx.bias)
         return grad_q, grad_k, grad_v, grad_bias, None, None, None

@@ -82,7 +82,7 @@ def draw_keep_mask(shape: torch.Size, rate: float) -> Int16[Tensor, "*shape"]:
 
 
 def apply_keep_mask(
-    x: Float[Tensor, "*shape"], keep: Int[Tensor, "*shape"]
+    x: Float[Tensor, "*shape"], keep: Int[Tensor, "*#shape"]
 ) -> Float[Tensor, "*shape"]:
     """x where all bits of `keep` are set, 0 where none is."""
     integer = INTEGER_DTYPES[x.dtype]

@@ -10,25 +10,29 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from toolkit.nn.ops.attention import mask_padding_keys, scaled_product, softmax
+from toolkit.nn.ops.attention import (
+    add_product,
+    mask_padding_keys,
+    scaled_product,
+    scaled_scores,
+    softmax,
+    sum_to_bias,
+)
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
-from toolkit.nn.ops.offsets.clipped import gather_scores, sum_scores
 from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
+from toolkit.nn.ops.offsets.tap_table import TapTable
 
 
 class ValueTable(NamedTuple):
     """A vector a_r for each tap, added to the values: sum_j w_ij (v_j + a_{tap(i, j)})."""
 
     vectors: Float[Tensor, "K R"]
-    taps: Int[Tensor, "#B S T"]
-    """The tap of each pair."""
-    shared: bool
-    """Whether the pairs are those of plain positions."""
+    taps: TapTable
 
 
 class Options(NamedTuple):
@@ -36,7 +40,7 @@ class Options(NamedTuple):
 
     scale: float
     dropout: float
-    shared: bool
+    table: TapTable | None
     by_key: list[bool]
     """Of each product."""
 
@@ -55,35 +59,31 @@ def attend_by_offset(
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """dropout(softmax(scale q k^T + products + bias)) (v + values)."""
-    vectors, index, shared = values or (None, None, True)
-    options = Options(scale, dropout, shared, [p.by_key for p in products])
+    vectors, table = values or (None, None)
+    options = Options(scale, dropout, table, [p.by_key for p in products])
     operands = (tensor for p in products for tensor in p[:2])
-    context: Tensor = _OffsetAttention.apply(
-        options, q, k, v, bias, padding, vectors, index, *operands
-    )
+    context: Tensor = _OffsetAttention.apply(options, q, k, v, bias, padding, vectors, *operands)
     return context
 
 
 def sum_scores_of(
-    q: Tensor, k: Tensor, products: Sequence[OffsetProduct], scale: float
+    q: Tensor, k: Tensor, products: Sequence[OffsetProduct], bias: Tensor | None, scale: float
 ) -> Float[Tensor, "B H S T"]:
-    """scale q k^T + products."""
+    """scale q k^T + products + bias."""
     if not products:
-        return scaled_product(q, k.mT, scale)
+        return scaled_scores(q, k, bias, scale)
     scores = q.new_empty(*q.shape[:3], k.shape[2])
     write_products(scores, products)
-    flat = scores.flatten(0, 1)
-    torch.baddbmm(flat, q.flatten(0, 1), k.mT.flatten(0, 1), alpha=scale, out=flat)
-    return scores
+    if bias is not None:
+        scores += bias
+    return add_product(scores, q, k, scale)
 
 
 class _OffsetAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, options, q, k, v, bias, padding, vectors, index, *operands):  # type: ignore[no-untyped-def]
+    def forward(ctx, options, q, k, v, bias, padding, vectors, *operands):  # type: ignore[no-untyped-def]
         products = list_products(options, operands)
-        scores = sum_scores_of(q, k, products, options.scale)
-        if bias is not None:
-            scores += bias
+        scores = sum_scores_of(q, k, products, bias, options.scale)
         weights = softmax(mask_padding_keys(scores, padding))
         keep = draw_keep_mask(weights.shape, options.dropout) if options.dropout else None
         dropped = weights if keep is None else apply_keep_mask(weights, keep)
@@ -91,17 +91,17 @@ class _OffsetAttention(torch.autograd.Function):
         context, sums = scaled_product(dropped, v, ctx.dropout_scale), None
         if vectors is not None:
             vectors = vectors.to(v.dtype)
-            sums = sum_scores(dropped, index, vectors.shape[1] // 2, shared=options.shared)
+            sums = options.table.sum(dropped)
             context.add_(sums @ vectors.mT, alpha=ctx.dropout_scale)
         ctx.options = options
         ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[4] else None
-        ctx.save_for_backward(q, k, v, weights, keep, vectors, index, sums, *operands)
+        ctx.save_for_backward(q, k, v, weights, keep, vectors, sums, *operands)
         return context
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        q, k, v, weights, keep, vectors, index, sums, *operands = ctx.saved_tensors
+        q, k, v, weights, keep, vectors, sums, *operands = ctx.saved_tensors
         options, dropout_scale = ctx.options, ctx.dropout_scale
         dropped = weights if keep is None else apply_keep_mask(weights, keep)
         grad_v = scaled_product(dropped.mT, gradient, dropout_scale)
@@ -109,7 +109,7 @@ class _OffsetAttention(torch.autograd.Function):
         if vectors is not None:
             grad_vectors = dropout_scale * (gradient.flatten(0, 2).mT @ sums.flatten(0, 2))
             grad_sums = dropout_scale * (gradient @ vectors)
-            grad_weights += gather_scores(grad_sums, index, shared=options.shared)
+            grad_weights += options.table.read(grad_sums)
         if keep is not None:
             grad_weights = apply_keep_mask(grad_weights, keep)
         grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
@@ -117,12 +117,11 @@ class _OffsetAttention(torch.autograd.Function):
         grad_k = scaled_product(grad_scores.mT, q, options.scale)
         grad_bias = None
         if ctx.bias is not None:
-            shape, dtype = ctx.bias
-            grad_bias = grad_scores.sum_to_size(shape).to(dtype)
+            grad_bias = sum_to_bias(grad_scores, *ctx.bias)
         grad_operands: list[Tensor] = []
         for product in list_products(options, operands):
             grad_operands += multiply_backward(grad_scores, product)
-        return None, grad_q, grad_k, grad_v, grad_bias, None, grad_vectors, None, *grad_operands
+        return None, grad_q, grad_k, grad_v, grad_bias, None, grad_vectors, *grad_operands
 
 
 def list_products(options: Options, operands: Sequence[Tensor]) -> list[OffsetProduct]:

@@ -52,23 +52,29 @@ def list_blocks(length: int) -> Iterator[Block]:
 
 
 def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProduct]) -> None:
-    """Write the sum of the products."""
-    for number, product in enumerate(products):
+    """Write the sum of the products; columns first, which take longer to add than rows."""
+    for number, product in enumerate(sorted(products, key=lambda product: not product.by_key)):
         write_product(out, product, add=number > 0)
 
 
 def write_product(out: Tensor, product: OffsetProduct, *, add: bool) -> None:
     """Write the scores of a product to `out`, or add them."""
     x, vectors, by_key = product
+    columns = vectors.mT.contiguous()  # (H, K, O), whose slices are multiplied faster
+    taps: Tensor | None = None
     for block in list_blocks(x.shape[2]):
-        taps = by_head(x, block) @ vectors[:, block.offsets].mT  # (H, BN, K) @ (H, K, W)
+        rows, of_block = by_head(x, block), columns[:, :, block.offsets]
+        shape = *rows.shape[:2], of_block.shape[-1]
+        if taps is None or taps.shape != shape:
+            taps = x.new_empty(shape)
+        torch.bmm(rows, of_block, out=taps)  # (H, BN, K) @ (H, K, W)
         scores = block.view_taps(taps, len(x), x.shape[2])
         if by_key:
             scores, target = rows_to_columns(scores), out[..., block.rows]
         else:
             target = out[:, :, block.rows]
         if add:
-            target += scores.contiguous()  # to add tensors of other strides takes longer
+            target += scores
         else:
             target.copy_(scores)
 
@@ -84,7 +90,8 @@ def multiply_backward(
     """Gradients of x and the vectors; the latter are summed over blocks in fp32, or in fp64."""
     x, vectors, by_key = product
     of_x, length = torch.empty_like(x), x.shape[2]
-    of_vectors = vectors.new_zeros(vectors.shape, dtype=torch.promote_types(x.dtype, torch.float32))
+    precise = torch.promote_types(x.dtype, torch.float32)
+    of_columns = vectors.new_zeros(vectors.mT.shape, dtype=precise)  # (H, K, O)
     taps: Tensor | None = None
     for block in list_blocks(length):
         rows = by_head(x, block)
@@ -99,8 +106,8 @@ def multiply_backward(
             view.copy_(gradient[:, :, block.rows])
         of_rows = taps @ vectors[:, block.offsets]  # (H, BN, W) @ (H, W, K)
         of_x.transpose(0, 1)[:, :, block.rows] = of_rows.unflatten(1, (len(x), -1))
-        of_vectors[:, block.offsets] += taps.mT @ rows
-    return of_x, of_vectors.to(vectors.dtype)
+        of_columns[:, :, block.offsets] += rows.mT @ taps
+    return of_x, of_columns.mT.to(vectors.dtype)
 
 
 def rows_to_columns(rows: Float[Tensor, "B H N S"]) -> Float[Tensor, "B H S N"]:
