@@ -164,6 +164,12 @@ class Offsets:
             return (positions - positions[self.query_start :, None])[None]
         return cached_differences(self.length, self.device)
 
+    @cached_property
+    def pair_index(self) -> tuple[Int[Tensor, "b S T"], int]:
+        """Offsets counted from 0, and how many sentences at the start share the first of them."""
+        repeats = 1 if self.positions is None else max(1, self.ordered_prefix)
+        return self.differences[repeats - 1 :] + self.max_offset, repeats
+
     def window_mask(self, radius: int, dtype: torch.dtype) -> Float[Tensor, "#B 1 S T"] | None:
         """A bias that masks keys at a distance |p_j - p_i| above the radius; None: no such."""
         if not torch.compiler.is_exporting() and self.max_offset <= radius:

@@ -16,6 +16,7 @@ from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.host_copy import copy_to_device
+from toolkit.nn.ops.offsets.numbers import read_numbers
 
 
 class BucketBias(ScoreTerm):
@@ -37,6 +38,9 @@ class BucketBias(ScoreTerm):
         queries, keys, offsets = p.q.shape[2], p.k.shape[2], p.sequence.offsets
         if torch.compiler.is_exporting():  # lengths are symbols
             return self.by_pair(offsets.differences).to(p.q.dtype)
+        if offsets.eager_on_cpu and not offsets.query_start:
+            numbers = self.by_offset(offsets.max_offset + 1)
+            return read_numbers(numbers, *offsets.pair_index, p.q.dtype)
         if not offsets.shared:
             taps = self.by_offset(offsets.max_offset + 1).to(p.q.dtype)
             return scatter_to_diagonals(taps[None, :, None].expand(-1, -1, queries, -1), offsets)

@@ -1,0 +1,51 @@
+"""Biases by offset that are the same for all queries, for CPUs.
+
+B batch   S queries   T keys   H heads   O offsets   b different sentences
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from toolkit.nn.ops.attention import sum_to_bias
+
+
+def read_numbers(
+    numbers: Float[Tensor, "H O"], index: Int[Tensor, "b S T"], repeats: int, dtype: torch.dtype
+) -> Float[Tensor, "B H S T"]:
+    """out[b, h, i, j] = numbers[h, index[b, i, j]]; the first `repeats` sentences share index[0].
+
+    Gradients are summed one after another in fp32, or in fp64.
+    """
+    scores: Tensor = _ReadNumbers.apply(numbers, index, repeats, dtype)
+    return scores
+
+
+class _ReadNumbers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, numbers, index, repeats, dtype):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(index)
+        ctx.repeats, ctx.numbers = repeats, (numbers.shape, numbers.dtype)
+        sentences, queries, keys = index.shape
+        rows = numbers.to(dtype)[None, :, None].expand(sentences, -1, queries, -1)
+        scores = rows.new_empty(repeats - 1 + sentences, len(numbers), queries, keys)
+        by_head = index[:, None].expand(-1, len(numbers), -1, -1)
+        torch.gather(rows, -1, by_head, out=scores[repeats - 1 :])
+        scores[: repeats - 1] = scores[repeats - 1]
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (index,) = ctx.saved_tensors
+        shape, dtype = ctx.numbers
+        precise = torch.promote_types(dtype, torch.float32)
+        sums = torch.zeros(shape, dtype=precise)
+        first = sum_to_bias(gradient[: ctx.repeats], gradient[:1].shape, precise)
+        for scores, taps in zip([*first, *gradient[ctx.repeats :]], index, strict=True):
+            by_head = taps.flatten().expand(len(sums), -1)
+            sums.scatter_add_(1, by_head, scores.flatten(1).to(precise))
+        return sums.to(dtype), None, None, None
