@@ -20,6 +20,7 @@ from toolkit.nn.ops.offsets.clipped import (
 )
 from toolkit.nn.ops.offsets.skew import MovedTokens, find_moved_tokens, scatter_by_position
 from toolkit.nn.ops.offsets.tap_table import TapTable, read_by_table, sum_by_table
+from toolkit.nn.ops.offsets.token_order import TokenOrder
 from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
 from toolkit.nn.ops.sliding_window.mask import cached_mask, mask_outside
 
@@ -77,9 +78,23 @@ class Offsets:
         return self.device.type == "cpu" and not torch.compiler.is_compiling()
 
     @property
-    def plain_on_cpu(self) -> bool:
-        """The same for queries and keys at 0 .. S-1."""
-        return self.shared and not self.query_start and self.eager_on_cpu
+    def multiplies_in_blocks(self) -> bool:
+        """Whether products by offset run in blocks: on a CPU, with most tokens in order."""
+        if self.query_start or not self.eager_on_cpu:
+            return False
+        return self.all_in_order or not self.moved_tokens.covers_all(self.ids)
+
+    @property
+    def all_in_order(self) -> bool:
+        """Whether all sentences are known to be at positions 0 .. S-1."""
+        return self.positions is None or self.ordered_prefix == len(self.positions)
+
+    @cached_property
+    def token_order(self) -> TokenOrder | None:
+        """Position ids for products in blocks; None if all sentences are in order."""
+        if self.all_in_order:
+            return None
+        return TokenOrder(self.ids, self.moved_tokens, self.max_offset + 1)
 
     @property
     def bounds(self) -> tuple[int, int]:

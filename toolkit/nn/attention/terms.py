@@ -81,11 +81,12 @@ class Relative(ScoreTerm):
     def product(self, p: AttentionInputs) -> OffsetProduct | None:
         kernel = cast("Kernel", self.kernels[0])
         taps_are_read = len(self.kernels) > 1 or kernel._forward_hooks
-        if taps_are_read or not p.sequence.offsets.plain_on_cpu:
+        offsets = p.sequence.offsets
+        if taps_are_read or not offsets.multiplies_in_blocks:
             return None
         operands = kernel.operands(p)
         by_key = self.source_kind == KEY_TAPS
-        return None if operands is None else OffsetProduct(*operands, by_key=by_key)
+        return None if operands is None else OffsetProduct(*operands, by_key, offsets.token_order)
 
     def tables(self) -> OffsetTables | None:
         return add_tables([cast("Kernel", kernel).tables() for kernel in self.kernels])

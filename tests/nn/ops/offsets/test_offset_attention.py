@@ -41,10 +41,19 @@ def run_encoder(options, positions=None, dtype=torch.float64):
     return {"states": states, **grads}
 
 
-@pytest.mark.parametrize("ids", [False, True])
+def make_positions(ids):
+    """None, permuted ids, or ids of which some are hidden, after a sentence in order."""
+    if ids == "permuted":
+        return torch.stack([torch.randperm(LENGTH) - 1 for _ in range(3)])
+    hidden = torch.arange(LENGTH).repeat(3, 1)
+    hidden[1, 2:4] = hidden[2, 7] = -1
+    return hidden if ids == "hidden" else None
+
+
+@pytest.mark.parametrize("ids", [None, "permuted", "hidden"])
 @pytest.mark.parametrize("options", TERMS, ids=str)
 def test_attention_by_offset_equals_the_plain_map(monkeypatch, options, ids):
-    positions = torch.stack([torch.randperm(LENGTH) - 1 for _ in range(3)]) if ids else None
+    positions = make_positions(ids)
     monkeypatch.setattr(products, "BLOCK", 4)
     # Dropout draws the same units in both: one mask of the weights per layer.
     fast = run_encoder(options, positions)

@@ -26,6 +26,7 @@ from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
 from toolkit.nn.ops.offsets.tap_table import TapTable
+from toolkit.nn.ops.offsets.token_order import TokenOrder
 
 
 class ValueTable(NamedTuple):
@@ -43,6 +44,7 @@ class Options(NamedTuple):
     table: TapTable | None
     by_key: list[bool]
     """Of each product."""
+    orders: list[TokenOrder | None]
 
 
 @compile_disabled  # views as other integers fail there
@@ -60,7 +62,9 @@ def attend_by_offset(
 ) -> Float[Tensor, "B H S K"]:
     """dropout(softmax(scale q k^T + products + bias)) (v + values)."""
     vectors, table = values or (None, None)
-    options = Options(scale, dropout, table, [p.by_key for p in products])
+    options = Options(
+        scale, dropout, table, [p.by_key for p in products], [p.order for p in products]
+    )
     operands = (tensor for p in products for tensor in p[:2])
     context: Tensor = _OffsetAttention.apply(options, q, k, v, bias, padding, vectors, *operands)
     return context
@@ -126,5 +130,5 @@ class _OffsetAttention(torch.autograd.Function):
 
 def list_products(options: Options, operands: Sequence[Tensor]) -> list[OffsetProduct]:
     """The products of x, vectors, x, vectors, ..."""
-    pairs = zip(operands[::2], operands[1::2], options.by_key, strict=True)
+    pairs = zip(operands[::2], operands[1::2], options.by_key, options.orders, strict=True)
     return [OffsetProduct(*product) for product in pairs]

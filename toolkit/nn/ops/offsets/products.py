@@ -16,17 +16,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.nn.ops.offsets.token_order import TokenOrder
+
 BLOCK = 64
 """Rows whose taps are computed together."""
 
 
 class OffsetProduct(NamedTuple):
-    """x_i . y_{j-i}, or x_j . y_{i-j} if `by_key`, for all offsets between positions 0 .. S-1."""
+    """x_i . y_{j-i}, or x_j . y_{i-j} if `by_key`, for all offsets between positions."""
 
     x: Float[Tensor, "B H S K"]
     vectors: Float[Tensor, "H O K"]
     """y of 1 - S .. S - 1."""
     by_key: bool
+    order: TokenOrder | None = None
+    """Position ids, unless positions are 0 .. S-1; then vectors are of 1 - P .. P - 1."""
 
 
 class Block(NamedTuple):
@@ -35,20 +39,22 @@ class Block(NamedTuple):
     rows: slice
     offsets: slice
 
-    def view_taps(
-        self, taps: Float[Tensor, "H BN W"], batch: int, length: int
-    ) -> Float[Tensor, "B H N S"]:
-        """out[b, h, r, j] = taps[h, b, r, j - r + N - 1] for the N rows r."""
+    def view_taps(self, taps: Float[Tensor, "H BN W"], batch: int) -> Float[Tensor, "B H N P"]:
+        """out[b, h, r, c] = taps[h, b, r, c - r + N - 1] for the N rows r and P positions c."""
         count, width = self.rows.stop - self.rows.start, taps.shape[-1]
         strides = (count * width, batch * count * width, width - 1, 1)
-        return taps.as_strided((batch, len(taps), count, length), strides, count - 1)
+        shape = batch, len(taps), count, width + 1 - count
+        return taps.as_strided(shape, strides, count - 1)
 
 
-def list_blocks(length: int) -> Iterator[Block]:
-    """All rows."""
+def list_blocks(product: OffsetProduct) -> Iterator[Block]:
+    """All rows, as if the tokens were in order."""
+    length, offsets = product.x.shape[2], product.vectors.shape[1]
+    first = product.order.moved.first_position if product.order else 0
     for start in range(0, length, BLOCK):
         end = min(start + BLOCK, length)
-        yield Block(slice(start, end), slice(length - end, 2 * length - 1 - start))
+        low = (offsets + 1) // 2 - first - end
+        yield Block(slice(start, end), slice(low, offsets - first - start))
 
 
 def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProduct]) -> None:
@@ -59,16 +65,19 @@ def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProdu
 
 def write_product(out: Tensor, product: OffsetProduct, *, add: bool) -> None:
     """Write the scores of a product to `out`, or add them."""
-    x, vectors, by_key = product
+    x, vectors, by_key, order = product
     columns = vectors.mT.contiguous()  # (H, K, O), whose slices are multiplied faster
+    in_order = x if order is None else order.zero_rows(x)
     taps: Tensor | None = None
-    for block in list_blocks(x.shape[2]):
-        rows, of_block = by_head(x, block), columns[:, :, block.offsets]
+    for block in list_blocks(product):
+        rows, of_block = by_head(in_order, block), columns[:, :, block.offsets]
         shape = *rows.shape[:2], of_block.shape[-1]
         if taps is None or taps.shape != shape:
             taps = x.new_empty(shape)
         torch.bmm(rows, of_block, out=taps)  # (H, BN, K) @ (H, K, W)
-        scores = block.view_taps(taps, len(x), x.shape[2])
+        scores = block.view_taps(taps, len(x))
+        if order is not None:
+            scores = order.order_keys(scores)
         if by_key:
             scores, target = rows_to_columns(scores), out[..., block.rows]
         else:
@@ -77,6 +86,8 @@ def write_product(out: Tensor, product: OffsetProduct, *, add: bool) -> None:
             target += scores
         else:
             target.copy_(scores)
+    if order is not None:
+        order.add_moved_rows(out.mT if by_key else out, x, columns)
 
 
 def by_head(x: Float[Tensor, "B H S K"], block: Block) -> Float[Tensor, "H BN K"]:
@@ -88,25 +99,33 @@ def multiply_backward(
     gradient: Float[Tensor, "B H S S"], product: OffsetProduct
 ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
     """Gradients of x and the vectors; the latter are summed over blocks in fp32, or in fp64."""
-    x, vectors, by_key = product
-    of_x, length = torch.empty_like(x), x.shape[2]
+    x, vectors, by_key, order = product
+    in_order = x if order is None else order.zero_rows(x)
+    of_x = torch.empty_like(x)
     precise = torch.promote_types(x.dtype, torch.float32)
     of_columns = vectors.new_zeros(vectors.mT.shape, dtype=precise)  # (H, K, O)
     taps: Tensor | None = None
-    for block in list_blocks(length):
-        rows = by_head(x, block)
+    for block in list_blocks(product):
+        rows = by_head(in_order, block)
         width = block.offsets.stop - block.offsets.start
         if taps is None or taps.shape[1:] != (rows.shape[1], width):
             # Blocks write the same taps and leave the same zeros.
             taps = gradient.new_zeros(len(rows), rows.shape[1], width)
-        view = block.view_taps(taps, len(x), length)
+        view = block.view_taps(taps, len(x))
         if by_key:
-            view.copy_(columns_to_rows(gradient[..., block.rows]))
+            of_scores = columns_to_rows(gradient[..., block.rows])
         else:
-            view.copy_(gradient[:, :, block.rows])
+            of_scores = gradient[:, :, block.rows]
+        if order is None:
+            view.copy_(of_scores)
+        else:
+            order.sum_keys(of_scores, view)
         of_rows = taps @ vectors[:, block.offsets]  # (H, BN, W) @ (H, W, K)
         of_x.transpose(0, 1)[:, :, block.rows] = of_rows.unflatten(1, (len(x), -1))
         of_columns[:, :, block.offsets] += rows.mT @ taps
+    if order is not None:
+        by_row = gradient.mT if by_key else gradient
+        of_columns += order.moved_rows_backward(by_row, x, vectors, of_x)
     return of_x, of_columns.mT.to(vectors.dtype)
 
 
