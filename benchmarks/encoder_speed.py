@@ -119,29 +119,35 @@ def without_gradients(make: Callable[[], Update]) -> Update:
 
 
 def measure(
-    name: str, work: str, length: int, tokens: int, rounds: int, implementations: list[str]
+    name: str,
+    work: str,
+    length: int,
+    tokens: int,
+    rounds: int,
+    implementations: list[str],
+    precisions: list[str],
 ) -> list[list[str]]:
     """A row for each precision: milliseconds, ratios to the toolkit's time, and its share."""
     programs = ["toolkit", *(x for x in IMPLEMENTATIONS[name] if x in implementations)]
     contestants: dict[tuple[str, str], Callable[[], Update]] = {
         (precision, program): partial(make_program, name, precision, work, program, length, tokens)
-        for precision in PRECISIONS
+        for precision in precisions
         for program in programs
     }
     if work == "inference":
         contestants = {key: partial(without_gradients, make) for key, make in contestants.items()}
     contestants |= {
-        (precision, "product"): partial(large_product, precision) for precision in PRECISIONS
+        (precision, "product"): partial(large_product, precision) for precision in precisions
     }
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     records = race(contestants, rounds, warm_up=2, clock=clock)
     flops = count_flops(make_program(name, "fp32", work, "toolkit", length, tokens))
     rows = []
-    for precision in PRECISIONS:
+    for precision in precisions:
         product_seconds = records[precision, "product"].median * flops / PRODUCT_FLOPS
         own = records[precision, "toolkit"].median
         others = [records[precision, program].median for program in programs[1:]]
-        full = min(records["fp32", program].median for program in programs[1:])
+        full = [records["fp32", program].median for program in programs[1:] if "fp32" in precisions]
         rows.append(
             [
                 f"{name}, T={length}, {work}",
@@ -149,7 +155,7 @@ def measure(
                 f"{1e3 * own:.0f}",
                 " / ".join(f"{1e3 * other:.0f}" for other in others),
                 f"{min(others) / own:.2f}",
-                f"{full / own:.2f}",
+                f"{min(full) / own:.2f}" if full else "-",
                 f"{product_seconds / own:.0%}",
             ]
         )
@@ -162,12 +168,16 @@ def main() -> None:
     options.add_argument("--lengths", type=int, nargs="+", default=[128, 512])
     options.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
     options.add_argument("--implementations", nargs="+", default=["eager", "sdpa"])
+    options.add_argument("--precisions", nargs="+", default=PRECISIONS)
     options.add_argument("--work", nargs="+", default=["update", "inference"])
     args = options.parse_args()
     rows = []
     for name, length, work in product(args.models, args.lengths, args.work):
-        rows += measure(name, work, length, args.tokens, args.rounds, args.implementations)
-        print(*rows[-len(PRECISIONS) :], sep="\n", flush=True)
+        rows += measure(
+            *(name, work, length, args.tokens, args.rounds),
+            *(args.implementations, args.precisions),
+        )
+        print(*rows[-len(args.precisions) :], sep="\n", flush=True)
     head = ["program", "precision", "toolkit, ms", "Transformers, ms (eager / sdpa)"]
     head += ["Transformers / toolkit", "Transformers fp32 / toolkit", "share"]
     text = f"{machine()}; {args.tokens:,} tokens per batch\n\n{table(head, rows)}\n"

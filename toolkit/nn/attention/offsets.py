@@ -79,10 +79,10 @@ class Offsets:
 
     @property
     def multiplies_in_blocks(self) -> bool:
-        """Whether products by offset run in blocks: on a CPU, with most tokens in order."""
+        """Whether products by offset run in blocks: on a CPU, with tokens in order."""
         if self.query_start or not self.eager_on_cpu:
             return False
-        return self.all_in_order or not self.moved_tokens.covers_all(self.ids)
+        return self.all_in_order or self.moved_tokens.indices.shape[1] < self.length
 
     @property
     def all_in_order(self) -> bool:
