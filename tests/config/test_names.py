@@ -4,6 +4,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, Registry
+from toolkit.config.command import Command
 from toolkit.config.declared import OptionType
 from toolkit.config.load import bootstrap_options, index_by_path, resolve_components
 from toolkit.config.names import RESERVED_NAMES, find_option
@@ -19,6 +20,10 @@ class Config:
 
 def option(path):
     return Option(path, OptionType(int), 0, "")
+
+
+def command(**components):
+    return Command(name="", summary="", example="", config=Config, components=components)
 
 
 OPTIONS = index_by_path(
@@ -77,16 +82,18 @@ def test_option_of_other_components_names_them():
         registry.register(name, Config())(name.upper)
     expected = "^--tag requires --format one, two.$"
     with pytest.raises(ToolkitError, match=expected):
-        find_option("tag", {"path": option("path")}, {"format": registry})
+        find_option("tag", {"path": option("path")}, command(format=registry))
     with pytest.raises(ToolkitError, match=r"^format.tag \(f.yaml\) requires --format one, two"):
-        find_option("format.tag", {"path": option("path")}, {"format": registry}, origin="f.yaml")
+        find_option(
+            "format.tag", {"path": option("path")}, command(format=registry), origin="f.yaml"
+        )
 
 
 def test_reserved_name_that_the_component_lacks_names_others():
     expected = "--warmup-updates requires --lr-scheduler cosine, fixed, inverse_sqrt and others"
     with pytest.raises(ToolkitError, match=expected):
         options = {"lr_scheduler.name": option("lr_scheduler.name")}
-        find_option("warmup_updates", options, COMPONENTS)
+        find_option("warmup_updates", options, command(**COMPONENTS))
 
 
 def test_reserved_names_are_names_of_options(train):

@@ -1,22 +1,23 @@
-import ast
-import importlib.util
-from pathlib import Path
-
 import pytest
 
+from toolkit.cli.average import COMMAND as AVERAGE
+from toolkit.cli.convert import COMMAND as CONVERT
 from toolkit.cli.generate import MODES
+from toolkit.cli.inspect import COMMAND as INSPECT
+from toolkit.cli.plot import KINDS
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
 from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import COMPONENTS, FORMATS, REGISTRIES
 from toolkit.config.command import Command
+from toolkit.config.commands import owners
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import compose, load
-from toolkit.config.names import RESERVED_NAMES
-from toolkit.config.options import list_options
+from toolkit.config.options import to_flag
 
+TRANSLATE, _, FILL_MASK, *_ = MODES
+OF_TEXT = "It is an option of toolkit-generate translate and continue"
 RUN = ["data", "--arch", "bert_tiny", "--task", "mlm", "--max-update", "1"]
 
 
@@ -75,6 +76,47 @@ def test_answer_is_an_option_of_the_command(command, theirs, ours):
     assert f"no option is called {theirs}. Write {ours} instead." in message([theirs, "x"], command)
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "answer"),
+    [
+        (FILL_MASK, "--nbest", f"{OF_TEXT}, not of toolkit-generate fill-mask. See --help."),
+        (FILL_MASK, "--max-len-a", f"{OF_TEXT}, not of toolkit-generate fill-mask. See --help."),
+        (TRANSLATE, "--top", "It is an option of toolkit-generate fill-mask and order, not of"),
+        (PREDICT, "--beam", f"{OF_TEXT}, not of toolkit-predict."),
+        (TRANSLATE, "--mask-rate", "It is an option of toolkit-train, not of"),
+        (FILL_MASK, "--num-beams", "It is --beam of toolkit-generate translate and continue. "),
+        (FILL_MASK, "--max-length", "It is --max-len-b of toolkit-generate translate and"),
+        (FILL_MASK, "--max-sentences", "It is --batch-size of toolkit-generate translate and"),
+        (FILL_MASK, "--scoring", "Translations with references always get BLEU, chrF and TER."),
+        (TRANSLATE, "--fp16", "Write --precision fp16 instead."),
+        (TRANSLATE, "--valid-subset", "Write --gen-subset instead."),
+        (TRAIN, "--model-overrides", "The model is that of the checkpoint; toolkit-validate"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_option_of_another_command_names_the_command(command, option, answer):
+    argv = RUN if command is TRAIN else []
+    expected = f"no option is called {option}. {answer}"
+    assert message([*argv, option, "1"], command).startswith(expected)
+
+
+def test_near_name_of_the_command_comes_before_an_option_of_another_one():
+    assert "Did you mean --seed?" in message(["--seeds", "1"], TRANSLATE)
+
+
+@pytest.mark.parametrize("command", [FILL_MASK, PREDICT, PREPROCESS])
+def test_every_option_of_the_other_tools_is_answered(command):
+    for name in other_tools.OPTIONS:
+        text = message([f"{to_flag(name)}=1"], command)
+        assert "is called" not in text or len(text.split(". ")) > 2, text
+
+
+def test_commands_are_those_of_the_command_line():
+    commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, AVERAGE, CONVERT, INSPECT, *MODES, *KINDS]
+    names = {command.name for command in commands}
+    assert names | {"toolkit-validate --task minimal_pairs"} == owners.CONFIGS.keys()
+
+
 def test_key_of_another_tool_in_a_file_is_answered_with_a_key(tmp_path):
     file = tmp_path / "hf.yaml"
     for text, key in (("learning_rate: 1e-4", "optimizer.lr"), ("tf32: true", "precision: tf32")):
@@ -90,79 +132,3 @@ def test_name_of_another_tool_from_python_is_answered_with_ours():
         ToolkitError, match=r"no option is called learning_rate. Write lr instead.$"
     ):
         compose({"arch": "bert_tiny", "task": "mlm", "learning_rate": 1e-4})
-
-
-@pytest.mark.parametrize(
-    ("section", "theirs", "ours"),
-    [
-        ("task", "masked_lm", "mlm"),
-        ("arch", "transformer_iwslt_de_en", "transformer_iwslt"),
-        ("arch", "bert-base-uncased", "bert"),
-        ("lr_scheduler", "constant_with_warmup", "fixed"),
-    ],
-)
-def test_component_of_another_tool_is_answered_with_ours(section, theirs, ours):
-    with pytest.raises(ToolkitError, match=f"{theirs}'. Its name here is '{ours}'."):
-        COMPONENTS[section][theirs]
-
-
-def component_options() -> set[str]:
-    return {
-        name
-        for section, registry in REGISTRIES.items()
-        for component in registry.builtins
-        for option in list_options(section, registry[component].config)
-        for name in (option.name, option.path)
-    }
-
-
-def test_suggested_options_and_components_exist():
-    commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, *MODES]
-    known = {*RESERVED_NAMES, *component_options()}
-    known |= {n for c in commands for o in c.fixed_options() for n in (o.name, o.path)}
-    suggested = {o.partition(" ")[0] for c in other_tools.OPTIONS.values() for o in c.options}
-    assert suggested <= known
-    ours = {name for registry in REGISTRIES.values() for name in registry.builtins}
-    assert set(other_tools.COMPONENTS.values()) <= ours
-    assert not other_tools.COMPONENTS.keys() & (ours - FORMATS.builtins.keys())
-
-
-def test_answers_say_something():
-    assert all(c.options or c.otherwise for c in other_tools.OPTIONS.values())
-
-
-WITHOUT_COUNTERPART = """
-    accelerator_config activation_checkpointing_kwargs average_tokens_across_devices
-    batch_eval_metrics dataloader_drop_last dataloader_in_order
-    dataloader_multiprocessing_context dataloader_persistent_workers dataloader_pin_memory
-    dataloader_prefetch_factor ddp_backend ddp_broadcast_buffers ddp_bucket_cap_mb
-    ddp_find_unused_parameters ddp_static_graph debug enable_jit_checkpoint eval_accumulation_steps
-    eval_delay eval_do_concat_batches eval_on_start eval_use_gather_object full_determinism
-    gradient_checkpointing_kwargs hub_always_push hub_private_repo hub_revision hub_strategy
-    hub_token ignore_data_skip include_for_metrics include_num_input_tokens_seen label_names
-    length_column_name liger_kernel_config log_level log_level_replica log_on_each_node
-    logging_first_step logging_nan_inf_filter logging_strategy neftune_noise_alpha
-    optim_target_modules parallelism_config prediction_loss_only remove_unused_columns
-    restore_callback_states_from_checkpoint save_on_each_node save_only_model skip_memory_metrics
-    torch_compile_backend torch_compile_mode torch_empty_cache_steps trackio_bucket_id
-    trackio_space_id trackio_static_space_id train_sampling_strategy use_cache use_liger_kernel
-"""
-
-
-def training_arguments() -> set[str]:
-    """Fields of the installed TrainingArguments, read without importing Transformers."""
-    spec = importlib.util.find_spec("transformers")
-    if spec is None or spec.origin is None:
-        pytest.skip("needs Transformers")
-    tree = ast.parse(Path(spec.origin).with_name("training_args.py").read_text(encoding="utf-8"))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    (body,) = [node.body for node in classes if node.name == "TrainingArguments"]
-    return {ast.unparse(node.target) for node in body if isinstance(node, ast.AnnAssign)}
-
-
-def test_training_arguments_of_transformers_are_all_answered():
-    ours = {o.name for o in TRAIN.fixed_options()} | component_options() | RESERVED_NAMES.keys()
-    unanswered = training_arguments() - ours - other_tools.OPTIONS.keys()
-    assert {name for name in unanswered if not name.startswith("_")} <= set(
-        WITHOUT_COUNTERPART.split()
-    )

@@ -1,11 +1,13 @@
 import pytest
 
+from toolkit.common.other_tools import OPTIONS
 from toolkit.config.names import RESERVED_NAMES
 from tools import option_tables
 from tools.docs_site.catalog import find_key, list_entries
 from tools.docs_site.other_names import (
     NO_OPTION,
     TOOLS,
+    names_of_file,
     names_of_option,
     other_names,
     read_file,
@@ -33,6 +35,13 @@ def test_names_that_the_command_line_answers_are_joined_with_those_of_the_file()
     assert names["seed"].keys == ("training.seed",)
     assert (names["tf32"].keys, names["tf32"].value) == (("training.precision",), "tf32")
     assert names["push_to_hub"].keys == () and "toolkit-convert" in names["push_to_hub"].remark
+
+
+@pytest.mark.parametrize("tool", ["fairseq", "huggingface"])
+def test_names_of_the_file_are_those_of_options_or_answered_on_the_command_line(tool):
+    ours = {key.rpartition(".")[2] for key in KEYS} | RESERVED_NAMES.keys()
+    names = {other.name for other in names_of_file(tool)}
+    assert names <= ours | OPTIONS.keys()
 
 
 def test_names_of_an_option_are_grouped_by_toolkit():

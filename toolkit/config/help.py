@@ -15,7 +15,8 @@ from toolkit.common.plugins import Plugin
 from toolkit.common.registry import CALLBACKS, Entry, fold_sizes
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
-from toolkit.config.names import RESERVED_NAMES, find_field_doc
+from toolkit.config.commands.owners import find_field_doc
+from toolkit.config.names import RESERVED_NAMES
 from toolkit.config.options import Option, list_options, to_flag
 from toolkit.config.run import RunConfig
 from toolkit.config.sections.callbacks import callback_section

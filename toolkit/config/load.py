@@ -15,6 +15,7 @@ from toolkit.common.registry import COMPONENTS, TASKS
 from toolkit.config import checkpoint_defaults, input_paths, names
 from toolkit.config.checkpoint_defaults import START_OPTIONS
 from toolkit.config.command import RUN, Command
+from toolkit.config.commands.owners import find_owners
 from toolkit.config.declared import OptionType
 from toolkit.config.flags import list_flags, parse_flags, scan_flags
 from toolkit.config.options import Option, index_by_path, list_options
@@ -113,7 +114,7 @@ def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved
     resolved = resolve_components(start | named, command)
     known = index_by_path(resolved.options)
     given = {
-        names.find_option(key, known, command.components, origin=names.PYTHON).path: value
+        names.find_option(key, known, command, origin=names.PYTHON).path: value
         for key, value in values.items()
         if key not in command.components
     }
@@ -165,9 +166,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     options = index_by_path([*command.command_line_options(), *resolved.options])
     flags = parse_flags(
         argv,
-        lambda name: (
-            override_option(name, command) or names.find_option(name, options, command.components)
-        ),
+        lambda name: override_option(name, command) or names.find_option(name, options, command),
         options.get(command.positional),
         lambda word: input_paths.unexpected_word_error(word, command),
     )
@@ -189,8 +188,8 @@ def check_flags_exist(argv: Sequence[str], values: OptionValues, command: Comman
             defaults[section] = registry[str(name)].config
     options += [o for section, config in defaults.items() for o in list_options(section, config)]
     for name in list_flags(argv):
-        if not names.find_owners(names.RESERVED_NAMES.get(name, name), command.components):
-            names.find_option(name, index_by_path(options), command.components)
+        if not find_owners(names.RESERVED_NAMES.get(name, name), command.components):
+            names.find_option(name, index_by_path(options), command)
 
 
 def override_option(name: str, command: Command) -> Option | None:
@@ -257,7 +256,7 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     known = index_by_path(options)
     for path, (_, origin) in values.items():
         if path not in known:
-            raise names.unknown_option_error(path, known, command.components, origin)
+            raise names.unknown_option_error(path, known, command, origin)
     return Resolved(values, defaults, options)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
-from pathlib import Path
+from functools import partial
 
 from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import PROJECT, Registry
-from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
+from toolkit.common.registry import Registry
+from toolkit.config.command import Command
+from toolkit.config.commands.owners import find_commands, find_owners
+from toolkit.config.options import Option, to_flag
 from toolkit.config.sections import callbacks
 
 PYTHON = "Python"
@@ -56,24 +57,27 @@ RESERVED_NAMES = {
 OTHER_NAMES = {"relative": "arch.positions"}
 """Last part of an option -> the option with that purpose in other architectures."""
 
+MIN_SIMILARITY = 0.75
+"""Less similar names have another meaning, such as --max-length and --max-tokens."""
+
 
 def find_option(
     name: str,
     options: Mapping[str, Option],
-    components: Mapping[str, Registry] | None = None,
+    command: Command | None = None,
     *,
     origin: str = "",
 ) -> Option:
-    """The option of a flag or key; ambiguous and unknown ones are errors."""
+    """The option of a flag or key of a command; ambiguous and unknown ones are errors."""
     if name in options:
         return options[name]
-    components = components or {}
+    components = command.components if command else {}
     reserved = RESERVED_NAMES.get(name, f"{name}.name" if name in components else "")
     if reserved in options:
         return options[reserved]
     ending = [option for option in options.values() if option.name == name]
     if not ending or reserved.partition(".")[0] in components:
-        raise unknown_option_error(name, options, components, origin)
+        raise unknown_option_error(name, options, command, origin)
     if len(ending) > 1:
         paths = " or ".join(option.flag for option in ending)
         raise ToolkitError(f"{to_flag(name)} is ambiguous. Write {paths}.")
@@ -81,32 +85,39 @@ def find_option(
 
 
 def unknown_option_error(
-    name: str, options: Mapping[str, Option], components: Mapping[str, Registry], origin: str
+    name: str, options: Mapping[str, Option], command: Command | None, origin: str
 ) -> ToolkitError:
     """`origin` is the file that holds the key, which must be a path; empty for a flag."""
+    components = command.components if command else {}
+    title = command.name if command and not origin else ""
+    last = name.rpartition(".")[2]
     in_python = origin == PYTHON
     given = name if in_python else f"{name} ({origin})" if origin else to_flag(name)
     more = "" if in_python else " See --help."
     path = name if origin else RESERVED_NAMES.get(name, name)
-    if (other := OTHER_NAMES.get(name.rpartition(".")[2], "")) in options:
+    if (other := OTHER_NAMES.get(last, "")) in options:
         return ToolkitError(
             f"no option is called {given}. Write {other if origin else to_flag(other)} instead."
         )
-    if (not origin or "." in name) and (owners := find_owners(path, components)):
-        return ToolkitError(f"{given} requires {owners}.")
+    if (not origin or "." in name) and (owning := find_owners(path, components)):
+        return ToolkitError(f"{given} requires {owning}.")
     if path.startswith(f"{callbacks.SECTION}."):
         return ToolkitError(
             f"{given} requires --callbacks {path.split('.')[1]}, if that callback has such an "
             f"option."
         )
-    if answer := find_counterpart(name.rpartition(".")[2], options, components, origin):
+    answer = find_counterpart(last, options, components, origin)
+    if answer := answer or find_counterpart_elsewhere(last, title):
         return ToolkitError(f"no option is called {given}. {answer}{more}")
     short: list[str] = []
     if in_python or not origin:
         reserved = [word for word, path in RESERVED_NAMES.items() if path in options]
         short = [option.name for option in options.values()] + reserved
-    nearest = nearest_name(name, options, short)
-    hint = f" Did you mean {nearest if origin else to_flag(nearest)}?" if nearest else ""
+    hint = ""
+    if nearest := nearest_name(name, options, short):
+        hint = f" Did you mean {nearest if origin else to_flag(nearest)}?"
+    elif commands := find_commands(last, title):
+        hint = f" It is an option of {commands}, not of {title}."
     return ToolkitError(f"no option is called {given}.{hint}{more}")
 
 
@@ -115,7 +126,7 @@ def find_counterpart(
 ) -> str:
     """What to write for an option of Transformers or fairseq; empty if there is no answer."""
     counterpart = other_tools.OPTIONS.get(name, other_tools.Counterpart(()))
-    owners = ""
+    owning = ""
     for suggestion in counterpart.options:
         ours, _, value = suggestion.partition(" ")
         path = RESERVED_NAMES.get(ours, ours)
@@ -128,49 +139,28 @@ def find_counterpart(
             keyword = "=".join([ours, value]).removesuffix("=")
             answer = keyword if origin == PYTHON else key if origin else flag
             return f"Write {answer} instead. {counterpart.note}".rstrip()
-        if owning := find_owners(ours, components):
-            owners = owners or f"Write {to_flag(ours)} instead, which requires {owning}."
-    return owners or counterpart.otherwise
+        if found := find_owners(ours, components):
+            owning = owning or f"Write {to_flag(ours)} instead, which requires {found}."
+    return owning or counterpart.otherwise
+
+
+def find_counterpart_elsewhere(name: str, command: str) -> str:
+    """The name of another tool's option in other commands, those of the same program first."""
+    counterpart = other_tools.OPTIONS.get(name, other_tools.Counterpart(()))
+    names = {it: it.partition(" ")[0].rpartition(".")[2] for it in counterpart.options}
+    found = [(it, find_commands(ours, command)) for it, ours in names.items()]
+    found.sort(key=lambda it: not it[1].startswith(command.partition(" ")[0]))
+    for suggestion, commands in found:
+        if commands:
+            return f"It is {to_flag(suggestion)} of {commands}. {command} has no such option."
+    return ""
 
 
 def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:
     """The closest of the `short` names, if the name has no section; else the closest path."""
     paths = {option.name: option.path for option in options.values()}
-    last = name.rpartition(".")[2]
-    nearest = [] if "." in name else difflib.get_close_matches(name, short, n=1)
-    nearest = nearest or difflib.get_close_matches(name, list(options), n=1)
-    nearest = nearest or [paths[near] for near in difflib.get_close_matches(last, paths, n=1)]
+    find = partial(difflib.get_close_matches, n=1, cutoff=MIN_SIMILARITY)
+    nearest = [] if "." in name else find(name, short)
+    nearest = nearest or find(name, list(options))
+    nearest = nearest or [paths[near] for near in find(name.rpartition(".")[2], paths)]
     return nearest[0] if nearest else None
-
-
-def find_owners(name: str, components: Mapping[str, Registry]) -> str:
-    """The components that have such an option: "--format text"; empty if none has it."""
-    section, _, last = name.rpartition(".")
-    for kind, registry in components.items():
-        if section in ("", kind):
-            owners = [it for it in registry.names() if has_option(registry, it, last)]
-            if owners:
-                more = " and others" * (len(owners) > 3)
-                return f"{to_flag(kind)} {', '.join(owners[:3])}{more}"
-    return ""
-
-
-def has_option(registry: Registry, component: str, name: str) -> bool:
-    """Whether a component has the option. Imports it only if its source has such a field."""
-    builtin = registry.builtins.get(component)
-    if builtin and find_field_doc(builtin.module, name) is None:
-        return False
-    config = registry[component].config
-    return is_dataclass(config) and any(o.name == name for o in list_options("", config))
-
-
-def find_field_doc(module: str, name: str) -> FieldDoc | None:
-    """A config field in the source of a module, or of a file that it may inherit it from.
-
-    Such files are in the module's package, or in the package around it.
-    """
-    own = PROJECT.joinpath(*module.split(".")).with_suffix(".py")
-    near, around = (sorted(folder.glob("*.py")) for folder in own.parents[:2])
-    files: list[Path] = [own, *near, *around]
-    classes = (fields for file in files for fields in read_field_docs(str(file)).values())
-    return next((fields[name] for fields in classes if name in fields), None)

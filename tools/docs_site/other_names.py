@@ -1,7 +1,7 @@
 """Names of options in other toolkits, and the terms that people search for.
 
-Names that differ from ours are in toolkit.common.other_tools, which answers them on the command
-line. other_names.yaml has the others, and the terms:
+Names of fairseq and Hugging Face that differ from ours are in toolkit.common.other_tools, which
+answers them on the command line. other_names.yaml has the others, and the terms:
 
     training.update_freq:                        # key of tools.docs_site.catalog
       terms: [gradient accumulation]

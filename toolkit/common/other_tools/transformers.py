@@ -1,41 +1,27 @@
-"""Names in Hugging Face Transformers and fairseq, and what to write here, for error messages."""
+"""Options of Hugging Face Transformers."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from toolkit.common.other_tools.counterpart import ABSENT, CLASSES, EACH_EPOCH, TORCHRUN, use
 
-
-class Counterpart(NamedTuple):
-    """Options to write instead; a command suggests the first one that it has."""
-
-    options: tuple[str, ...]
-    """Name of each, with a value if it replaces a switch: "precision tf32"."""
-    note: str = ""
-    """Sentence after that suggestion."""
-    otherwise: str = ""
-    """Sentence if the command has none of the options."""
-
-
-def use(*options: str, note: str = "", otherwise: str = "") -> Counterpart:
-    """The options to write in place of another tool's option."""
-    return Counterpart(options, note, otherwise)
-
-
-EACH_EPOCH = "Every epoch also ends with a validation and a checkpoint."
 RANK_EXAMPLES = "It is the number of examples on each rank."
 FRACTION = "A fraction of the run is --warmup-fraction."
 RESUMES = "The same command resumes the latest checkpoint in --save-dir."
-TORCHRUN = "Start the command with torchrun, which sets the number of processes."
 CONVERT = "toolkit-convert --to toolkit makes a checkpoint of a model of Transformers."
-LANGUAGES = "The languages of a checkpoint are those that it was trained on."
-SUBWORDS = (
-    "SentencePiece and WordPiece subwords are always joined. For those of subword-nmt, use "
-    "sed 's/@@ //g'."
-)
 NO_UPLOAD = "Nothing is uploaded. toolkit-convert --to hf writes a folder for Transformers."
 COLUMNS = "toolkit-preprocess names them: --text-field, --text-columns and --label-column."
-CLASSES = "The classes are those of the data folder."
 RAW_DATA = "toolkit-preprocess reads the files: --trainpref, --validpref and --testpref."
+
+WITHOUT_COUNTERPART = [
+    "eval_on_start",
+    "max_time",
+    "max_train_samples",
+    "neftune_noise_alpha",
+    "penalty_alpha",
+    "remove_unused_columns",
+    "repetition_penalty",
+    "use_liger_kernel",
+]
 
 TRANSFORMERS = {
     # TrainingArguments
@@ -165,6 +151,17 @@ TRANSFORMERS = {
     "attention_probs_dropout_prob": use("attention_dropout"),
     "layer_norm_eps": use("norm_epsilon"),
     "type_vocab_size": use("token_types"),
+    "local_attention": use("attention_window"),
+    "global_attn_every_n_layers": use("global_every"),
+    "local_rope_theta": use("local_rope_base"),
+    "tie_word_embeddings": use("share_embeddings"),
+    "conv_kernel_size": use("kernel_size"),
+    "num_groups": use("groups"),
+    "classifier_dropout": use("head_dropout"),
+    "min_frequency": use("min_count"),
+    "problem_type": use(
+        "label_type number", note="It is regression. Several labels per text do not exist."
+    ),
     # generate
     "num_beams": use("beam"),
     "num_return_sequences": use("nbest"),
@@ -177,122 +174,20 @@ TRANSFORMERS = {
     "min_new_tokens": use("min_len"),
     "num_beam_groups": use("diverse_beam_groups"),
     "diversity_penalty": use("diverse_beam_strength"),
+    "output_scores": use("results_path", note="It has the score of each hypothesis."),
+    "early_stopping": use(
+        otherwise="A sentence ends when as many hypotheses as the beam size are finished."
+    ),
+    "input_file": use("input", "trainpref"),
+    "output_file": use("output", "results_path", "destdir"),
+    "prompt": use("input", note="It is a file with a prompt in each line."),
+    "average_tokens_across_devices": use(
+        otherwise="Always. Losses are divided by the predictions of all ranks."
+    ),
+    "dataloader_drop_last": use(otherwise="Every example is used."),
+    "full_determinism": use(otherwise="On a CPU, runs are always deterministic."),
+    "ignore_data_skip": use(otherwise="Resuming skips what was read without reading it again."),
+    "ignore_mismatched_sizes": use("finetune_from", note="It reports tensors that do not fit."),
+    "train_sampling_strategy": use(otherwise="Batches always hold examples of similar length."),
+    **dict.fromkeys(WITHOUT_COUNTERPART, ABSENT),
 }
-
-FAIRSEQ = {
-    "source_lang": use(otherwise=LANGUAGES),
-    "target_lang": use(otherwise=LANGUAGES),
-    "max_sentences": use("batch_size"),
-    "max_sentences_valid": use("batch_size_valid", "batch_size"),
-    "cpu": use("device cpu"),
-    "amp": use("precision fp16"),
-    "memory_efficient_fp16": use("precision fp16"),
-    "memory_efficient_bf16": use("precision bf16"),
-    "no_progress_bar": use("progress lines"),
-    "log_format": use("progress", note="The save folder has a log as JSON lines."),
-    "log_file": use(otherwise="The save folder has a log as JSON lines."),
-    "fixed_validation_seed": use("evaluation_seed"),
-    "validate_interval": use("validate_interval_updates", note=EACH_EPOCH),
-    "save_interval": use("save_interval_updates", note=EACH_EPOCH),
-    "disable_validation": use("valid_subset ''"),
-    "adam_betas": use("beta1", note="The second one is --beta2."),
-    "adam_eps": use("eps"),
-    "warmup": use("warmup_updates"),
-    "end_learning_rate": use("end_rate", note="It is a fraction of --lr."),
-    "min_lr": use("stop_min_lr", note="The final rate of a schedule is --end-rate."),
-    "total_num_update": use("max_update", note="Schedules end with the run."),
-    "max_lr": use("lr"),
-    "lr_shrink": use("factor"),
-    "warmup_init_lr": use(otherwise="The warm-up starts at 0."),
-    "sentence_avg": use(otherwise="Losses are divided by the number of predictions."),
-    "required_batch_size_multiple": use(otherwise="Every example is used."),
-    "lr_patience": use("lr_scheduler.patience"),
-    "best_checkpoint_metric": use("best_metric"),
-    "maximize_best_checkpoint_metric": use("best_metric", note="Each metric knows its direction."),
-    "finetune_from_model": use("finetune_from"),
-    "reset_optimizer": use("finetune_from", note="It loads the weights alone."),
-    "reset_lr_scheduler": use("finetune_from", note="It loads the weights alone."),
-    "reset_dataloader": use("finetune_from", note="It loads the weights alone."),
-    "reset_meters": use("finetune_from", note="It loads the weights alone."),
-    "no_epoch_checkpoints": use("keep_last_epochs 1"),
-    "store_ema": use("ema_decay"),
-    "ddp_backend": use("sharding", note="Without it, DDP is used."),
-    "zero_sharding": use("sharding full"),
-    "distributed_world_size": use(otherwise=TORCHRUN),
-    "distributed_port": use(otherwise=TORCHRUN),
-    "distributed_init_method": use(otherwise=TORCHRUN),
-    "heartbeat_timeout": use("training.timeout_seconds"),
-    "sample_break_mode": use("sample_mode"),
-    "break_mode": use("sample_mode"),
-    "mask_prob": use("mask_rate"),
-    "random_token_prob": use("random_token_rate"),
-    "leave_unmasked_prob": use("mask_token_rate", note="It is the fraction that becomes [MASK]."),
-    "mask_whole_words": use("masking whole_word"),
-    "max_source_positions": use("tokens_per_sample"),
-    "max_target_positions": use("tokens_per_sample"),
-    "skip_invalid_size_inputs_valid_test": use("overlength skip"),
-    "eval_bleu": use(otherwise="Every validation of --task translation reports BLEU and chrF."),
-    "eval_bleu_args": use("validation_beam"),  # its beam size
-    "share_all_embeddings": use("share_embeddings all"),
-    "share_decoder_input_output_embed": use("share_embeddings decoder"),
-    "encoder_embed_dim": use("width"),
-    "decoder_embed_dim": use("width"),
-    "encoder_ffn_embed_dim": use("feed_forward_width"),
-    "decoder_ffn_embed_dim": use("feed_forward_width"),
-    "encoder_attention_heads": use("heads"),
-    "decoder_attention_heads": use("heads"),
-    "encoder_normalize_before": use("pre_norm"),
-    "decoder_normalize_before": use("pre_norm"),
-    "activation_fn": use("activation"),
-    "activation_dropout": use("dropout", note="It follows the embeddings and each sublayer."),
-    "no_scale_embedding": use("scale_embedding false"),
-    "num_classes": use(otherwise=CLASSES),
-    "encoder_kernel_size_list": use("encoder_kernels"),
-    "decoder_kernel_size_list": use("decoder_kernels"),
-    "nwordssrc": use("vocab_size"),
-    "nwordstgt": use("vocab_size"),
-    "thresholdsrc": use("min_count"),
-    "thresholdtgt": use("min_count"),
-    "dataset_impl": use(otherwise="Data folders of --dataset-impl mmap are read."),
-    "only_source": use(otherwise="Without --source-lang and --target-lang, text has one language."),
-    "remove_bpe": use(otherwise=SUBWORDS),
-    "post_process": use(otherwise=SUBWORDS),
-    "sacrebleu": use(otherwise="Scores are always computed with sacreBLEU."),
-    "unnormalized": use("lenpen 0"),
-    "diversity_rate": use("diverse_beam_strength"),
-}
-
-OPTIONS = {**TRANSFORMERS, **FAIRSEQ}
-
-COMPONENTS = {
-    "constant": "fixed",
-    "constant_with_warmup": "fixed",
-    "warmup_stable_decay": "wsd",
-    "reduce_lr_on_plateau": "plateau",
-    "polynomial_decay": "polynomial",
-    "adamw_torch": "adamw",
-    "adamw_torch_fused": "adamw",
-    "adamw_hf": "adamw",
-    "label_smoothed_cross_entropy": "cross_entropy",
-    "masked_lm": "mlm",
-    "sentence_prediction": "glue",
-    "sequence_classification": "glue",
-    "text_classification": "glue",
-    "token_classification": "pos_tagging",
-    "ner": "span_tagging",
-    "chunking": "span_tagging",
-    "question_answering": "squad",
-    "causal_lm": "language_modeling",
-    "translation_from_pretrained_bart": "translation",
-    "roberta_base": "bert",
-    "bert_base": "bert",
-    "bert_base_uncased": "bert",
-    "transformer_iwslt_de_en": "transformer_iwslt",
-    "transformer_wmt_en_de": "transformer",
-    "transformer_wmt_en_de_big": "transformer_big",
-    "transformer_vaswani_wmt_en_de_big": "transformer_big",
-    "lightconv_iwslt_de_en": "lightconv_iwslt",
-    "lightconv_wmt_en_de": "lightconv",
-    "lightconv_wmt_en_de_big": "lightconv_big",
-}
-"""Name of an architecture, task, criterion, optimizer or scheduler there -> its name here."""
