@@ -59,8 +59,13 @@ class ByteCounter(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         if not func.is_view and not func._schema.name.startswith("aten::empty"):
             tensors = [x for x in tree_leaves((args, kwargs, out)) if isinstance(x, Tensor)]
-            self.bytes += sum({id(x): x.numel() * x.element_size() for x in tensors}.values())
+            self.bytes += sum({id(x): count_bytes(x) for x in tensors}.values())
         return out
+
+
+def count_bytes(x: Tensor) -> int:
+    """Bytes of a tensor; those of its memory if windows of it overlap."""
+    return min(x.numel() * x.element_size(), x.untyped_storage().nbytes())
 
 
 def make_update(term: str, precision: str, length: int, layers: int) -> Update:
