@@ -56,12 +56,23 @@ class LineChunk(NamedTuple):
     """Where each line is: its line or row in the file chunk, counted from 0."""
 
 
+BREAK_LINE = "Break the line into sentences, or raise --max-line-bytes."
+
+
 class TextError(Exception):
     """A fault of the text, and the number of lines before it."""
 
     def __init__(self, lines_before: int, message: str) -> None:
         super().__init__(message)
         self.lines_before = lines_before
+
+
+class LongLineError(TextError):
+    """A line that is too long."""
+
+    def __init__(self, lines_before: int, size: int, limit: int) -> None:
+        self.problem = f"expected at most {limit} bytes in a line, found {size} or more."
+        super().__init__(lines_before, f"{self.problem} {BREAK_LINE}")
 
 
 def is_compressed(path: Path) -> bool:
@@ -112,14 +123,21 @@ def check_exists(option: str, path: Path) -> Path:
     )
 
 
-def read_lines(chunk: FileChunk, max_line_bytes: int, *, strip: bool = True) -> Iterator[LineChunk]:
-    """The chunk's lines in parts of about 1 MiB; stripped, blank lines are empty strings."""
+def read_lines(
+    chunk: FileChunk, max_line_bytes: int, *, strip: bool = True, remedy: str = BREAK_LINE
+) -> Iterator[LineChunk]:
+    """The chunk's lines in parts of about 1 MiB; stripped, blank lines are empty strings.
+
+    `remedy` says what to do about a line that is too long.
+    """
     number = 0
     try:
         for data, read_bytes in _join_lines(_read_blocks(chunk), max_line_bytes):
             lines = split_lines(data, max_line_bytes, strip=strip)
             yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
             number += len(lines)
+    except LongLineError as error:
+        raise_in_chunk(chunk, number + error.lines_before, f"{error.problem} {remedy}")
     except TextError as error:
         raise_in_chunk(chunk, number + error.lines_before, str(error))
 
@@ -137,7 +155,7 @@ def _join_lines(
         parts.append(data[cut:])
         size += len(data) - cut
         if size > max_line_bytes:
-            raise _long_line_error(0, size, max_line_bytes)
+            raise LongLineError(0, size, max_line_bytes)
     if size:
         yield b"".join(parts), read_bytes
 
@@ -240,7 +258,7 @@ def split_lines(data: bytes, max_line_bytes: int, *, strip: bool = True) -> list
         for number, line in enumerate(lines):
             size = len(line.encode())
             if size > max_line_bytes:
-                raise _long_line_error(number, size, max_line_bytes)
+                raise LongLineError(number, size, max_line_bytes)
     if text.endswith("\n"):
         lines.pop()
     return [line.strip() for line in lines] if strip else lines
@@ -264,14 +282,6 @@ def _decode(data: bytes) -> str:
             "found a NUL byte: the file is binary or UTF-16. Convert it to UTF-8.",
         )
     return text
-
-
-def _long_line_error(lines_before: int, size: int, limit: int) -> TextError:
-    return TextError(
-        lines_before,
-        f"expected at most {limit} bytes in a line, found {size} or more. Break the line into "
-        f"sentences, or raise --max-line-bytes.",
-    )
 
 
 def _count_lines_before(chunk: FileChunk) -> int:

@@ -59,6 +59,16 @@ def test_bad_json_lines_are_named_by_line(error, text_file, row, message):
     assert error(path, max_line_bytes=500).startswith(f"a.jsonl:3: {message}")
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
+def test_very_long_row_is_to_be_divided(error, text_file, monkeypatch, ending):
+    monkeypatch.setattr("toolkit.data.rows.reader.MAX_ROW_BYTES", 100)
+    long = "x" * 200
+    rows = FINE + f'{{"text": "{long}"}}\n' if ending == "jsonl" else f"text\n{long}\n"
+    expected = f"a.{ending}:2: expected at most 100 bytes in a line, found "
+    found = error(text_file(rows, f"a.{ending}"))
+    assert found.startswith(expected) and found.endswith(" or more. Divide it into several rows.")
+
+
 def test_bad_rows_of_a_cut_file_are_named_by_their_line_in_the_file(error, text_file, monkeypatch):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
     path = text_file(FINE * 50 + '{"text": 1}\n' + FINE * 9, "a.jsonl")

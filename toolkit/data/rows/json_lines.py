@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.json_files import JSON_TYPES, JsonError, parse
-from toolkit.data.rows.reader import RowBatch, RowError, RowReader, list_names
-from toolkit.data.text_files import FileChunk, is_compressed, read_lines
-
-MAX_ROW_BYTES = 1 << 30
-"""A row may hold a whole book; --max-line-bytes limits the lines of its text."""
+from toolkit.data.rows.reader import RowBatch, RowError, RowReader, list_names, read_row_text
+from toolkit.data.text_files import FileChunk, is_compressed
 
 
 class JsonLinesReader(RowReader):
@@ -19,14 +16,14 @@ class JsonLinesReader(RowReader):
 
     def fields(self, path: Path) -> Sequence[str]:
         """The fields of the first row that hold strings."""
-        for lines in read_lines(FileChunk(path, 0, path.stat().st_size, True), MAX_ROW_BYTES):
+        for lines in read_row_text(FileChunk(path, 0, path.stat().st_size, True)):
             for line in filter(None, lines.lines):
                 row = parse_row(line, 0)
                 return [name for name, value in row.items() if isinstance(value, str)]
         return []
 
     def read(self, chunk: FileChunk) -> Iterator[RowBatch]:
-        for lines in read_lines(chunk, MAX_ROW_BYTES):
+        for lines in read_row_text(chunk):
             rows = [row for row in zip(lines.numbers, lines.lines, strict=True) if row[1]]
             texts = [find_text(parse_row(line, number), chunk, number) for number, line in rows]
             yield RowBatch(texts, [number for number, _ in rows], lines.read_bytes)

@@ -10,8 +10,8 @@ from typing import NoReturn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import is_json_object
 from toolkit.data.rows.arrow import IpcReader, ParquetReader
-from toolkit.data.rows.json_lines import MAX_ROW_BYTES, JsonLinesReader
-from toolkit.data.rows.reader import RowBatch, RowError, RowReader, list_names
+from toolkit.data.rows.json_lines import JsonLinesReader
+from toolkit.data.rows.reader import MAX_ROW_BYTES, RowBatch, RowError, RowReader, list_names
 from toolkit.data.rows.tables import TableReader
 from toolkit.data.text_files import (
     FileChunk,

@@ -9,9 +9,11 @@ from typing import NamedTuple, NoReturn
 
 from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import FileChunk, raise_in_chunk
+from toolkit.data.text_files import FileChunk, LineChunk, raise_in_chunk, read_lines
 
 BATCH_BYTES = 1 << 20
+MAX_ROW_BYTES = 1 << 30
+"""A row may hold a whole book; --max-line-bytes limits the lines of its text."""
 
 
 class RowBatch(NamedTuple):
@@ -50,6 +52,11 @@ class RowReader(ABC):
     def raise_in_row(self, chunk: FileChunk, number: int, message: str) -> NoReturn:
         """A user's mistake in a row, which is named by its line."""
         raise_in_chunk(chunk, number, message)
+
+
+def read_row_text(chunk: FileChunk, *, strip: bool = True) -> Iterator[LineChunk]:
+    """The lines of a file of rows."""
+    return read_lines(chunk, MAX_ROW_BYTES, strip=strip, remedy="Divide it into several rows.")
 
 
 def check_field(path: Path, field: str, fields: Sequence[str]) -> None:

@@ -7,9 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from toolkit.data.rows.json_lines import MAX_ROW_BYTES
-from toolkit.data.rows.reader import BATCH_BYTES, RowBatch, RowError, RowReader, check_field
-from toolkit.data.text_files import FileChunk, read_lines
+from toolkit.data.rows.reader import (
+    BATCH_BYTES,
+    MAX_ROW_BYTES,
+    RowBatch,
+    RowError,
+    RowReader,
+    check_field,
+    read_row_text,
+)
+from toolkit.data.text_files import FileChunk
 
 Quoting: TypeAlias = Literal[0, 3]
 """csv.QUOTE_MINIMAL or csv.QUOTE_NONE."""
@@ -55,7 +62,7 @@ class _Rows(Iterator[tuple[int, list[str]]]):
         self._rows = csv.reader(self._lines(), delimiter=delimiter, quoting=quoting, strict=True)
 
     def _lines(self) -> Iterator[str]:
-        for lines in read_lines(self._chunk, MAX_ROW_BYTES, strip=False):
+        for lines in read_row_text(self._chunk, strip=False):
             self.read_bytes = lines.read_bytes
             for line in lines.lines:
                 yield line + "\n"
