@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,10 @@ UNKNOWN = "-m toolkit.cli.train --unknown"
 
 def run_in_shell(arguments, redirections):
     command = f"{sys.executable} {arguments} {redirections}"
-    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env=environment
+    )
     return ran.returncode, ran.stdout, ran.stderr
 
 
@@ -17,14 +21,14 @@ def run_in_shell(arguments, redirections):
 def test_output_to_a_full_disk_is_one_line(command):
     code, _, stderr = run_in_shell(command, ">/dev/full")
     assert code == 2 and stderr.count("\n") == 1
-    assert stderr.endswith(": cannot read or write: No space left on device.\n")
+    assert stderr.endswith(": cannot write standard output: No space left on device.\n")
 
 
 def test_closed_output_is_one_line():
     assert run_in_shell(LIST, ">&-") == (
         2,
         "",
-        "toolkit-train: cannot read or write: Bad file descriptor.\n",
+        "toolkit-train: cannot write standard output: Bad file descriptor.\n",
     )
 
 
@@ -36,6 +40,12 @@ def test_error_that_cannot_be_printed_keeps_its_exit_code():
 def test_closed_input_and_messages_do_not_matter_to_output():
     code, stdout, stderr = run_in_shell(LIST, "<&- 2>&-")
     assert code == 0 and "bert_tiny" in stdout and stderr == ""
+
+
+def test_closed_input_is_an_error_for_commands_that_read_it(tmp_path):
+    arguments = f"-m toolkit.cli.preprocess --trainpref - --destdir {tmp_path / 'data'}"
+    code, _, stderr = run_in_shell(arguments, "<&-")
+    assert (code, stderr) == (2, "toolkit-preprocess: standard input: Bad file descriptor.\n")
 
 
 def test_argument_that_is_not_utf8_is_one_line():

@@ -78,7 +78,8 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
         discard_lost_output()
         return 0
     except OSError as error:
-        return fail(name, f"{describe_os_error(error)}.")
+        lost = "" if error.filename else discard_lost_output()
+        return fail(name, f"{describe_os_error(error, lost)}.")
 
 
 def fail(name: str, message: str) -> int:

@@ -12,11 +12,14 @@ class ToolkitError(ValueError):
     """A mistake that the user can correct; commands print it as one line and exit with code 2."""
 
 
-def describe_os_error(error: OSError) -> str:
-    """`run/log: Permission denied`; `cannot read or write: No space left on device`."""
+def describe_os_error(error: OSError, stream: str = "") -> str:
+    """`run/log: Permission denied`; `cannot write standard output: No space left on device`.
+
+    `stream` is the standard stream that cannot be written.
+    """
     reason = error.strerror or str(error)
     if error.filename is None or isinstance(error.filename, int):
-        return f"cannot read or write: {reason}"
+        return f"cannot {f'write {stream}' if stream else 'read or write'}: {reason}"
     path = os.fsdecode(error.filename)
     if len(path) > MAX_PATH_LENGTH:
         path = f"{path[:MAX_PATH_LENGTH]}..."
