@@ -1,9 +1,19 @@
 import pytest
 
+from toolkit.cli.average import COMMAND as AVERAGE
+from toolkit.cli.convert import COMMAND as CONVERT
+from toolkit.cli.generate import MODES
+from toolkit.cli.inspect import COMMAND as INSPECT
+from toolkit.cli.plot import KINDS
+from toolkit.cli.validate import COMMAND as VALIDATE
+from toolkit.cli.validate import MINIMAL_PAIRS
 from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.flags import parse_flags, scan_flags
 from toolkit.config.load import index_by_path
 from toolkit.config.names import find_option
+from toolkit.config.options import to_flag
 
 
 @pytest.fixture
@@ -85,6 +95,25 @@ def test_word_without_a_positional_option_is_rejected(flat):
         parse_flags(["word"], lambda name: find_option(name, options), None)
     with pytest.raises(ToolkitError, match=r"unexpected argument 'two'"):
         parse_flags(["one", "two"], lambda name: find_option(name, options), options["title"])
+
+
+LISTS = [(TRAIN, "dirs"), (PREPROCESS, "trainpref"), (PREPROCESS, "validpref")]
+LISTS += [(PREPROCESS, "testpref"), (VALIDATE, "path"), (MINIMAL_PAIRS, "path")]
+LISTS += [(mode, "path") for mode in MODES[:4]] + [
+    (command, command.positional)
+    for command in (VALIDATE, MINIMAL_PAIRS, AVERAGE, CONVERT, INSPECT, *MODES, *KINDS)
+    if command.positional
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), LISTS, ids=[f"{command.name} {name}" for command, name in LISTS]
+)
+def test_list_of_files_takes_all_words_that_a_shell_expands(command, name):
+    options = index_by_path(command.fixed_options())
+    argv = [to_flag(name), "a", "b", "c"]
+    [given] = parse_flags(argv, lambda name: find_option(name, options), None).values()
+    assert given.value in (["a", "b", "c"], "a,b,c")
 
 
 def test_scan_flags_ignores_unknown_flags(flat):

@@ -37,7 +37,8 @@ def find_checkpoint(path: Path) -> Path:
             f"It was not opened: files of other programs may run code when they are loaded."
         )
     if not path.is_dir():
-        raise ToolkitError(f"No such checkpoint: {path}.")
+        several = " Several are separated by spaces." * ("," in str(path))
+        raise ToolkitError(f"No such checkpoint: {path}.{several}")
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path

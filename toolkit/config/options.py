@@ -64,8 +64,9 @@ class Option:
 
 
 # Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT. A
-# MULTI_WORD option takes every word up to the next flag; those of a text are joined by commas. Only
-# --help-all shows ADVANCED options. A trained model depends on options OF_MODEL.
+# MULTI_WORD option takes every word up to the next flag, as the POSITIONAL one of a class does;
+# those of a text are joined by commas. Only --help-all shows ADVANCED options. A trained model
+# depends on options OF_MODEL.
 NO_SPLIT: dict[str, object] = {"separator": None}
 MULTI_WORD: dict[str, object] = {"multi_word": True}
 ADVANCED: dict[str, object] = {"advanced": True}
@@ -144,7 +145,7 @@ def make_option(section: str, described: FieldDescription, config: object) -> Op
         field_default(field, config),
         described.help,
         separator=metadata.get("separator", ","),
-        multi_word=metadata.get("multi_word", False),
+        multi_word=metadata.get("multi_word", field.name == getattr(config, "POSITIONAL", "")),
         advanced=metadata.get("advanced", False),
         group=described.group,
         of_model=metadata.get("of_model", False),

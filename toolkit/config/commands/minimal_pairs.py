@@ -26,7 +26,7 @@ class MinimalPairsConfig(
     PrecisionOptions,
     OutputOptions,
     required={
-        "files": "Name files of sentence pairs, or a folder of them.",
+        "files": "Name files of sentence pairs, or a folder of them, before --path.",
         "path": "--path is required: the checkpoints to evaluate.",
     },
 ):

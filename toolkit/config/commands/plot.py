@@ -101,7 +101,7 @@ class LayerOptions(Options, title="layers and heads"):
 class CurveConfig(
     PlotOptions,
     required={
-        "runs": "toolkit-plot curve needs at least one run's save folder.",
+        "runs": "toolkit-plot curve needs at least one run's save folder, before --labels.",
         "metric": "--metric must name a metric, but is empty.",
     },
 ):

@@ -25,7 +25,7 @@ class ValidateConfig(
     PrecisionOptions,
     OutputOptions,
     required={
-        "dirs": "Name a data folder to evaluate on.",
+        "dirs": "Name a data folder to evaluate on, before --path.",
         "path": "--path is required: the checkpoints to evaluate.",
     },
 ):

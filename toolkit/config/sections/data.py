@@ -16,7 +16,7 @@ from toolkit.config.declared import (
     Tokens,
 )
 from toolkit.config.option_groups import BatchOptions
-from toolkit.config.options import ADVANCED
+from toolkit.config.options import ADVANCED, MULTI_WORD
 
 Weight = Annotated[float, Above(0), Limit(10_000)]
 
@@ -25,7 +25,7 @@ Weight = Annotated[float, Above(0), Limit(10_000)]
 class CorpusOptions(Options, title="data"):
     """Options that choose the data of a run."""
 
-    dirs: list[str] = field(default_factory=list)
+    dirs: list[str] = field(default_factory=list, metadata=MULTI_WORD)
     """Data folders written by toolkit-preprocess or fairseq-preprocess. Several are read as one
     corpus. Separated by colons, as in a:b:c, they are shards of one corpus: each epoch reads the
     next one."""
