@@ -8,6 +8,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 from pathlib import Path
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
@@ -49,6 +50,23 @@ def has_process(process: int) -> bool:
         return False
     except PermissionError:
         return True
+    return True
+
+
+def can_start_threads(count: int) -> bool:
+    """Whether the limits of this process permit that many more threads at a time."""
+    released, started = threading.Event(), []
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=released.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError:
+        return False
+    finally:
+        released.set()
+        for thread in started:
+            thread.join()
     return True
 
 
