@@ -20,7 +20,7 @@ from toolkit.data.loading.prefetch import (
     ExampleError,
     format_ids,
 )
-from toolkit.data.loading.worker_signals import ignore_signals
+from toolkit.data.loading.worker_signals import WORKER_DEATHS, ignore_signals
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
@@ -168,6 +168,18 @@ def test_worker_deaths_during_an_update_are_raised_at_the_next_batch():
     os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)  # as if busy with an update
     with pytest.raises(ToolkitError, match="a data worker was killed by SIGKILL while collating"):
         list(answers)
+
+
+def test_worker_death_whose_signal_is_lost_is_reported_within_seconds(monkeypatch):
+    monkeypatch.setattr("toolkit.data.loading.worker_signals.CHECK_SECONDS", 1)
+    handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    monkeypatch.setattr(WORKER_DEATHS, "install_handler", lambda: None)
+    monkeypatch.setattr("torch.utils.data._utils.signal_handling._SIGCHLD_handler_set", True)
+    try:
+        with pytest.raises(ToolkitError, match="a data worker exited with code 1 while collating"):
+            prefetch(lambda: os._exit(1), workers=2, timeout_seconds=100)
+    finally:
+        signal.signal(signal.SIGCHLD, handler)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from toolkit.common.errors import ToolkitError, first_line
 from toolkit.common.system import can_share_locks, signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
-from toolkit.data.loading.worker_signals import WORKER_DEATHS, ignore_signals, raise_after
+from toolkit.data.loading.worker_signals import WORKER_DEATHS, ignore_signals, watch_workers
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
@@ -200,8 +200,8 @@ class BatchPrefetcher(Generic[Batch]):
         """Wait for the workers in this block; their failures become errors for the user."""
         try:
             with (
-                WORKER_DEATHS.raise_while_waiting(lambda: bool(self._dead_workers())),
-                raise_after(int(self._loader.timeout)),
+                WORKER_DEATHS.raise_while_waiting(self._is_any_dead),
+                watch_workers(int(self._loader.timeout), self._is_any_dead),
             ):
                 yield
         except ExampleError:
@@ -216,6 +216,9 @@ class BatchPrefetcher(Generic[Batch]):
     @property
     def _workers(self) -> list[Any]:
         return getattr(self._loader._iterator, "_workers", [])
+
+    def _is_any_dead(self) -> bool:
+        return bool(self._dead_workers())
 
     def _dead_workers(self) -> list[int]:
         return [number for number, worker in enumerate(self._workers) if not worker.is_alive()]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
+
+CHECK_SECONDS = 5
+"""Time between two looks at the workers while a batch is waited for."""
 
 
 def ignore_signals(worker: int) -> None:
@@ -20,22 +25,29 @@ def ignore_signals(worker: int) -> None:
 
 
 @contextmanager
-def raise_after(seconds: int) -> Iterator[None]:
-    """Raise DataLoader's error for timeouts if the block takes longer (0: no limit).
+def watch_workers(seconds: int, is_any_dead: Callable[[], bool]) -> Iterator[None]:
+    """Raise DataLoader's errors for timeouts and dead workers in a block that waits for a batch.
 
-    DataLoader waits that long for the first byte of a batch, and without a limit for the others,
-    which a worker may be stopped before it has sent. Only the main thread can set an alarm.
+    DataLoader waits `seconds` (0: no limit) for the first byte of a batch, and without a limit for
+    the others, which a worker may be stopped before it has sent. And the error that torch raises
+    when a worker dies is lost if the signal interrupts a finalizer. Only the main thread can set an
+    alarm.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getitimer(signal.ITIMER_REAL)[0]:  # another alarm is set
         yield
         return
+    checks, last = count(1), math.ceil(seconds / CHECK_SECONDS)
+    interval = seconds / last if last else CHECK_SECONDS
 
-    def expire(number: int, frame: FrameType | None) -> NoReturn:
-        raise RuntimeError("DataLoader timed out")
+    def check(number: int, frame: FrameType | None) -> None:
+        if is_any_dead():
+            raise RuntimeError("DataLoader worker exited unexpectedly")
+        if next(checks) == last:
+            raise RuntimeError("DataLoader timed out")
 
-    handler = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    handler = signal.signal(signal.SIGALRM, check)
+    signal.setitimer(signal.ITIMER_REAL, interval, interval)
     try:
         yield
     finally:
