@@ -10,7 +10,6 @@ from toolkit.conversion.write_checkpoint import (
     ConvertedModel,
     build_on_meta,
     compose_run,
-    projects_embeddings,
     write_checkpoint,
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -25,9 +24,9 @@ def test_build_on_meta_has_names_and_shapes_but_no_memory():
 
 
 def test_projects_embeddings_if_they_are_narrower_than_the_model():
-    assert projects_embeddings(compose_run("bert_tiny", "mlm", {}).arch.config)
-    assert not projects_embeddings(compose_run("bert", "mlm", {}).arch.config)
-    assert not projects_embeddings(compose_run("bert", "mlm", {"embedding_width": 768}).arch.config)
+    assert compose_run("bert_tiny", "mlm", {}).arch.config.projects_embeddings
+    assert not compose_run("bert", "mlm", {}).arch.config.projects_embeddings
+    assert not compose_run("bert", "mlm", {"embedding_width": 768}).arch.config.projects_embeddings
 
 
 def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):

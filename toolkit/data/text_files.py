@@ -18,6 +18,7 @@ from toolkit.common.system import memory_bytes
 from toolkit.data.arrow_library import open_zst
 
 CHUNK_BYTES = 1 << 20
+PIECE_BYTES = 1 << 16
 DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zst}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
@@ -195,7 +196,7 @@ def read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
 def _read_pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
     """A file's bytes; MemoryError if they, their text and a copy of each exceed the memory."""
     left = (memory_bytes() or sys.maxsize) // 4
-    while data := read(CHUNK_BYTES):
+    while data := read(PIECE_BYTES):
         left -= len(data)
         if left < 0:
             raise MemoryError
