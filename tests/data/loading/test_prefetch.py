@@ -194,15 +194,15 @@ def test_stalled_workers_are_reported_with_their_batch_and_stopped():
 
 @pytest.fixture
 def one_worker():
-    """A worker that prepares batches of 1 MB, and answers within a second."""
+    """A worker that prepares batches of 1 MB, and answers within three seconds."""
     examples = Fragile()
     examples.collate = lambda ids, epoch: torch.zeros(2**17, dtype=torch.int64)
-    prefetcher = BatchPrefetcher(examples, name="train of data", workers=1, timeout_seconds=1)
+    prefetcher = BatchPrefetcher(examples, name="train of data", workers=1, timeout_seconds=3)
     yield prefetcher
     prefetcher.close()
 
 
-STOPPED = r"has not answered within data.timeout_seconds \(1\); it is collating "
+STOPPED = r"has not answered within data.timeout_seconds \(3\); it is collating "
 
 
 def test_worker_that_is_stopped_while_it_sends_a_batch_is_reported(one_worker):
