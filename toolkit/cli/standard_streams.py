@@ -18,7 +18,7 @@ standard output is opened for reading: writing to it fails."""
 
 
 class ClosedInput(io.FileIO):
-    """Stands for standard input that is closed, which is not an empty one."""
+    """Closed standard input: reading it is an error, unlike reading an empty one."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")

@@ -19,7 +19,8 @@ def describe_os_error(error: OSError, stream: str = "") -> str:
     """
     reason = error.strerror or str(error)
     if error.filename is None or isinstance(error.filename, int):
-        return f"cannot {f'write {stream}' if stream else 'read or write'}: {reason}"
+        attempt = f"write {stream}" if stream else "read or write"
+        return f"cannot {attempt}: {reason}"
     path = os.fsdecode(error.filename)
     if len(path) > MAX_PATH_LENGTH:
         path = f"{path[:MAX_PATH_LENGTH]}..."

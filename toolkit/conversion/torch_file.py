@@ -17,7 +17,8 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.pickle_limits import open_checked
 
-MAX_TENSORS, MAX_COPIES = 10_000, 4
+MAX_TENSORS = 10_000
+MAX_COPIES = 4
 """Maximum bytes of all tensors per byte of the file; tied weights are stored once."""
 
 
@@ -83,7 +84,8 @@ def name_tensors(content: object, path: Path) -> dict[str, Tensor]:
     wrong = [n for n, it in tensors.items() if not (isinstance(n, str) and is_dense(it))]
     if len(tensors) > MAX_TENSORS:
         raise ToolkitError(
-            f"{path} must contain at most {MAX_TENSORS:,} tensors, but has {len(tensors):,}."
+            f"{path} must contain at most {MAX_TENSORS:,} tensors, but has {len(tensors):,}. "
+            f"Name a file that save_pretrained or fairseq wrote."
         )
     if wrong:
         raise ToolkitError(

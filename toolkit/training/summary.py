@@ -36,7 +36,7 @@ def start_rows(
         "task": f"{config.task.name}, {config.criterion.name}",
         "data": ", ".join(c.dirs),
         "examples": "; ".join(examples),
-        **({"to lose less": advice} if (advice := train.examples.advice) else {}),
+        **({"remedy": advice} if (advice := train.examples.advice) else {}),
         "batch": f"at most {limit}{factors}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
         f"{config.lr_scheduler.name}{describe_ema(config.training.ema_decay)}",

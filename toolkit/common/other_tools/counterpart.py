@@ -24,4 +24,4 @@ def use(*options: str, note: str = "", otherwise: str = "") -> Counterpart:
 EACH_EPOCH = "Every epoch also ends with a validation and a checkpoint."
 TORCHRUN = "Start the command with torchrun, which sets the number of processes."
 CLASSES = "The classes are those of the data folder."
-ABSENT = use(otherwise="It does not exist here.")
+ABSENT = use(otherwise="There is no equivalent.")

@@ -13,7 +13,7 @@ TASK_OPTIONS = (
     "The model is that of the checkpoint; toolkit-validate takes other options of its task."
 )
 RANKS = "With torchrun, ranks share the batches."
-BOTH_SIDES = "It is for encoder and decoder alike."
+BOTH_SIDES = "It applies to the encoder and the decoder."
 
 WITHOUT_COUNTERPART = [
     "align_suffix",
@@ -123,9 +123,9 @@ FAIRSEQ = {
     "decoder_glu": use("gated", note=BOTH_SIDES),
     "weight_dropout": use("kernel_dropout"),
     "pooler_dropout": use("head_dropout"),
-    "decay_rate": use("decay_power", note="It is of adafactor, without the sign."),
-    "final_lr_scale": use("end_rate", note="It is of tri_stage."),
-    "init_lr_scale": use("start_rate", note="It is of tri_stage."),
+    "decay_rate": use("decay_power", note="For adafactor, without the minus sign."),
+    "final_lr_scale": use("end_rate", note="For tri_stage."),
+    "init_lr_scale": use("start_rate", note="For tri_stage."),
     "lr_threshold": use("lr_scheduler.threshold"),
     "regression_target": use("label_type number"),
     "gen_subset": use("valid_subset"),

@@ -39,7 +39,7 @@ CONFIGS = {
 def find_commands(name: str, command: str) -> str:
     """Other commands with such an option, those of the same program if there are any.
 
-    None if the name of the command is empty.
+    Empty if there are none, or if the name of the command is empty.
     """
     if not command:
         return ""

@@ -224,6 +224,7 @@ class BatchPrefetcher(Generic[Batch]):
         return [number for number, worker in enumerate(self._workers) if not worker.is_alive()]
 
     def _raise_not_started(self, error: Exception) -> NoReturn:
+        """Stop the workers that were started; only the unfinished iterator has them."""
         for frame, _ in walk_tb(error.__traceback__):
             unfinished = frame.f_locals.get("self")
             if isinstance(unfinished, _MultiProcessingDataLoaderIter):

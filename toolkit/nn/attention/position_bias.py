@@ -16,7 +16,7 @@ from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.host_copy import copy_to_device
-from toolkit.nn.ops.offsets.numbers import read_numbers
+from toolkit.nn.ops.offsets.pair_bias import read_pair_bias
 
 
 class BucketBias(ScoreTerm):
@@ -39,8 +39,8 @@ class BucketBias(ScoreTerm):
         if torch.compiler.is_exporting():  # lengths are symbols
             return self.by_pair(offsets.differences).to(p.q.dtype)
         if offsets.eager_on_cpu and not offsets.query_start:
-            numbers = self.by_offset(offsets.max_offset + 1)
-            return read_numbers(numbers, *offsets.pair_index, p.q.dtype)
+            biases = self.by_offset(offsets.max_offset + 1)
+            return read_pair_bias(biases, *offsets.pair_index, p.q.dtype)
         if not offsets.shared:
             taps = self.by_offset(offsets.max_offset + 1).to(p.q.dtype)
             return scatter_to_diagonals(taps[None, :, None].expand(-1, -1, queries, -1), offsets)

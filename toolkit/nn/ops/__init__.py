@@ -13,7 +13,7 @@ its source; "-" if it was not measured separately.
 | offsets/tap_table | taps by clipped offset, and their sums, by position ids | - | gather |
 | offsets/diagonals | the same for positions 0 .. S-1, by bit masks | - | gather |
 | offsets/inner_keys | keys at each offset within the radius | - | one-hot product |
-| offsets/numbers | biases by offset, the same for all queries | - | indexing |
+| offsets/pair_bias | biases by offset, the same for all queries | - | indexing |
 | offsets/head_bias | x + a vector per head, gradient summed axis by axis | - | add |
 | add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
 | add_norm_kernel | the same on a GPU; never run on one | - | layer_norm(x + dropout(y)) |

@@ -99,14 +99,22 @@ def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -
     """The words of one sentence, parsed by the package conllu."""
     try:
         return parse_token_and_metadata("\n".join(words.values()), fields)
-    except INVALID as error:
-        for number, line in words.items():  # to find the line
-            try:
-                parse_token_and_metadata(line, fields)
-            except INVALID:
-                reason = "a number has thousands of digits" if "digits" in str(error) else error
-                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {reason}.")
+    except INVALID:
+        for number, line in words.items():
+            if problem := find_problem(line, fields):
+                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {problem}.")
         raise
+
+
+def find_problem(line: str, fields: tuple[str, ...]) -> str:
+    """What is wrong with the line of a word; empty if nothing is."""
+    try:
+        parse_token_and_metadata(line, fields)
+    except ParseException as error:
+        return str(error)
+    except ValueError:
+        return "a number has thousands of digits"
+    return ""
 
 
 def build_sentence(

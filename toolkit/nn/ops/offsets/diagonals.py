@@ -1,6 +1,6 @@
 """Taps by clipped offset and scores of positions 0 .. S-1, by bit masks and diagonals, on CPUs.
 
-All pairs at the radius or beyond read the first or the last tap, which masks of bits select several
+All pairs at the radius or beyond read the first or the last tap, which bit masks select several
 times faster than products or indices; each of the other taps is on a diagonal.
 
 B batch   S positions, of queries and keys   H heads   R kernel taps, 2 * radius + 1

@@ -88,35 +88,25 @@ class TapTable:
 
 def read_by_table(taps: Float[Tensor, "#B H S R"], table: TapTable) -> Float[Tensor, "#B H S T"]:
     """`TapTable.read` with a gradient."""
-    scores: Tensor = _Read.apply(taps, table)
+    scores: Tensor = _Linear.apply(taps, table.read, table.sum)
     return scores
 
 
 def sum_by_table(scores: Float[Tensor, "B H S T"], table: TapTable) -> Float[Tensor, "B H S R"]:
     """`TapTable.sum` with a gradient."""
-    sums: Tensor = _Sum.apply(scores, table)
+    sums: Tensor = _Linear.apply(scores, table.sum, table.read)
     return sums
 
 
-class _Read(torch.autograd.Function):
+class _Linear(torch.autograd.Function):
+    """A linear function, whose gradient is its transpose."""
+
     @staticmethod
-    def forward(ctx, taps, table):  # type: ignore[no-untyped-def]
-        ctx.table = table
-        return table.read(taps)
+    def forward(ctx, x, function, transpose):  # type: ignore[no-untyped-def]
+        ctx.transpose = transpose
+        return function(x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        return ctx.table.sum(gradient), None
-
-
-class _Sum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, scores, table):  # type: ignore[no-untyped-def]
-        ctx.table = table
-        return table.sum(scores)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        return ctx.table.read(gradient), None
+        return ctx.transpose(gradient), None, None

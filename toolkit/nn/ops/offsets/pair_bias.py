@@ -13,26 +13,26 @@ from torch.autograd.function import once_differentiable
 from toolkit.nn.ops.attention import sum_to_bias
 
 
-def read_numbers(
-    numbers: Float[Tensor, "H O"], index: Int[Tensor, "b S T"], repeats: int, dtype: torch.dtype
+def read_pair_bias(
+    biases: Float[Tensor, "H O"], index: Int[Tensor, "b S T"], repeats: int, dtype: torch.dtype
 ) -> Float[Tensor, "B H S T"]:
-    """out[b, h, i, j] = numbers[h, index[b, i, j]]; the first `repeats` sentences share index[0].
+    """out[b, h, i, j] = biases[h, index[b, i, j]]; the first `repeats` sentences share index[0].
 
     Gradients are summed one after another in fp32, or in fp64.
     """
-    scores: Tensor = _ReadNumbers.apply(numbers, index, repeats, dtype)
+    scores: Tensor = _PairBias.apply(biases, index, repeats, dtype)
     return scores
 
 
-class _ReadNumbers(torch.autograd.Function):
+class _PairBias(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, numbers, index, repeats, dtype):  # type: ignore[no-untyped-def]
+    def forward(ctx, biases, index, repeats, dtype):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(index)
-        ctx.repeats, ctx.numbers = repeats, (numbers.shape, numbers.dtype)
+        ctx.repeats, ctx.biases = repeats, (biases.shape, biases.dtype)
         sentences, queries, keys = index.shape
-        rows = numbers.to(dtype)[None, :, None].expand(sentences, -1, queries, -1)
-        scores = rows.new_empty(repeats - 1 + sentences, len(numbers), queries, keys)
-        by_head = index[:, None].expand(-1, len(numbers), -1, -1)
+        rows = biases.to(dtype)[None, :, None].expand(sentences, -1, queries, -1)
+        scores = rows.new_empty(repeats - 1 + sentences, len(biases), queries, keys)
+        by_head = index[:, None].expand(-1, len(biases), -1, -1)
         torch.gather(rows, -1, by_head, out=scores[repeats - 1 :])
         scores[: repeats - 1] = scores[repeats - 1]
         return scores
@@ -41,7 +41,7 @@ class _ReadNumbers(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (index,) = ctx.saved_tensors
-        shape, dtype = ctx.numbers
+        shape, dtype = ctx.biases
         precise = torch.promote_types(dtype, torch.float32)
         sums = torch.zeros(shape, dtype=precise)
         first = sum_to_bias(gradient[: ctx.repeats], gradient[:1].shape, precise)
