@@ -150,11 +150,62 @@ def test_bugs_of_no_single_example_are_reported_with_the_batch():
 
 def test_killed_workers_are_reported_with_their_batch_and_a_remedy():
     with pytest.raises(ToolkitError) as caught:
-        prefetch(lambda: os.kill(os.getpid(), signal.SIGKILL), workers=2)
+        prefetch(die, workers=2)
     assert str(caught.value) == (
         "a data worker was killed by SIGKILL while collating examples 12, 13, 14, 15 of train of "
         "data. Use fewer --num-workers if memory is short, or 0 to see the error itself."
     )
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("deed", "options"),
+    [(die, {}), (lambda: time.sleep(1000), {"timeout_seconds": 1})],
+    ids=["killed", "stalled"],
+)
+def test_torch_forgets_workers_that_were_ended_by_force(deed, options):
+    """Otherwise an iterator at the same address could not be made."""
+    prefetcher = BatchPrefetcher(Fragile(0, deed), name="data", workers=1, **options)
+    make = prefetcher._make_iterator
+    address = []
+
+    def make_and_note_the_address():
+        batches = make()
+        address.append(id(batches))
+        return batches
+
+    prefetcher._make_iterator = make_and_note_the_address
+    with pytest.raises(ToolkitError, match="a data worker"):
+        list(prefetcher.prefetch(lambda: [BatchRequest(np.arange(4), 3)]))
+    with pytest.raises(ValueError, match="Cannot find worker information"):
+        torch._C._remove_worker_pids(address[0])
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RuntimeError("DataLoader worker (pid 1) is killed by signal: Killed."), ToolkitError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+    ids=["death", "Ctrl-C"],
+)
+def test_workers_are_ended_if_the_first_pass_cannot_begin(error, expected, monkeypatch):
+    ignored, before = [], multiprocessing.active_children()
+
+    def interrupt(*_):
+        raise error
+
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr("torch.utils.data._utils.signal_handling._set_SIGCHLD_handler", interrupt)
+    with pytest.raises(expected):
+        prefetch(workers=2)
+    gc.collect()
+    assert not ignored and multiprocessing.active_children() == before
+    monkeypatch.undo()
+    assert len(prefetch(workers=2)) == 10
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system cannot wait without reaping")

@@ -8,13 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing.sharedctypes import RawArray
-from traceback import walk_tb
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.enumeration import join_first
@@ -22,11 +20,11 @@ from toolkit.common.errors import ToolkitError, first_line
 from toolkit.common.system import can_share_locks, signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
+from toolkit.data.loading.worker_processes import keep_unfinished, kill_workers, list_workers
 from toolkit.data.loading.worker_signals import WORKER_DEATHS, ignore_signals, watch_workers
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
-SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 WORKER_DIED = re.compile(r"DataLoader worker .*(is killed|exited unexpectedly)")
 NO_THREAD = "can't start new thread"
 TIMED_OUT = re.compile(r"DataLoader timed out")
@@ -157,18 +155,7 @@ class BatchPrefetcher(Generic[Batch]):
         iterator: Any = self._loader._iterator
         if iterator is not None and self._loader.num_workers > 0:
             iterator._shutdown_workers()
-        self._kill_workers()
-
-    def _kill_workers(self) -> None:
-        """End workers at once; torch waits for those that do not answer, possibly without end."""
-        iterator: Any = self._loader._iterator
-        for worker in self._workers:
-            worker.kill()
-        for worker in self._workers:
-            worker.join(SHUTDOWN_SECONDS)
-        if iterator is not None:
-            iterator._shutdown = True
-        self._loader._iterator = None
+        kill_workers(self._loader)
 
     def _iterate(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
         """The batches; a dead or stalled worker becomes an error that says what to do."""
@@ -183,16 +170,24 @@ class BatchPrefetcher(Generic[Batch]):
 
     def _start_pass(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
         """An iterator over the batches; the first starts the workers, later ones wait for them."""
+        with self._describe_failures():
+            batches = self._make_iterator()
+            if self._loader.num_workers:
+                WORKER_DEATHS.install_handler()
+            return batches
+
+    def _make_iterator(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
+        """torch's iterator; if it cannot be made, the workers that were started are ended."""
+        is_first = self._loader._iterator is None
         try:
-            with self._describe_failures():
-                batches = iter(self._loader)
-                if self._loader.num_workers:
-                    WORKER_DEATHS.install_handler()
-                return batches
-        except (OSError, MemoryError, RuntimeError) as error:
-            is_limit = not isinstance(error, RuntimeError) or NO_THREAD in str(error)
-            if is_limit and self._loader._iterator is None:
-                self._raise_not_started(error)
+            return iter(self._loader)
+        except BaseException as error:
+            if is_first:
+                keep_unfinished(self._loader, error)
+                if not WORKER_DIED.search(str(error)):
+                    kill_workers(self._loader)
+                if isinstance(error, OSError | MemoryError) or NO_THREAD in str(error):
+                    self._raise_not_started(error)
             raise
 
     @contextmanager
@@ -213,23 +208,14 @@ class BatchPrefetcher(Generic[Batch]):
                 self._raise_timed_out(error)
             raise
 
-    @property
-    def _workers(self) -> list[Any]:
-        return getattr(self._loader._iterator, "_workers", [])
-
     def _is_any_dead(self) -> bool:
         return bool(self._dead_workers())
 
     def _dead_workers(self) -> list[int]:
-        return [number for number, worker in enumerate(self._workers) if not worker.is_alive()]
+        workers = list_workers(self._loader)
+        return [number for number, worker in enumerate(workers) if not worker.is_alive()]
 
-    def _raise_not_started(self, error: Exception) -> NoReturn:
-        """Stop the workers that were started; only the unfinished iterator has them."""
-        for frame, _ in walk_tb(error.__traceback__):
-            unfinished = frame.f_locals.get("self")
-            if isinstance(unfinished, _MultiProcessingDataLoaderIter):
-                self._loader._iterator = unfinished
-        self._kill_workers()
+    def _raise_not_started(self, error: BaseException) -> NoReturn:
         reason = error.strerror if isinstance(error, OSError) else first_line(error)
         raise ToolkitError(
             f"cannot start {self._loader.num_workers} data workers: {reason}. Use fewer "
@@ -238,12 +224,13 @@ class BatchPrefetcher(Generic[Batch]):
 
     def _raise_died(self, error: RuntimeError) -> NoReturn:
         dead = self._dead_workers()
-        endings = " and ".join(_describe_exit(self._workers[number].exitcode) for number in dead)
+        codes = [list_workers(self._loader)[number].exitcode for number in dead]
+        endings = " and ".join(_describe_exit(code) for code in codes)
         message = (
             f"a data worker {endings or 'ended'} while collating {self._describe_work(dead)}. Use "
             f"fewer --num-workers if memory is short, or 0 to see the error itself."
         )
-        self._kill_workers()
+        kill_workers(self._loader)
         raise ToolkitError(message) from error
 
     def _raise_timed_out(self, error: RuntimeError) -> NoReturn:
@@ -254,7 +241,7 @@ class BatchPrefetcher(Generic[Batch]):
             f"({self._timeout_seconds}); it is collating {self._describe_work(stalled)}. Find out "
             f"what holds it up (a file system that hangs?), or raise --data.timeout-seconds."
         )
-        self._kill_workers()
+        kill_workers(self._loader)
         raise ToolkitError(message) from error
 
     def _describe_work(self, workers: list[int]) -> str:
