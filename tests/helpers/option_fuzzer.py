@@ -26,6 +26,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from tests.helpers.command_inputs import COMMAND_LINES, MODELS, Main, make_inputs
 from toolkit.cli.toolkit import COMMANDS
 from toolkit.common.registry import COMPONENTS
@@ -225,6 +227,7 @@ def main() -> None:
     folder, draws = Path(sys.argv[1]), random.Random(1)
     count = int(sys.argv[2]) if sys.argv[2:] else len(VALUES)
     importlib.import_module("matplotlib.figure")  # once, before processes are forked
+    torch.set_num_threads(1)  # a forked process does not have the other threads
     fields = make_inputs(
         folder, {name.split()[0]: main for (name, _), (main, _) in list_commands().items()}
     )
