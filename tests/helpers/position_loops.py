@@ -13,9 +13,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-SINE_FACTOR = 0.02
-"""Factor of sinusoids that are added to embeddings: the initial deviation of the tables."""
-
 
 class Pair(NamedTuple):
     """Query i and key j, and their position ids."""
@@ -148,7 +145,7 @@ class Loops:
             if "learned" in self.names:
                 row = row + embeddings.positions.weight[position]
             if "sinusoidal" in self.names:
-                row = row + SINE_FACTOR * sinusoid(position, len(row))
+                row = row + sinusoid(position, len(row)) / math.sqrt(len(row))
             rows.append(layer_norm(row, embeddings.norm))
         x = torch.stack(rows)
         return linear(x, embeddings.widen) if isinstance(embeddings.widen, nn.Linear) else x

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.init import INIT_STD
 from toolkit.nn.norms import NormName, build_norm
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.sinusoidal import encode_positions, sinusoidal_encodings
@@ -18,9 +17,9 @@ class Embeddings(nn.Module):
     """W dropout(LN(word [+ type] [+ position])) (Devlin et al. 2019, Fig. 2).
 
     The tables have `embedding_width` columns. W projects to another `width`, after the norm and the
-    dropout and without a separate norm (Clark et al. 2020, section 3.2). Sinusoidal positions have
-    the tables' initial deviation as a factor, which keeps the ratio to words of Vaswani et al. 2017
-    (section 3.4), who multiply words instead.
+    dropout and without a separate norm (Clark et al. 2020, section 3.2). Sinusoidal positions are
+    divided by sqrt(E), E columns: for the norm the same as words multiplied by sqrt(E) (Vaswani et
+    al. 2017, section 3.4).
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Embeddings(nn.Module):
             hidden = self.hidden_position_embedding
             x = x + position_vectors(self.positions, positions, tokens.shape[1], hidden=hidden)
         if self.sinusoidal_positions:
-            x = x + INIT_STD * sinusoidal_vectors(positions, tokens.shape[1], x)
+            x = x + x.shape[-1] ** -0.5 * sinusoidal_vectors(positions, tokens.shape[1], x)
         normed: Tensor = self.norm(x)
         return normed
 
