@@ -35,5 +35,4 @@ printf '%s\0' "$runs"/*/arch=* | xargs -0 -n 1 -P "${JOBS:-2}" bash -c 'score "$
 pairs=("$runs"/*/arch=*/minimal_pairs.jsonl)
 cat "${pairs[@]}" > "$runs/minimal_pairs.jsonl"
 print_tables positions "$runs" | tee "$runs/tables.md"
-labels=$(printf '%s\n' "${pairs[@]}" | sed 's/.*arch=order_\([^,]*\),.*/order_\1=\1/' | sort -u)
-toolkit-plot minimal-pairs "${pairs[@]}" --labels $labels --output "$runs/minimal_pairs.png"
+toolkit-plot minimal-pairs "${pairs[@]}" --output "$runs/minimal_pairs.png"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import runpy
 import subprocess
 import sys
@@ -101,18 +100,6 @@ def test_script_without_arguments_prints_its_usage(script):
     found = subprocess.run(["bash", script], capture_output=True, text=True)
     name = "/".join(script.parts[-3:])
     assert found.returncode == 2 and name in found.stderr and "RUNS" in found.stderr
-
-
-@pytest.fixture
-def commands(tmp_path):
-    """An environment in which the commands are this toolkit's."""
-    (folder := tmp_path / "bin").mkdir()
-    for name in ("toolkit-train", "toolkit-preprocess", "python"):
-        module = f" -m toolkit.cli.{name.partition('-')[2]}" if "-" in name else ""
-        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{module} "$@"\n')
-        (folder / name).chmod(0o755)
-    path = f"{folder}:{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(EXAMPLES.parent)}
 
 
 def test_passages_extracts_text_from_questions_articles_treebanks_and_translations(

@@ -1,9 +1,10 @@
-"""The tables and the picture of examples/positions, from records made by hand."""
+"""examples/positions: its script, and tables and picture from records made by hand."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -90,3 +91,21 @@ def test_runs_without_minimal_pairs_have_the_table_of_losses(records):
     (records / "minimal_pairs.jsonl").unlink()
     found = example_tables.tables("positions", records)
     assert list(found) == ["positions"] and found["positions"][1][5:] == ["", "", ""]
+
+
+@pytest.mark.slow
+def test_script_compares_variants_from_text_to_picture(commands, tmp_path):
+    pytest.importorskip("matplotlib")
+    text = [f"The {w} of page {i} sat on the mat, and so it was." for i in range(800) for w in "ab"]
+    (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
+    pair = {"sentence_good": "The page sat.", "sentence_bad": "The sat page.", "UID": "order"}
+    (tmp_path / "order.jsonl").write_text(json.dumps({**pair, "linguistics_term": "order"}) + "\n")
+    asked = {"UPDATES": "1", "SEEDS": "0", "TERMS": "none,taco", "VOCABULARY": "60", "BLIMP": "."}
+    script = ["bash", str(ROOT / "examples" / "positions" / "run.sh"), "text.txt"]
+    given = {"cwd": tmp_path, "env": {**commands, **asked}, "text": True}
+    found = subprocess.run(script, **given, capture_output=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+    runs = tmp_path / "positions-runs"
+    assert (runs / "minimal_pairs.png").stat().st_size > 10_000
+    tables = (runs / "tables.md").read_text()
+    assert "| none | 1 |" in tables and "| taco | 1 |" in tables

@@ -26,6 +26,7 @@ def test_metrics_have_labels_with_units(metric, label, factor):
     ("names", "labels", "title"),
     [
         (["conv_type=span", "conv_type=none"], ["span", "none"], "conv type"),
+        (["arch=order_rope", "arch=order_none"], ["rope", "none"], "arch"),
         (["fixed=true, dynamic=false", "fixed=true, dynamic=true"],
          ["fixed, no dynamic", "fixed, dynamic"], ""),
         (["conv_san_add", "conv_san_pr"], ["add", "pr"], ""),

@@ -58,12 +58,13 @@ def label_subset(subset: str) -> str:
 def label_variants(names: Sequence[str]) -> tuple[dict[str, str], str]:
     """Name of each variant in words, and a title for all if they differ in one option.
 
-    `fixed=true, dynamic=false` -> fixed, no dynamic; `conv_type=span` -> span, of conv type.
+    `fixed=true, dynamic=false` -> fixed, no dynamic; `conv_type=span` -> span, of conv type;
+    `arch=bert_small`, `arch=bert_tiny` -> small, tiny.
     """
     options = [name.split("=") for name in names if not name.endswith(("=true", "=false"))]
     if 1 < len(names) == len([it for it in options if len(it) == 2 and it[0] == options[0][0]]):
-        values = {name: value for name, (_, value) in zip(names, options, strict=True)}
-        return values, to_words(options[0][0])
+        values = drop_common_words([value for _, value in options])
+        return dict(zip(names, values, strict=True)), to_words(options[0][0])
     shortened = drop_common_words(names)
     words = [", ".join(map(label_option, short.split(", "))) for short in shortened]
     return dict(zip(names, words, strict=True)), ""
