@@ -13,7 +13,12 @@ from toolkit.config.options import NO_SPLIT
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertConfig(
-    WeightsOptions, OutputOptions, required={"to": "--to is required: toolkit, hf or onnx."}
+    WeightsOptions,
+    OutputOptions,
+    required={
+        "to": "--to is required: toolkit to import a model from a file or folder (nothing is "
+        "downloaded), hf or onnx to export a checkpoint."
+    },
 ):
     """Options of toolkit-convert."""
 
