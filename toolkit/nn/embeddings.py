@@ -18,8 +18,8 @@ class Embeddings(nn.Module):
 
     The tables have `embedding_width` columns. W projects to another `width`, after the norm and the
     dropout and without a separate norm (Clark et al. 2020, section 3.2). Sinusoidal positions are
-    divided by sqrt(E), E columns: for the norm the same as words multiplied by sqrt(E) (Vaswani et
-    al. 2017, section 3.4).
+    divided by sqrt(embedding_width). As a norm follows, this equals multiplying the other vectors
+    by it (Vaswani et al. 2017, section 3.4).
     """
 
     def __init__(

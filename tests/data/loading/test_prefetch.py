@@ -166,18 +166,18 @@ def die():
     [(die, {}), (lambda: time.sleep(1000), {"timeout_seconds": 1})],
     ids=["killed", "stalled"],
 )
-def test_torch_forgets_workers_that_were_ended_by_force(deed, options):
-    """Otherwise an iterator at the same address could not be made."""
+def test_torch_forgets_workers_that_were_killed(deed, options):
+    """Otherwise, a later iterator at the same address would fail."""
     prefetcher = BatchPrefetcher(Fragile(0, deed), name="data", workers=1, **options)
     make = prefetcher._make_iterator
     address = []
 
-    def make_and_note_the_address():
+    def make_and_record_the_address():
         batches = make()
         address.append(id(batches))
         return batches
 
-    prefetcher._make_iterator = make_and_note_the_address
+    prefetcher._make_iterator = make_and_record_the_address
     with pytest.raises(ToolkitError, match="a data worker"):
         list(prefetcher.prefetch(lambda: [BatchRequest(np.arange(4), 3)]))
     with pytest.raises(ValueError, match="Cannot find worker information"):
@@ -192,7 +192,7 @@ def test_torch_forgets_workers_that_were_ended_by_force(deed, options):
     ],
     ids=["death", "Ctrl-C"],
 )
-def test_workers_are_ended_if_the_first_pass_cannot_begin(error, expected, monkeypatch):
+def test_workers_are_killed_if_the_first_pass_cannot_begin(error, expected, monkeypatch):
     ignored, before = [], multiprocessing.active_children()
 
     def interrupt(*_):

@@ -177,7 +177,7 @@ class BatchPrefetcher(Generic[Batch]):
             return batches
 
     def _make_iterator(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
-        """torch's iterator; if it cannot be made, the workers that were started are ended."""
+        """torch's iterator; if its constructor fails, the workers that it started are killed."""
         is_first = self._loader._iterator is None
         try:
             return iter(self._loader)

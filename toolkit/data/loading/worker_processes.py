@@ -1,4 +1,4 @@
-"""The worker processes of torch's DataLoader, ended by force where torch would wait or forget."""
+"""Worker processes of torch's DataLoader: listing them, and killing them where torch would wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def list_workers(loader: DataLoader[Any]) -> list[Any]:
 
 
 def keep_unfinished(loader: DataLoader[Any], error: BaseException) -> None:
-    """Give `loader` the iterator whose construction ended in `error`; only it has the workers."""
+    """Store the iterator whose constructor raised `error`: only it knows its workers."""
     for frame, _ in walk_tb(error.__traceback__):
         unfinished = frame.f_locals.get("self")
         if isinstance(unfinished, _MultiProcessingDataLoaderIter):
@@ -27,10 +27,10 @@ def keep_unfinished(loader: DataLoader[Any], error: BaseException) -> None:
 
 
 def kill_workers(loader: DataLoader[Any]) -> None:
-    """End the workers at once; torch waits for those that do not answer, possibly without end.
+    """Kill the workers; torch would wait for those that do not answer, possibly forever.
 
-    torch lists their numbers by the address of the iterator, and raises an error when one of them
-    dies. They are removed first; otherwise a later iterator at this address could not be made.
+    torch keeps their process ids under the address of the iterator, and raises an error when one of
+    them dies. The ids are removed first; otherwise, a later iterator at this address would fail.
     """
     iterator: Any = loader._iterator
     if loader.num_workers and iterator is not None:
