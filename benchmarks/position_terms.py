@@ -5,9 +5,9 @@
 The encoder is `bert_small`: 12 layers of width 256, 4 heads, embeddings of width 128, 30,522 tokens
 in the vocabulary, dropout 0.1, in fp32 and with the trainer's bf16 autocast. A batch has 4,096
 tokens. Programs alternate in one process and one thread; the clock is the processor time, which
-hardly depends on other processes. Entries are medians of milliseconds and, in brackets, the median
-over the rounds of the ratio to `none` in the same round. The column `share` compares with the time
-that the same products would take as one large product of this machine.
+hardly depends on other processes. The column `ms` is the median of milliseconds, `times none` the
+median over the rounds of the ratio to `none` in the same round. The column `share` compares with
+the time that the same products would take as one large product of this machine.
 
 Arithmetic comes first, relative to `none`: operations of the products (FLOPs), and bytes that all
 operations read and write. `ids` marks position ids as in a batch of the task mpm: in order in the
