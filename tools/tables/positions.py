@@ -6,7 +6,6 @@ Accuracies come from `minimal_pairs.jsonl` next to the runs: what toolkit-valida
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,7 +19,7 @@ VARIANTS = (
 )
 RUN = re.compile(r"(?:arch=order_)?(\w+?)(?:,seed=|-)\d+")
 RESULTS = "minimal_pairs.jsonl"
-TRAINING = ["seeds", "masked loss", "accuracy (%)", "tokens per second"]
+TRAINING = ["seeds", "masked loss", "accuracy (%)"]
 PAIRS = ["BLiMP (%)", "standard error", "ties (%)"]
 Results = dict[str, list[dict[str, Any]]]
 """Variant -> its results, one for each seed."""
@@ -57,12 +56,11 @@ def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
 
 
 def training_cells(runs: Sequence[Run]) -> list[str]:
-    """Seeds, loss and accuracy of masked tokens, speed."""
+    """Seeds, loss and accuracy of masked tokens."""
     both = "mlm_accuracy" in runs[0].record["valid"]["valid"]  # mpm has two objectives
     losses = [run.last("mlm_loss") for run in runs]
     accuracies = [run.last("mlm_accuracy" if both else "accuracy") for run in runs]
-    speed = statistics.mean(run.record["train"]["tokens_per_second"] for run in runs)
-    return [str(len(runs)), spread(losses, 3), spread(accuracies, 1, 100), f"{speed:,.0f}"]
+    return [str(len(runs)), spread(losses, 3), spread(accuracies, 1, 100)]
 
 
 def pair_cells(results: Sequence[dict[str, Any]]) -> list[str]:
