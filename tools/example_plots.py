@@ -80,6 +80,7 @@ def treebank(name: str) -> Callable[[Path], None]:
 
 BERT = partial(draw_from_runs, "composite_bert", ["novels"])
 TACO_RUNS = {name: TACO[name] for name in ("taco_192", "taco_192_summed", "bert_192")}
+POSITION_CURVES = ("none", "learned", "sinusoidal", "alibi", "rope", "composite", "deberta")
 RECORDED = "examples/composite_bert/pictures"
 PICTURES: dict[str, Callable[[Path], None]] = {
     "docs/images/curve.png": partial(BERT, ["--metric=loss,accuracy"]),
@@ -103,6 +104,12 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "examples/convbert/types.png": partial(draw_from_runs, "convbert", ["types"], [RTD]),
     "examples/convbert/kernels.png": partial(
         draw_from_runs, "convbert", ["kernels", "types/*conv_type=span,seed=[01]"], [RTD]
+    ),
+    "examples/positions/curve.png": partial(
+        draw_from_runs,
+        "positions",
+        [f"*order_{name},*" for name in POSITION_CURVES],
+        ["--metric=loss"],
     ),
     "examples/positions/minimal_pairs.png": partial(draw_minimal_pairs, "examples/positions"),
     "examples/taco/curve.png": partial(
