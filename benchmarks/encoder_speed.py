@@ -18,7 +18,6 @@ processes.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -26,7 +25,7 @@ from itertools import product
 from typing import Any
 
 import torch
-from harness import Update, machine, parser, publish, race, table
+from harness import Update, machine, parser, publish, race, steady_clock, table
 from workloads import (
     PRODUCT_FLOPS,
     count_flops,
@@ -139,8 +138,7 @@ def measure(
     contestants |= {
         (precision, "product"): partial(large_product, precision) for precision in precisions
     }
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    records = race(contestants, rounds, warm_up=2, clock=clock)
+    records = race(contestants, rounds, warm_up=2, clock=steady_clock())
     flops = count_flops(make_program(name, "fp32", work, "toolkit", length, tokens))
     rows = []
     for precision in precisions:

@@ -94,11 +94,29 @@ def alternate(
     programs: Mapping[str, Update], rounds: int, warm_up: int = 1, clock: Clock = time.perf_counter
 ) -> dict[str, float]:
     """Median seconds of programs that alternate in this process."""
+    times = alternate_rounds(programs, rounds, warm_up, clock)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def alternate_rounds(
+    programs: Mapping[str, Update], rounds: int, warm_up: int, clock: Clock
+) -> dict[str, list[float]]:
+    """Seconds of each timed round."""
     times: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(warm_up + rounds):
         for name, program in programs.items():
             times[name].append(seconds(program, clock))
-    return {name: statistics.median(values[warm_up:]) for name, values in times.items()}
+    return {name: values[warm_up:] for name, values in times.items()}
+
+
+def compare_rounds(ones: Iterable[float], others: Iterable[float]) -> float:
+    """The median ratio of two programs that alternated."""
+    return statistics.median(a / b for a, b in zip(ones, others, strict=True))
+
+
+def steady_clock() -> Clock:
+    """Processor time with one thread, which hardly depends on other processes; else wall time."""
+    return time.process_time if torch.get_num_threads() == 1 else time.perf_counter
 
 
 def seconds(program: Update, clock: Clock = time.perf_counter) -> float:

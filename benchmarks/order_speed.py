@@ -15,28 +15,34 @@ from __future__ import annotations
 
 import runpy
 import statistics
-import time
 from pathlib import Path
 
 import torch
-from harness import Update, machine, parser, publish, seconds, table
+from harness import (
+    Update,
+    alternate_rounds,
+    compare_rounds,
+    machine,
+    parser,
+    publish,
+    steady_clock,
+    table,
+)
 from taco_speed import add_masked_positions
 from workloads import PRODUCT_FLOPS, count_flops, large_product, make_trainer, masked_batch
 
+from toolkit.common.registry import ARCHITECTURES
 from toolkit.tasks.build import build_model
 
 VARIANTS = Path(__file__).parents[1] / "examples/positions/variants.py"
-NAMES = (
-    *("none", "learned", "sinusoidal", "alibi", "rope", "t5", "shaw", "xl", "deberta"),
-    *("fixed", "composite", "depthwise", "convbert", "taco_words", "taco"),
-)
+PREFIX, REFERENCE = "order_", "order_none"
 WORDS, LENGTH, TOKENS, WARM_UP = 8_004, 128, 4096, 2
 
 
 def make_update(name: str) -> Update:
     torch.manual_seed(0)
-    task = "mpm" if name == "taco" else "mlm"
-    learner = build_model(f"order_{name}", vocabulary_size=WORDS, task=task)
+    task = "mpm" if name == "order_taco" else "mlm"
+    learner = build_model(name, vocabulary_size=WORDS, task=task)
     batch = masked_batch(WORDS, LENGTH, TOKENS)
     trainer = make_trainer(learner, "bf16", optimizer="muon", clip_norm=1.0)
     batches = [add_masked_positions(batch) if task == "mpm" else batch]
@@ -45,25 +51,21 @@ def make_update(name: str) -> Update:
 
 def measure(rounds: int) -> list[list[str]]:
     """A row for each encoder."""
-    programs = {name: make_update(name) for name in NAMES}
+    names = [name for name in ARCHITECTURES.names() if name.startswith(PREFIX)]
+    programs = {name: make_update(name) for name in names}
     flops = {name: count_flops(program) for name, program in programs.items()}
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in (*NAMES, "product")}
-    for _ in range(WARM_UP + rounds):
-        for name, program in {**programs, "product": large_product("bf16")}.items():
-            times[name].append(seconds(program, clock))
-    timed = {name: values[WARM_UP:] for name, values in times.items()}
-    best = PRODUCT_FLOPS / statistics.median(timed["product"])
+    programs["product"] = large_product("bf16")
+    times = alternate_rounds(programs, rounds, WARM_UP, steady_clock())
+    best = PRODUCT_FLOPS / statistics.median(times["product"])
     rows = []
-    for name in NAMES:
-        median = statistics.median(timed[name])
-        ratios = [a / b for a, b in zip(timed[name], timed["none"], strict=True)]
+    for name in names:
+        median = statistics.median(times[name])
         rows.append(
             [
-                name,
+                name.removeprefix(PREFIX),
                 f"{1e3 * median:.0f}",
                 f"{TOKENS / median:,.0f}",
-                f"{statistics.median(ratios):.2f}",
+                f"{compare_rounds(times[name], times[REFERENCE]):.2f}",
                 f"{flops[name] / best / median:.0%}",
             ]
         )

@@ -17,14 +17,21 @@ first half of the sentences, with 15 % of them hidden in the second.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from harness import Update, machine, parser, publish, seconds, table
+from harness import (
+    Update,
+    alternate_rounds,
+    compare_rounds,
+    machine,
+    parser,
+    publish,
+    steady_clock,
+    table,
+)
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -111,25 +118,16 @@ def count_cost(update: Update) -> Cost:
     return Cost(flops, counter.bytes)
 
 
-def alternate_rounds(
-    programs: Mapping[str, Callable[[], object]], rounds: int
-) -> dict[str, list[float]]:
-    """Seconds of each round; counting the costs was the warm-up."""
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in programs}
-    for _ in range(rounds):
-        for name, program in programs.items():
-            times[name].append(seconds(program, clock))
-    return times
-
-
 def measure(
     length: int, precision: str, terms: list[str], layers: int, rounds: int
 ) -> list[list[str]]:
     """A row for each term."""
     programs = {term: make_update(term, precision, length, layers) for term in terms}
     costs = {term: count_cost(program) for term, program in programs.items()}
-    times = alternate_rounds({**programs, "product": large_product(precision)}, rounds)
+    programs["product"] = large_product(precision)
+    times = alternate_rounds(
+        programs, rounds, warm_up=0, clock=steady_clock()
+    )  # counting warmed up
     best = PRODUCT_FLOPS / statistics.median(times["product"])
     none = costs["none"]
     return [
@@ -143,11 +141,6 @@ def measure(
         ]
         for term, cost in costs.items()
     ]
-
-
-def compare_rounds(ones: list[float], others: list[float]) -> float:
-    """The median ratio of two programs that alternated."""
-    return statistics.median(a / b for a, b in zip(ones, others, strict=True))
 
 
 def main() -> None:

@@ -18,14 +18,23 @@ this checkout of the toolkit and another one, such as `git worktree add DIR COMM
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from harness import Record, Update, machine, parser, publish, race, seconds, table
+from harness import (
+    Record,
+    Update,
+    compare_rounds,
+    machine,
+    parser,
+    publish,
+    race,
+    seconds,
+    table,
+)
 from workloads import RATE, masked_batch, toolkit_update, transformers_update, update_table
 
 from toolkit.common.system import keep_freed_memory
@@ -95,7 +104,7 @@ def summary(records: dict[str, Record]) -> str:
     rates = [measure_matrix_rate(*shape) for shape in shapes]
     composite, plain = (records[name] for name in TOOLKIT)
     rate = count_operations() / composite.median
-    ratio = statistics.median(a / b for a, b in zip(composite.seconds, plain.seconds, strict=True))
+    ratio = compare_rounds(composite.seconds, plain.seconds)
     return (
         f"{update_table(records, 'update', TOOLKIT[0], BATCH * LENGTH)}\n\n"
         f"Composite costs {ratio:.2f} times the same network without kernels (median of the "
@@ -114,8 +123,7 @@ def compare_checkouts(other: Path, rounds: int) -> str:
     records = race({**ours, **theirs}, rounds, checkouts=dict.fromkeys(theirs, other))
     rows = []
     for name, before in zip(ours, theirs, strict=True):
-        pairs = zip(records[name].seconds, records[before].seconds, strict=True)
-        ratio = statistics.median(new / old for new, old in pairs)
+        ratio = compare_rounds(records[name].seconds, records[before].seconds)
         times = (f"{1e3 * records[it].median:.0f}" for it in (before, name))
         rows.append([name, *times, f"{ratio:.3f}"])
     head = ["update", f"{other.name}, median ms", "this checkout", "median of the rounds' ratios"]
