@@ -16,6 +16,16 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # forks of a process with OpenMP threads hang
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that need a GPU where there is none, nor Triton's interpreter in its place."""
+    if item.get_closest_marker("gpu") and os.environ.get("TRITON_INTERPRET") != "1":
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("no CUDA device")
 
 
 @pytest.fixture(scope="session")

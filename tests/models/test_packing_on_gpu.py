@@ -32,10 +32,7 @@ VARIANTS = {
     "key": ("composite_bert_tiny", {"key_dynamic": True}),
     "convbert": ("convbert_tiny", {}),
 }
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not INTERPRETED and not torch.cuda.is_available(), reason="no GPU"),
-]
+pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(params=VARIANTS)

@@ -106,7 +106,25 @@ def test_a_signal_stops_running_jobs_and_starts_no_others(tmp_path):
     assert not (tmp_path / "waiting").exists()
 
 
-def test_a_second_signal_kills_running_jobs(tmp_path):
+def test_a_signal_sent_twice_at_once_does_not_kill_running_jobs(tmp_path):
+    script = "trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    slow = job(tmp_path, "slow", script)
+    log = tmp_path / "slow" / "log.txt"
+
+    def interrupt():
+        while not (log.exists() and log.read_text()):
+            time.sleep(0.02)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.2)  # longer than POLL_SECONDS
+
+    threading.Thread(target=interrupt).start()
+    assert run_all([slow], [{}], lambda running, done: None) == signal.SIGTERM
+    assert log.read_text() == "up\nsaved\n"
+
+
+def test_a_second_signal_kills_running_jobs(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolkit.sweep.jobs.REPEAT_SECONDS", 0.2)
     wait = "i=0; while [ $i -lt 300 ]; do sleep 0.05; i=$((i + 1)); done"
     deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {wait}"), {}
     log = tmp_path / "deaf" / "log.txt"

@@ -22,6 +22,18 @@ def test_first_signal_requests_a_stop_and_the_second_acts_immediately():
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
 
+def test_signal_that_is_repeated_within_a_second_is_one_request():
+    asked, acted = [], []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))
+    try:
+        with listen_for_signals(lambda: asked.append("stop")) as received:
+            threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGUSR1]).start()
+            os.kill(os.getpid(), signal.SIGUSR1)
+        assert asked == ["stop"] and received == [signal.SIGUSR1] and acted == []
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
 def test_signal_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM)
     with listen_for_signals(lambda: None):

@@ -88,6 +88,14 @@ def signal_name(number: int) -> str:
     return names.get(number, f"signal {number}")
 
 
+REPEAT_SECONDS = 1.0
+"""Within this time, a second signal of the same kind is the same request.
+
+`timeout` signals its command and then the command's process group, and `pkill` both a sweep and its
+runs, which the sweep signals again.
+"""
+
+
 def available_cores() -> int:
     """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from types import FrameType
 from toolkit.common.errors import ToolkitError
 from toolkit.common.folder_lock import FolderLock
 from toolkit.common.input_files import check_regular
-from toolkit.common.system import signal_name
+from toolkit.common.system import REPEAT_SECONDS, signal_name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
@@ -143,11 +144,18 @@ def last_log_line(path: Path) -> str:
 
 @contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """Collect the signals received in this context, in order, without other effects."""
+    """Collect the signals received in this context, in order, without other effects.
+
+    A signal that is repeated within REPEAT_SECONDS counts once.
+    """
     received: list[int] = []
+    last: dict[int, float] = {}
 
     def handle(number: int, frame: FrameType | None) -> None:
-        received.append(number)
+        now = time.monotonic()
+        if now - last.get(number, -math.inf) > REPEAT_SECONDS:
+            received.append(number)
+            last[number] = now
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:

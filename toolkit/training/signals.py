@@ -1,16 +1,19 @@
 """SIGTERM, SIGINT and SIGUSR1 stop training at the next update, with a checkpoint.
 
 The command then exits with 128 + the signal's number (143, 130, 138), as shells do. A second
-signal of the same kind terminates immediately.
+signal of the same kind terminates immediately, unless it arrives within a second.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from toolkit.common.system import REPEAT_SECONDS
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
@@ -29,8 +32,12 @@ def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        signal.signal(number, before[signal.Signals(number)])
+        signal.signal(number, signal.SIG_IGN)
         request_stop()
+        try:
+            time.sleep(REPEAT_SECONDS)
+        finally:
+            signal.signal(number, before[signal.Signals(number)])
 
     for number in SIGNALS:
         signal.signal(number, handle)

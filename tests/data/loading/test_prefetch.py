@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.system import is_running
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.prefetch import (
     BatchPrefetcher,
@@ -20,7 +21,7 @@ from toolkit.data.loading.prefetch import (
     ExampleError,
     format_ids,
 )
-from toolkit.data.loading.worker_signals import WORKER_DEATHS, ignore_signals
+from toolkit.data.loading.worker_signals import WORKER_DEATHS, obey_trainer_alone
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
@@ -274,6 +275,33 @@ def test_worker_that_is_stopped_between_two_passes_is_reported(one_worker):
         list(one_worker.prefetch(lambda: requests))
 
 
+def start_trainer(connection):
+    """A trainer that waits forever, with two workers that have sent more than anyone reads."""
+    examples = Fragile()
+    examples.collate = lambda ids, epoch: torch.zeros(2**17, dtype=torch.int64)
+    prefetcher = BatchPrefetcher(examples, name="train of data", workers=2)
+    next(prefetcher.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(40)]))
+    connection.send([worker.pid for worker in prefetcher._loader._iterator._workers])
+    time.sleep(1000)
+
+
+def test_workers_end_with_a_trainer_that_is_killed():
+    here, there = multiprocessing.Pipe()
+    trainer = multiprocessing.get_context("fork").Process(target=start_trainer, args=[there])
+    trainer.start()
+    workers = here.recv()
+    assert len(workers) == 2 and all(map(is_running, workers))
+    trainer.kill()
+    trainer.join()
+    deadline = time.monotonic() + 30
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = [worker for worker in workers if is_running(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
 def test_format_ids_lists_the_first_examples_of_a_long_batch():
     assert format_ids(np.arange(20), "it") == "examples 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of it"
 
@@ -290,7 +318,7 @@ def test_workers_ignore_the_signals_of_their_process_group():
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.getsignal(name) for name in names]
     try:
-        ignore_signals(0)
+        obey_trainer_alone(0)
         assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
     finally:
         for name, handler in zip(names, before, strict=True):

@@ -18,7 +18,6 @@ SHAPES = [(1, 1, 4), (5, 9, 6), (33, 9, 64), (70, 17, 54)]
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not INTERPRETED and not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize(("length", "taps", "width"), SHAPES)
 def test_triton_kernels_and_their_gradients_equal_the_products(length, taps, width):
     pytest.importorskip("triton")

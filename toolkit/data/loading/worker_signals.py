@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -15,13 +17,22 @@ CHECK_SECONDS = 5
 """Time between two looks at the workers while a batch is waited for."""
 
 
-def ignore_signals(worker: int) -> None:
-    """Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
+def obey_trainer_alone(worker: int) -> None:
+    """A worker ends when the trainer stops it or is gone, and ignores signals.
 
-    A worker ends when the trainer stops it or is gone.
+    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches. And
+    without the trainer, a worker would wait forever until someone reads the batches it has sent.
     """
     for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
+    threading.Thread(target=_end_with_trainer, daemon=True).start()
+
+
+def _end_with_trainer() -> None:
+    trainer = multiprocessing.parent_process()
+    if trainer is not None:
+        trainer.join()
+        os._exit(1)
 
 
 @contextmanager
