@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # forks of a process with OpenMP 
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests that need a GPU where there is none, nor Triton's interpreter in its place."""
+    """Skip GPU tests without a GPU, unless Triton's interpreter replaces it."""
     if item.get_closest_marker("gpu") and os.environ.get("TRITON_INTERPRET") != "1":
         import torch
 

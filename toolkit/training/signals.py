@@ -34,7 +34,7 @@ def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
         received.append(number)
         signal.signal(number, signal.SIG_IGN)
         request_stop()
-        try:
+        try:  # wait here: a second signal must act even if the main thread then hangs in C code
             time.sleep(REPEAT_SECONDS)
         finally:
             signal.signal(number, before[signal.Signals(number)])

@@ -21,7 +21,7 @@ from toolkit.data.loading.prefetch import (
     ExampleError,
     format_ids,
 )
-from toolkit.data.loading.worker_signals import WORKER_DEATHS, obey_trainer_alone
+from toolkit.data.loading.worker_signals import WORKER_DEATHS, initialize_worker
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
@@ -289,6 +289,7 @@ def test_workers_end_with_a_trainer_that_is_killed():
     here, there = multiprocessing.Pipe()
     trainer = multiprocessing.get_context("fork").Process(target=start_trainer, args=[there])
     trainer.start()
+    assert here.poll(60)
     workers = here.recv()
     assert len(workers) == 2 and all(map(is_running, workers))
     trainer.kill()
@@ -318,7 +319,7 @@ def test_workers_ignore_the_signals_of_their_process_group():
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.getsignal(name) for name in names]
     try:
-        obey_trainer_alone(0)
+        initialize_worker(0)
         assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
     finally:
         for name, handler in zip(names, before, strict=True):

@@ -21,7 +21,7 @@ from toolkit.common.system import can_share_locks, signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
 from toolkit.data.loading.worker_processes import keep_unfinished, kill_workers, list_workers
-from toolkit.data.loading.worker_signals import WORKER_DEATHS, obey_trainer_alone, watch_workers
+from toolkit.data.loading.worker_signals import WORKER_DEATHS, initialize_worker, watch_workers
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
@@ -132,7 +132,7 @@ class BatchPrefetcher(Generic[Batch]):
             num_workers=workers,
             prefetch_factor=PREFETCHED_BATCHES if workers else None,
             persistent_workers=workers > 0,
-            worker_init_fn=obey_trainer_alone,
+            worker_init_fn=initialize_worker,
             timeout=timeout_seconds if workers else 0,
             pin_memory=pin_memory,
             generator=torch.Generator(),  # a separate one, so that the model's is left alone

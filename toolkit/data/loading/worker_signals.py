@@ -17,11 +17,11 @@ CHECK_SECONDS = 5
 """Time between two looks at the workers while a batch is waited for."""
 
 
-def obey_trainer_alone(worker: int) -> None:
-    """A worker ends when the trainer stops it or is gone, and ignores signals.
+def initialize_worker(worker: int) -> None:
+    """Ignore signals, and exit when the trainer is gone.
 
-    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches. And
-    without the trainer, a worker would wait forever until someone reads the batches it has sent.
+    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches. A worker
+    whose trainer was killed would wait forever for a reader of the batches that it sends.
     """
     for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
