@@ -1,4 +1,5 @@
 import os
+import shutil
 
 import pytest
 
@@ -72,6 +73,49 @@ def test_prepare_cleans_up_after_a_crash(saves):
     saves.prepare()
     saves.close()
     assert names(saves) == ["checkpoint_e1_u1"]
+
+
+def copy_following_links(saves, folder):
+    """What scp -r leaves of a save folder."""
+    shutil.copytree(saves.path, folder)
+    return SaveFolder(folder)
+
+
+def test_copies_of_checkpoints_become_links_again(saves, tmp_path_factory):
+    for update in (1, 2):
+        write(saves, update)
+    saves.link(BEST, "checkpoint_e1_u1")
+    saves.link(LAST, "checkpoint_e1_u2")
+    copied = copy_following_links(saves, tmp_path_factory.mktemp("other") / "run")
+    copied.prepare()
+    copied.close()
+    assert names(copied) == names(saves)
+    for link in (BEST, LAST):
+        assert (copied.path / link).readlink() == (saves.path / link).readlink()
+
+
+@pytest.mark.parametrize("original", ["missing", "damaged"])
+def test_a_copy_takes_the_place_of_its_checkpoint(saves, tmp_path_factory, original):
+    folder = write(saves, 1)
+    saves.link(LAST, folder.name)
+    copied = copy_following_links(saves, tmp_path_factory.mktemp("other") / "run")
+    if original == "missing":
+        shutil.rmtree(copied.path / folder.name)
+    else:
+        (copied.path / folder.name / "a.txt").write_text("y")
+    assert copied.resolve_link(LAST) == copied.path / LAST  # for commands that only read
+    copied.prepare()
+    copied.close()
+    assert names(copied) == [folder.name, LAST]
+    assert manifest.verify(copied.resolve_link(LAST)).update == 1
+
+
+def test_a_damaged_copy_is_reported(saves, tmp_path_factory):
+    saves.link(LAST, write(saves, 1).name)
+    copied = copy_following_links(saves, tmp_path_factory.mktemp("other") / "run")
+    (copied.path / LAST / "a.txt").write_text("y")
+    with pytest.raises(ToolkitError, match=r"checkpoint_last/a\.txt must have the digest"):
+        copied.prepare()
 
 
 def test_prepare_reports_why_a_folder_is_not_writable(tmp_path):

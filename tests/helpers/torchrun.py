@@ -14,7 +14,8 @@ SHAPE = "--arch.layers 2 --arch.width 32 --arch.heads 2 --arch.embedding-width 1
 def start_torchrun(options, words, folder, **environment):
     """Start toolkit-train with these words under torchrun with these options, in a folder."""
     command = [sys.executable, "-m", "torch.distributed.run", *options.split()]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, **environment}
     return subprocess.Popen(
         [*command, "-m", "toolkit.cli.train", *words],
         cwd=folder,

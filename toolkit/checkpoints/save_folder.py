@@ -34,6 +34,11 @@ class CheckpointSaveError(ToolkitError):
     """A checkpoint could not be written; the older ones are unchanged."""
 
 
+def checkpoint_name(epoch: int, update: int) -> str:
+    """The name of a run's checkpoint."""
+    return f"checkpoint_e{epoch}_u{update}"
+
+
 def parse_update(folder: Path) -> int:
     """The update in a checkpoint's name; -1 for other names."""
     match = CHECKPOINT_NAME.fullmatch(folder.name)
@@ -78,6 +83,25 @@ class SaveFolder:
             if not (name := self.path / old.name[1 : -len(OLD_SUFFIX)]).exists():
                 old.rename(name)
         self.delete_leftovers()
+        self.restore_links()
+
+    def restore_links(self) -> None:
+        """Turn copies of checkpoints back into links: scp -r, zip and cloud storage follow links.
+
+        A copy whose checkpoint is missing or damaged takes its place.
+        """
+        for link in (LAST, BEST):
+            copy = self.path / link
+            if copy.is_symlink() or not (copy / manifest.NAME).exists():
+                continue
+            facts = manifest.verify(copy)
+            original = self.path / checkpoint_name(facts.epoch, facts.update)
+            if is_intact(original):
+                delete(copy)
+            else:
+                delete(original)
+                copy.rename(original)
+            self.link(link, original.name)
 
     def delete_leftovers(self) -> None:
         """Delete temporary files of crashes and of failed deletions."""
@@ -111,9 +135,11 @@ class SaveFolder:
         sync_to_disk(self.path)
 
     def resolve_link(self, link: str) -> Path | None:
-        """The checkpoint that a link points at, if it exists."""
+        """The checkpoint that a link points at, or that took its place, if it exists."""
         path = self.path / link
-        return self.path / os.readlink(path) if path.is_symlink() and path.exists() else None
+        if not (path / manifest.NAME).exists():
+            return None
+        return self.path / os.readlink(path) if path.is_symlink() else path
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, newest first by their update, regardless of file dates."""
@@ -147,6 +173,15 @@ class SaveFolder:
         for folder in folders:
             if folder not in linked:
                 try_delete(folder)
+
+
+def is_intact(folder: Path) -> bool:
+    """Whether all files of a checkpoint match their digests."""
+    try:
+        manifest.verify(folder)
+    except ToolkitError:
+        return False
+    return True
 
 
 def try_delete(path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from toolkit import __version__
 from toolkit.checkpoints import optimizer_state, sharded
 from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config
-from toolkit.checkpoints.save_folder import SaveFolder, try_delete
+from toolkit.checkpoints.save_folder import SaveFolder, checkpoint_name, try_delete
 from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common.json_files import write_json
 from toolkit.config.run import RunConfig
@@ -58,7 +58,7 @@ class CheckpointWriter:
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
         """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
         state, world, learner = self.state(), self.trainer.world, self.trainer.learner
-        name = f"checkpoint_e{epoch}_u{update}"
+        name = checkpoint_name(epoch, update)
         average = self.ema.state_dict() if self.ema else {}
         weights = learner.state_dict()
         moments = optimizer_state.collect_state(self.trainer.optimizer, learner)

@@ -14,6 +14,7 @@ from toolkit.checkpoints.save_folder import (
     LAST,
     CheckpointSaveError,
     SaveFolder,
+    checkpoint_name,
     parse_update,
 )
 from toolkit.common.errors import ToolkitError
@@ -142,7 +143,7 @@ class Checkpointer:
         self.saved_at, self.saved_validation = update, self.validation.validated_at
 
     def save_and_link(self, update: int, epoch: int, reasons: list[str]) -> None:
-        name = f"checkpoint_e{epoch}_u{update}"
+        name = checkpoint_name(epoch, update)
         is_saved = self.saved_at == update
         has_validation = self.saved_validation == self.validation.validated_at
         if is_saved and not has_validation:  # a resumed run needs the metrics
