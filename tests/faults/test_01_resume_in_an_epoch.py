@@ -47,10 +47,11 @@ def test_run_with_activation_checkpointing_resumes_bit_for_bit(resumes_exactly):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("accumulation", [1, 4])
+@pytest.mark.parametrize(
+    ("accumulation", "workers", "precision"),
+    [(1, 0, "bf16"), (1, 2, "fp32"), (4, 0, "fp32"), (4, 2, "bf16")],
+)
 def test_run_stopped_at_any_update_resumes_bit_for_bit(
     resumes_exactly, accumulation, workers, precision
 ):
-    resumes_exactly([2, 4, 5, 6], accumulation, workers, precision)
+    resumes_exactly([2, 5, 6], accumulation, workers, precision)

@@ -83,11 +83,11 @@ def quick_cases() -> Iterator[Case]:
 
 
 def sweep_cases() -> Iterator[Case]:
-    """Architecture x task x precision x padding x option."""
+    """Architecture x task x option, in bf16 with and without padding, and once in fp16 and fp32."""
+    for precision, shape in (("bf16", FULL), ("bf16", PADDED), ("fp16", PADDED), ("fp32", FULL)):
+        yield from sweep_encoders(precision, shape)
+        yield from sweep_generators(precision, shape)
     for precision in PRECISIONS:
-        for shape in (FULL, PADDED):
-            yield from sweep_encoders(precision, shape)
-            yield from sweep_generators(precision, shape)
         for options in CONV_SAN:
             yield Case(
                 arch="conv_san",
@@ -96,14 +96,11 @@ def sweep_cases() -> Iterator[Case]:
                 options=options,
                 shape=WORDS,
             )
-        for name in ("conv_san_ud",):
-            yield Case(arch=name, task="pos_tagging", precision=precision, shape=WORDS)
+        yield Case(arch="conv_san_ud", task="pos_tagging", precision=precision, shape=WORDS)
         for arch in ENCODERS:
             yield Case(arch=arch, task="pos_tagging", precision=precision, shape=PIECES)
-        for optimizer in OPTIMIZERS:
-            yield Case(
-                arch="composite_bert_tiny", task="mlm", precision=precision, optimizer=optimizer
-            )
+    for optimizer in OPTIMIZERS:
+        yield Case(arch="composite_bert_tiny", task="mlm", precision="fp16", optimizer=optimizer)
 
 
 def sweep_encoders(precision: str, shape: Shape) -> Iterator[Case]:

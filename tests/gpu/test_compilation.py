@@ -19,8 +19,16 @@ from tests.gpu.conftest import NO_TRITON
 from tests.gpu.steps import Case
 from tests.gpu.stored_counts import GRAPHS, base_version, load_counts
 
-QUICK = [case for case in CASES if not case.arch.startswith("taco")]
-SLOW = [case for case in CASES if case not in QUICK]
+STREAMS = {
+    **{case.name: (case, SHORT_STREAM) for case in CASES},
+    **{
+        f"{case.name}, many lengths": (case, planned_stream(25, 5))
+        for case in CASES
+        if case.arch in ("composite_bert_tiny", "transformer_tiny")
+    },
+}
+"""Name -> case and batches; other cases take long to compile."""
+QUICK = [name for name, (case, stream) in STREAMS.items() if stream is SHORT_STREAM][:1]
 
 
 def compile_stream(case: Case, stream: Stream, fake_cuda) -> Compilation:
@@ -48,23 +56,17 @@ def check_new_graphs(found: Compilation, stream: Stream) -> None:
 
 
 @pytest.mark.parametrize(
-    "case",
-    [*QUICK, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)],
-    ids=lambda case: case.name,
+    ("case", "stream"),
+    [
+        pytest.param(*each, id=name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name, each in STREAMS.items()
+    ],
 )
-def test_parts_compile_without_breaks_to_as_many_graphs_as_before(case, fake_cuda):
-    found, stored = compile_stream(case, SHORT_STREAM, fake_cuda), load_counts(GRAPHS)
-    check_new_graphs(found, SHORT_STREAM)
+def test_parts_compile_without_breaks_to_as_many_graphs_as_before(case, stream, fake_cuda):
+    found, stored = compile_stream(case, stream, fake_cuda), load_counts(GRAPHS)
+    check_new_graphs(found, stream)
     if base_version(torch.__version__) != stored["torch"]:
         pytest.skip(f"counts are stored for torch {stored['torch']}")
     assert [sum(found.graphs)] == stored["cases"][case.name], (
         "the number of graphs differs: if that is meant, run python -m tests.gpu.stored_counts"
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_batches_of_new_lengths_make_no_new_graphs(case, fake_cuda):
-    """Fifty of training, the last one short, and ten of a validation; fewer of TACO, for time."""
-    stream = planned_stream() if case in QUICK else planned_stream(15, 5)
-    check_new_graphs(compile_stream(case, stream, fake_cuda), stream)

@@ -320,7 +320,7 @@ class Kind(NamedTuple):
     file: str
     change: Callable[[Path, str, str], None]
     commands: Words
-    count: int = 11
+    count: int = 6
 
     def replace(self, folder: Path, text: str) -> None:
         self.change(folder, self.file, text)

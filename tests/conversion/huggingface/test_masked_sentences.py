@@ -163,7 +163,7 @@ def test_masked_sentences_equal_the_pipeline(case, tmp_path):
 @pytest.mark.realdata
 @pytest.mark.parametrize("case", [*IMPORTED, *EXPORTED])
 def test_masked_sentences_of_novels_equal_the_pipeline(real_data, case, tmp_path):
-    check_answers(case, novel_sentences(real_data, 400), tmp_path / "hf")
+    check_answers(case, novel_sentences(real_data, 150), tmp_path / "hf")
 
 
 def novel_sentences(folder, count):
