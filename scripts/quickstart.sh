@@ -59,7 +59,7 @@ fi
 cat <<END
 
 Next (after source .venv/bin/activate):
-  echo "This function [MASK] a list." | toolkit-generate --path quickstart/run/checkpoint_best --input -
+  echo "They opened the [MASK] and read it." | toolkit-generate --path quickstart/run/checkpoint_best --input -
   toolkit-train quickstart/data --arch bert_tiny --task mlm --save-dir quickstart/bert --max-update $updates
   toolkit-train quickstart/data --arch taco_tiny --task mpm --save-dir quickstart/sweep \\
     --max-update 500 --seeds 0,1 --grid arch.attention_convolution=true,false   # two variants, one table
