@@ -51,6 +51,7 @@ SECTIONS = {
     "profile": Section("profiles", "Kernels that take the most time", 12),
     "determinism": Section("determinism", "The same training twice", 7),
     "attention": Section("attention", "Attention backends", 3),
+    "shapes": Section("new_shapes", "Depthwise convolutions of new lengths", 1),
 }
 
 
