@@ -1,6 +1,6 @@
 """Depthwise convolutions of a new length each time, with cuDNN and with torch's own kernels.
 
-cuDNN makes a plan for each new shape, and the shapes of training batches vary.
+The shapes of training batches vary, and cuDNN may make a plan for each.
 """
 
 from __future__ import annotations

@@ -114,8 +114,9 @@ def both(arch, device, recomputed=""):
 
 
 @pytest.mark.slow
-def test_compiled_layers_have_the_same_losses_with_dropout():
-    plain, compiled = both("composite_bert_tiny", "cpu")
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "convbert_tiny"])
+def test_compiled_layers_have_the_same_losses_with_dropout(arch):
+    plain, compiled = both(arch, "cpu")
     assert compiled == pytest.approx(plain, abs=1e-5)
 
 

@@ -156,6 +156,7 @@ def test_real_treebank_is_reproduced_and_only_tags_change(real_data, tmp_path, i
         p for kind in ("ud", "ud_v1", "ud_other_release") for p in (real_data / kind).glob("UD_*")
     ]
     found = [path for path in sorted(folders)[index].glob("*.conllu*") if path.stat().st_size]
+    assert found, "a treebank has files"
     for path in sorted(found, key=lambda path: path.stat().st_size)[:1]:  # others take minutes
         destdir = str(tmp_path / path.stem)
         preprocess(preprocess_config(format="conllu", trainpref=str(path), destdir=destdir))
