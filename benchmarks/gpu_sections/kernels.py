@@ -48,21 +48,21 @@ def dynamic_convolution() -> tuple[Function, Function]:
 
 
 def depthwise_convolution() -> tuple[Function, Function]:
-    """As the toolkit computes it, with channels last, and with channels first."""
-    return (
-        convolve_image,
-        lambda x, weight: F.conv1d(x.mT, weight, None, 1, "same", 1, len(weight)).mT,
-    )
+    from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+
+    return partial(triton_depthwise_convolution, bias=None), convolve_channels_first
 
 
-def depthwise_gradient() -> tuple[Function, Function]:
-    """With the gradient of the weights tap by tap, and with cuDNN's."""
-    from toolkit.nn.ops.depthwise import _DepthwiseConvolution
-
-    return lambda x, weight: _DepthwiseConvolution.apply(x, weight, None), convolve_image
+def channels_last() -> tuple[Function, Function]:
+    """By cuDNN, and by torch's own kernel, which needs another order of the channels."""
+    return convolve_channels_last, convolve_channels_first
 
 
-def convolve_image(x: Tensor, weight: Tensor) -> Tensor:
+def convolve_channels_first(x: Tensor, weight: Tensor) -> Tensor:
+    return F.conv1d(x.mT, weight, None, 1, "same", 1, len(weight)).mT
+
+
+def convolve_channels_last(x: Tensor, weight: Tensor) -> Tensor:
     from toolkit.nn.ops.depthwise import depthwise_conv1d
 
     return depthwise_conv1d(x, weight, None)
@@ -75,12 +75,13 @@ CASES = [
     Case("dynamic convolution", dynamic_convolution, [(2, 2, 70, 31), (2, 2, 70, 80)]),
     Case("dynamic convolution", dynamic_convolution, [(512, 2, 128, 9), (512, 2, 128, 64)], True),
     Case("dynamic convolution", dynamic_convolution, [(64, 6, 512, 9), (64, 6, 512, 64)], True),
-    Case("depthwise, channels last", depthwise_convolution, [(2, 33, 24), (24, 1, 9)]),
-    Case("depthwise, channels last", depthwise_convolution, [(1024, 128, 256), (256, 1, 9)], True),
-    Case("depthwise, channels last", depthwise_convolution, [(512, 128, 768), (768, 1, 9)], True),
-    Case("depthwise, tap by tap", depthwise_gradient, [(2, 33, 24), (24, 1, 9)]),
-    Case("depthwise, tap by tap", depthwise_gradient, [(1024, 128, 256), (256, 1, 9)], True),
-    Case("depthwise, tap by tap", depthwise_gradient, [(512, 128, 768), (768, 1, 9)], True),
+    Case("depthwise convolution", depthwise_convolution, [(2, 33, 24), (24, 1, 9)]),
+    Case("depthwise convolution", depthwise_convolution, [(1024, 128, 256), (256, 1, 9)], True),
+    Case("depthwise convolution", depthwise_convolution, [(512, 128, 768), (768, 1, 9)], True),
+    Case("depthwise convolution", depthwise_convolution, [(16, 4096, 768), (768, 1, 9)], True),
+    Case("depthwise, channels last", channels_last, [(2, 33, 24), (24, 1, 9)]),
+    Case("depthwise, channels last", channels_last, [(1024, 128, 256), (256, 1, 9)], True),
+    Case("depthwise, channels last", channels_last, [(512, 128, 768), (768, 1, 9)], True),
     Case("relative attention", relative_attention, attention_shapes(2, 33, 2, 20), rounding=4),
     Case("relative attention", relative_attention, attention_shapes(3, 130, 2, 64), rounding=4),
     Case("relative attention", relative_attention, attention_shapes(512, 128, 4, 64), True, 4),

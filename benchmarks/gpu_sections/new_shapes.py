@@ -1,12 +1,12 @@
-"""Depthwise convolutions of a new length each time, with cuDNN and with torch's own kernels.
+"""Depthwise convolutions of a new length each time: the toolkit's kernel, torch's, and cuDNN's.
 
-The shapes of training batches vary, and cuDNN may make a plan for each.
+The shapes of batches vary. Torch calls cuDNN if channels are last, and cuDNN plans each new shape.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -14,31 +14,34 @@ from harness import seconds
 from torch import Tensor
 
 from gpu_sections.context import Context, Row
+from gpu_sections.kernels import convolve_channels_first, convolve_channels_last
 
+Form = Callable[[Tensor, Tensor], Tensor]
 BATCH, WIDTH, TAPS = 64, 256, 9
 LENGTH, CALLS = 64, 24
 
 
 def run(ctx: Context) -> Iterator[Row]:
-    try:
-        for dtype in (torch.float32, torch.bfloat16):
-            for cudnn in (True, False) if ctx.on_gpu else (False,):
-                torch.backends.cudnn.enabled = cudnn
-                yield {
-                    "format": str(dtype).removeprefix("torch."),
-                    "cuDNN": cudnn,
-                    "same length, ms": 1e3 * median(0, dtype, ctx),
-                    "new length, ms": 1e3 * median(1, dtype, ctx),
-                }
-    finally:
-        torch.backends.cudnn.enabled = True
+    for dtype in (torch.float32, torch.bfloat16):
+        for form in forms(ctx):
+            yield {
+                "format": str(dtype).removeprefix("torch."),
+                "form": form.__name__.removeprefix("convolve_").replace("_", " "),
+                "same length, ms": 1e3 * median(form, 0, dtype, ctx),
+                "new length, ms": 1e3 * median(form, 1, dtype, ctx),
+            }
 
 
-def median(step: int, dtype: torch.dtype, ctx: Context) -> float:
+def forms(ctx: Context) -> list[Form]:
+    forms = [convolve_channels_first, convolve_channels_last]
+    return [convolve_by_kernel, *forms] if ctx.on_gpu else forms
+
+
+def median(form: Form, step: int, dtype: torch.dtype, ctx: Context) -> float:
     """Seconds of a forward and a backward pass, each `step` longer than the one before."""
     count = ctx.pick(CALLS, 2)
     calls = [
-        partial(forward_and_backward, *tensors(LENGTH + step * number, dtype, ctx))
+        partial(forward_and_backward, form, *tensors(LENGTH + step * number, dtype, ctx))
         for number in range(count + 1)
     ]
     times = [seconds(call, ctx.clock) for call in calls]
@@ -50,8 +53,12 @@ def tensors(length: int, dtype: torch.dtype, ctx: Context) -> tuple[Tensor, Tens
     return torch.randn(BATCH, length, WIDTH, **kind), torch.randn(WIDTH, 1, TAPS, **kind)
 
 
-def forward_and_backward(x: Tensor, weight: Tensor) -> None:
-    from toolkit.nn.ops.depthwise import depthwise_conv1d
-
-    out = depthwise_conv1d(x, weight, None)
+def forward_and_backward(form: Form, x: Tensor, weight: Tensor) -> None:
+    out = form(x, weight)
     out.backward(out.detach())
+
+
+def convolve_by_kernel(x: Tensor, weight: Tensor) -> Tensor:
+    from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+
+    return triton_depthwise_convolution(x, weight, None)

@@ -38,6 +38,22 @@ def test_find_checkpoint_prefers_the_best_of_a_save_folder(trained):
     assert find_checkpoint(trained).samefile(trained / "checkpoint_last")
 
 
+def test_checkpoint_loads_without_its_optimizer_but_does_not_resume(config, trained, tmp_path):
+    optimizer = trained / "checkpoint_last" / "optimizer.safetensors"
+    whole = load_checkpoint(trained / "checkpoint_last").state_dict()
+    optimizer.unlink()
+    alone = load_checkpoint(trained / "checkpoint_last").state_dict()
+    assert all(torch.equal(tensor, whole[name]) for name, tensor in alone.items())
+    restore = str(trained / "checkpoint_last")
+    with pytest.raises(ToolkitError, match=r"must hold optimizer\.safetensors, but it is missing"):
+        run(config(max_update=3, restore_file=restore, save_dir=str(tmp_path / "other")))
+    with pytest.raises(ToolkitError, match=r"must hold an intact checkpoint, but all 1"):
+        run(config(max_update=3))
+    optimizer.write_bytes(b"changed")
+    with pytest.raises(ToolkitError, match=r"optimizer\.safetensors must have the digest"):
+        load_checkpoint(trained / "checkpoint_last")
+
+
 def test_load_checkpoint_names_a_damaged_checkpoint(trained, tmp_path):
     shutil.copytree(trained / "checkpoint_e1_u2", trained / "checkpoint_e1_u1")
     messages = []

@@ -81,6 +81,8 @@ def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     for name, tensor in load_file(folder / "model.safetensors").items():
         assert torch.equal(tensor, learner.state_dict()[name])
     assert not list((tmp_path / "run").glob(".*.tmp"))
+    sharded.list_shards(folder)[0].unlink()
+    load_checkpoint(folder)
 
 
 def test_resume_skips_a_checkpoint_with_a_damaged_shard(config, ranks, tmp_path):

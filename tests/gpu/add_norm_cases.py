@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.nn.ops import add_norm_kernel, add_norm_triton
-from toolkit.nn.ops.add_norm_kernel import add_norm_by_kernel
+from toolkit.nn.ops.add_norm import kernels, operation
+from toolkit.nn.ops.add_norm.operation import add_norm_by_kernel
 
 EPS = 1e-12
 
@@ -29,8 +29,8 @@ def run_kernel(case: NormCase, tensors: list[Tensor], seed: int = 1) -> list[Ten
     """The result and all gradients."""
     torch.manual_seed(seed)
     with (
-        patch.object(add_norm_kernel, "PROGRAMS", case.programs),
-        patch.object(add_norm_triton, "NUMBERS", 64),
+        patch.object(operation, "PROGRAMS", case.programs),
+        patch.object(kernels, "NUMBERS", 64),
     ):
         out = add_norm_by_kernel(*tensors, EPS, case.rate)
         return [out.detach(), *torch.autograd.grad((out.float() ** 3).sum(), tensors)]

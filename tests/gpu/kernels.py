@@ -8,7 +8,8 @@ from itertools import product
 from tests.gpu.attention_kernels import attention_variants
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
-from toolkit.nn.ops import add_norm_triton, cross_entropy_triton
+from toolkit.nn.ops import cross_entropy_triton, depthwise_triton
+from toolkit.nn.ops.add_norm import kernels as add_norm_kernels
 from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")
@@ -29,10 +30,22 @@ def kernel_variants() -> Iterator[tuple[str, Variant]]:
                 Variant(_convolve, {**pointers, **sizes}, {**constants, "TRANSPOSED": transposed}),
             )
         yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)
+    yield from depthwise_variants()
     yield from mixing_variants()
     yield from attention_variants()
     yield from cross_entropy_variants()
     yield from add_norm_variants()
+
+
+def depthwise_variants() -> Iterator[tuple[str, Variant]]:
+    for dtype in FORMATS:
+        types = {name: f"*{dtype}" for name in ("x", "y", "gradient")}
+        types |= {name: "*fp32" for name in ("weight", "bias", "sums")}
+        types |= {"length": "i32", "width": "i32:16"}
+        sizes = {"ROWS": depthwise_triton.ROWS, "CHANNELS": depthwise_triton.CHANNELS, "TAPS": TAPS}
+        yield f"depthwise {dtype}", Variant(depthwise_triton._convolve, types, sizes)
+        chunks = {**sizes, "CHUNK": depthwise_triton.CHUNK}
+        yield f"depthwise backward {dtype}", Variant(depthwise_triton._correlate, types, chunks)
 
 
 def cross_entropy_variants() -> Iterator[tuple[str, Variant]]:
@@ -54,8 +67,8 @@ def add_norm_variants() -> Iterator[tuple[str, Variant]]:
         types |= {name: "*fp32" for name in ("weight", "bias", "sums")}
         types |= {"seed": "*i64", "rows": "i32", "width": "i32:16", "threshold": "i32"}
         types |= {"eps": "fp32", "scale": "fp32"}
-        sizes = add_norm_triton.blocks(width)
-        forward = Variant(add_norm_triton.add_and_normalize, types, sizes)
-        backward = Variant(add_norm_triton.differentiate, types, sizes)
+        sizes = add_norm_kernels.blocks(width)
+        forward = Variant(add_norm_kernels.add_and_normalize, types, sizes)
+        backward = Variant(add_norm_kernels.differentiate, types, sizes)
         yield f"add and normalize {dtype} {width}", forward
         yield f"add and normalize backward {dtype} {width}", backward

@@ -61,11 +61,6 @@ class Case:
         size = f"{self.shape.sentences}x{self.shape.length}"
         return " ".join([self.arch, self.task, size, self.precision, padded, *given])
 
-    @property
-    def convolves(self) -> bool:
-        """Whether it launches a Triton kernel, where Triton is installed."""
-        return self.arch.startswith(("convbert", "lightconv", "dynamicconv"))
-
 
 class Counts(NamedTuple):
     """Of one update, by phase."""

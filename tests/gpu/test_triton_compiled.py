@@ -8,7 +8,7 @@ import pytest
 
 from tests.gpu.stored_usage import load_bounds
 
-COMMON = "convolve|correlate|mix|normalize|cross-entropy|.* bf16 query taps$"
+COMMON = "convolve|correlate|depthwise|mix|normalize|cross-entropy|.* bf16 query taps$"
 EVERY = pytest.param("", id="every kernel", marks=pytest.mark.slow)
 
 

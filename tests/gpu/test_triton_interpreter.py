@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -39,4 +41,38 @@ def test_convolution_kernels_give_the_same_bits_twice(interpreter):
 
     shape = (1, 2, 40, 9, 16)
     first, second = (interpreter(convolve, shape, torch.bfloat16)[0] for _ in range(2))
+    assert all(map(torch.equal, first, second))
+
+
+CHANNELS = [(2, 33, 70, 9), (1, 1, 4, 1), (2, 5, 6, 9)]
+"""Sentences, length, channels, taps."""
+MORE_CHANNELS = [(1, 300, 20, 3), (3, 64, 64, 17), (2, 128, 130, 31), (1, 129, 1, 7)]
+
+
+@pytest.mark.parametrize("dtype", ROUNDING, ids=str)
+@pytest.mark.parametrize(
+    "shape", [*CHANNELS, *(pytest.param(s, marks=pytest.mark.slow) for s in MORE_CHANNELS)], ids=str
+)
+def test_depthwise_kernels_equal_exact_convolutions(shape, dtype, interpreter):
+    from tests.gpu.depthwise_cases import convolve_channels
+
+    found, exact = interpreter(convolve_channels, shape, dtype)
+    assert [t.dtype for t in found] == [dtype, dtype, torch.float32, torch.float32]
+    for one, other in zip(found, exact, strict=True):
+        error = (one.double() - other).abs().max() / other.abs().max().clamp_min(1e-9)
+        assert error < ROUNDING[dtype]
+
+
+def test_depthwise_kernels_need_no_bias(interpreter):
+    from tests.gpu.depthwise_cases import convolve_channels
+
+    found, exact = interpreter(partial(convolve_channels, bias=False), CHANNELS[0], torch.float32)
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, atol=1e-4, rtol=1e-5)
+
+
+def test_depthwise_kernels_give_the_same_bits_twice(interpreter):
+    from tests.gpu.depthwise_cases import convolve_channels
+
+    first, second = (interpreter(convolve_channels, CHANNELS[0], torch.bfloat16)[0] for _ in "ab")
     assert all(map(torch.equal, first, second))

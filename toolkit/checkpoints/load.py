@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
+from toolkit.checkpoints.sharded import SHARDED
 from toolkit.checkpoints.tensor_files import LazyTensor, open_tensors
 from toolkit.common import plugins
 from toolkit.common.enumeration import join_first
@@ -29,8 +30,11 @@ EXTRA_FILE = "extra.safetensors"
 STATE = "state.json"
 
 
-def find_checkpoint(path: Path) -> Path:
-    """The verified checkpoint at a path, or the best or last one of the save folder there."""
+def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
+    """The verified checkpoint at a path, or the best or last one of the save folder there.
+
+    The optimizer's state may have been deleted, unless training is to resume.
+    """
     if path.is_file():
         raise ToolkitError(
             f"a checkpoint must be a folder that toolkit-train wrote, but {path} is a file. "
@@ -42,7 +46,8 @@ def find_checkpoint(path: Path) -> Path:
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
-    missing = {MODEL, CONFIG} - manifest.verify(path).files.keys()
+    facts = manifest.verify(path, optional=() if to_resume else (OPTIMIZER, f"{SHARDED}/*"))
+    missing = {MODEL, CONFIG} - facts.files.keys()
     if missing:
         raise ToolkitError(
             f"checkpoint {path} must hold {', '.join(sorted(missing))}, but its manifest lists "

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
@@ -96,12 +97,19 @@ def suggest_folder(folder: Path) -> str:
     return "Name a folder that toolkit-train wrote."
 
 
-def verify(folder: Path, only: Sequence[str] | None = None) -> Manifest:
-    """The manifest, after comparing all files, or only some, with their digests."""
+def verify(
+    folder: Path, only: Sequence[str] | None = None, optional: Sequence[str] = ()
+) -> Manifest:
+    """The manifest, after comparing all files, or only some, with their digests.
+
+    Files that match a pattern of `optional` may be missing.
+    """
     facts = read(folder)
     files = {name: facts.files.get(name) for name in only} if only else facts.files
     for name, digest in files.items():
         path = resolve_inside(folder, name)
+        if not path.exists() and any(fnmatchcase(name, pattern) for pattern in optional):
+            continue
         if not path.is_file():
             raise ToolkitError(f"checkpoint {folder} must hold {name}, but it is missing. {REMEDY}")
         with name_file(path, REMEDY):

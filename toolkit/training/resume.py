@@ -106,7 +106,7 @@ def find_restore_file(
 ) -> Path | None:
     """The verified checkpoint that --restore-file names, unless this run has its own."""
     if checkpoint := save_folder.choose_restore_file(path):
-        return find_checkpoint(checkpoint)
+        return find_checkpoint(checkpoint, to_resume=True)
     print_message(f"ignoring --restore-file {path}: {save_folder.path} has newer checkpoints")
     return find_newest_intact(save_folder, print_message)
 

@@ -16,7 +16,7 @@ its source; "-" if it was not measured separately.
 | offsets/pair_bias | biases by offset, the same for all queries | - | indexing |
 | offsets/head_bias | x + a vector per head, gradient summed axis by axis | - | add |
 | add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
-| add_norm_kernel | the same on a GPU | - | layer_norm(x + dropout(y)) |
+| add_norm/operation | the same on a GPU | - | layer_norm(x + dropout(y)) |
 | layer_norm | LN(x) and RMSNorm in autocast's precision | 3-4 (c) | layer_norm, rms_norm |
 | dropout | masks from a hashed counter | - | F.dropout |
 | sliding_window | attention within a window, in blocks | 3.3 in fp32 (c) | attention |
@@ -24,6 +24,7 @@ its source; "-" if it was not measured separately.
 | banded_convolution | one kernel per token, as products | 2.1 in bf16 (b) | unfold, multiply |
 | banded_convolution_triton | the same on a GPU | - | banded_convolution |
 | depthwise | gradient of the taps, tap by tap | up to 2 in bf16 (c) | conv2d with groups |
+| depthwise_triton | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
 | convolution | relu(conv1d) as a product of windows | - | conv1d, relu |
 | channel_mixing | PReLU(1x1 convolution) per sentence | - | cat, conv2d, prelu |
 | triton_operations | what the Triton operations share: registration, seeds, dropout | - | - |

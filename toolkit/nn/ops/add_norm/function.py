@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.add_norm_kernel import add_norm_by_kernel, add_norm_kernel_runs
+from toolkit.nn.ops.add_norm.operation import add_norm_by_kernel, add_norm_kernel_runs
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.layer_norm import layer_norm

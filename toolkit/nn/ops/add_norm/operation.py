@@ -1,6 +1,6 @@
 """LN(x + dropout(y)) as one operation on a GPU, and its gradient as another.
 
-Computed by `add_norm_triton.py`. Dropout is drawn again in the backward pass instead of stored, and
+Computed by `kernels.py`. Dropout is drawn again in the backward pass instead of stored, and
 the sum is stored once. Torch's operations would read and write twice as much.
 """
 
@@ -55,7 +55,7 @@ BACKWARD = (
 @define("toolkit::add_norm", schema=FORWARD)
 def _add_norm(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The result, and x + dropout(y)."""
-    from toolkit.nn.ops.add_norm_triton import launch_forward
+    from toolkit.nn.ops.add_norm.kernels import launch_forward
 
     results = allocate_forward(*arguments)
     launch_forward(results, *arguments)
@@ -71,7 +71,7 @@ def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
 @define("toolkit::add_norm_backward", schema=BACKWARD)
 def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x and, with dropout, of y; summands of those of weight and bias (P, 2, D)."""
-    from toolkit.nn.ops.add_norm_triton import launch_backward
+    from toolkit.nn.ops.add_norm.kernels import launch_backward
 
     results = allocate_backward(*arguments)
     launch_backward(results, *arguments)

@@ -1,4 +1,4 @@
-"""The Triton kernels of `add_norm_kernel.py`: a program has some rows, whole."""
+"""The Triton kernels of `operation.py`: a program has some rows, whole."""
 
 from __future__ import annotations
 
