@@ -14,7 +14,10 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 MAX_LOST = 0.02
 """Share of lost tokens above which the summary of a run says how to keep them."""
-ADVICE = "--task.sample-mode blocks, or toolkit-preprocess --segment-by sentences"
+ADVICE = (
+    "--task.sample-mode blocks, a larger --task.tokens-per-sample, or shorter items "
+    "(toolkit-preprocess --segment-by sentences)"
+)
 
 
 class SampleSpans(NamedTuple):
