@@ -85,6 +85,24 @@ def test_flops_are_counted_without_memory(monkeypatch):
     assert counted(Sizes(tokens=30_000), **wide).batch.forward > 1e9
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"arch": "composite_bert_tiny", "arch.depthwise": True, "arch.convolve": "query"},
+        {"arch": "conv_san", "arch.character_width": 0, "arch.fixed_length": LENGTH},
+        {"arch": "convbert_tiny"},
+        {"arch": "deberta_tiny"},
+        {"arch": "modernbert_tiny"},
+        {"arch": "taco_tiny", "task": "mpm"},
+    ],
+    ids=lambda options: options["arch"],
+)
+def test_architectures_need_no_values_for_their_flops(options, monkeypatch):
+    monkeypatch.setattr(flops, "CPU", None)
+    run = compose({"task": "mlm", "tokens_per_sample": LENGTH, "batch_size": 4, **options})
+    assert count_flops(run, Sizes(tokens=SYMBOLS)).batch.forward > 1e6
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arch", "batch_size", "generator_size", "published"),

@@ -36,16 +36,16 @@ class DepthwiseConvolution(nn.Module):
         )
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        x = to_compute_dtype(x)
         weight, bias = self.convolution.weight, self.convolution.bias
         if triton_runs(x.device, x.dtype):
             from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
 
-            return triton_depthwise_convolution(x, weight, bias)
+            return triton_depthwise_convolution(to_compute_dtype(x), weight, bias)
         if x.device.type != "cpu":
             # With channels last, torch would call cuDNN, which plans each new shape.
             channels_first: Tensor = self.convolution(x.mT)
             return channels_first.mT
+        x = to_compute_dtype(x)
         bias = None if bias is None else bias.to(x.dtype)
         y: Tensor = _DepthwiseConvolution.apply(x, weight.to(x.dtype), bias)
         return y
