@@ -33,8 +33,8 @@ def run(ctx: Context) -> Iterator[Row]:
 
 
 def forms(ctx: Context) -> list[Form]:
-    forms = [convolve_channels_first, convolve_channels_last]
-    return [convolve_by_kernel, *forms] if ctx.on_gpu else forms
+    plain = [convolve_channels_first, convolve_channels_last]
+    return [convolve_by_kernel, *plain] if ctx.on_gpu else plain
 
 
 def median(form: Form, step: int, dtype: torch.dtype, ctx: Context) -> float:

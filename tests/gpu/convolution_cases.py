@@ -17,14 +17,14 @@ def convolve(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Results, Resul
     torch.manual_seed(0)
     taps = torch.randn(*rows, taps_each).to(dtype)
     v, gradient = (torch.randn(*rows, width).to(dtype) for _ in range(2))
-    exact = differentiate(_BandedConvolution.apply, *(t.double() for t in (taps, v, gradient)))
-    return differentiate(triton_dynamic_convolution, taps, v, gradient), exact
+    exact = differentiate(_BandedConvolution.apply, *(t.double() for t in (gradient, taps, v)))
+    return differentiate(triton_dynamic_convolution, gradient, taps, v), exact
 
 
-def differentiate(function: object, taps: Tensor, v: Tensor, gradient: Tensor) -> Results:
-    taps, v = (t.detach().requires_grad_() for t in (taps, v))
-    out = function(taps, v)  # type: ignore[operator]
-    return out.detach(), *torch.autograd.grad(out, (taps, v), gradient)
+def differentiate(function: object, gradient: Tensor, *inputs: Tensor) -> Results:
+    inputs = tuple(t.detach().requires_grad_() for t in inputs)
+    out = function(*inputs)  # type: ignore[operator]
+    return out.detach(), *torch.autograd.grad(out, inputs, gradient)
 
 
 def convolve_strided() -> tuple[Results, Results]:
@@ -32,6 +32,6 @@ def convolve_strided() -> tuple[Results, Results]:
     torch.manual_seed(0)
     taps = torch.randn(9, 1, 2, 35).permute(1, 2, 3, 0)
     v, gradient = torch.randn(4, 1, 2, 35, 8)[3], torch.randn(1, 2, 35, 8)
-    inputs = taps, v, gradient
+    inputs = gradient, taps, v
     exact = differentiate(_BandedConvolution.apply, *(t.double() for t in inputs))
     return differentiate(triton_dynamic_convolution, *inputs), exact

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.gpu.convolution_cases import Results
+from tests.gpu.convolution_cases import Results, differentiate
 from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
 
 Shape = tuple[int, int, int, int]
@@ -31,9 +31,3 @@ def convolve_by_kernel(x: Tensor, weight: Tensor, bias: Tensor | None = None) ->
 
 def convolve_exactly(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.conv1d(x.mT, weight, bias, padding="same", groups=len(weight)).mT
-
-
-def differentiate(function: object, gradient: Tensor, *inputs: Tensor) -> Results:
-    inputs = tuple(t.detach().requires_grad_() for t in inputs)
-    out = function(*inputs)  # type: ignore[operator]
-    return out.detach(), *torch.autograd.grad(out, inputs, gradient)

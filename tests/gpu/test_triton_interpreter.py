@@ -74,5 +74,6 @@ def test_depthwise_kernels_need_no_bias(interpreter):
 def test_depthwise_kernels_give_the_same_bits_twice(interpreter):
     from tests.gpu.depthwise_cases import convolve_channels
 
-    first, second = (interpreter(convolve_channels, CHANNELS[0], torch.bfloat16)[0] for _ in "ab")
+    shape = CHANNELS[0]
+    first, second = (interpreter(convolve_channels, shape, torch.bfloat16)[0] for _ in range(2))
     assert all(map(torch.equal, first, second))

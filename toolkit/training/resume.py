@@ -139,7 +139,8 @@ def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> 
     if problems:
         raise ToolkitError(
             f"{save_folder.path} must hold an intact checkpoint, but all {len(problems)} are "
-            f"damaged. The newest: {problems[0]} Choose another --save-dir to start from scratch."
+            f"damaged or incomplete. The newest: {problems[0]} Choose another --save-dir to start "
+            f"from scratch, or from intact weights with --finetune-from."
         )
     return None
 
