@@ -133,12 +133,12 @@ def join_phases(texts: Iterable[str]) -> str:
 
 
 def graphs() -> Iterator[Row]:
-    """Graphs of the short stream, and why Dynamo left them."""
-    from tests.gpu.compilation import CASES, SHORT_STREAM, compile_run
+    """Graphs of streams of batches, and why Dynamo left them."""
+    from tests.gpu.compilation import RUNS, compile_run
 
     yield "case", "new graphs of each batch", "breaks", "limit met"
-    for case in CASES:
-        found = compile_run(case, SHORT_STREAM)
+    for case, stream in RUNS:
+        found = compile_run(case, stream)
         yield case.name, found.graphs, sum(found.breaks.values()), found.exceeded
 
 

@@ -43,10 +43,9 @@ def count_steps(name_part: str) -> dict[str, list[int]]:
 
 
 def count_graphs() -> dict[str, list[int]]:
-    """Of the short stream."""
-    from tests.gpu.compilation import CASES, SHORT_STREAM, compile_run
+    from tests.gpu.compilation import RUNS, compile_run
 
-    return {case.name: [sum(compile_run(case, SHORT_STREAM).graphs)] for case in CASES}
+    return {case.name: [sum(compile_run(case, stream).graphs)] for case, stream in RUNS}
 
 
 def write_counts(file: Path, rows: dict[str, list[int]]) -> None:

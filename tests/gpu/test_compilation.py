@@ -8,27 +8,16 @@ import pytest
 import torch
 
 from tests.gpu.compilation import (
-    CASES,
-    SHORT_STREAM,
+    RUNS,
     Compilation,
     Stream,
     compile_run,
-    planned_stream,
 )
 from tests.gpu.conftest import NO_TRITON
 from tests.gpu.steps import Case
 from tests.gpu.stored_counts import GRAPHS, base_version, load_counts
 
-STREAMS = {
-    **{case.name: (case, SHORT_STREAM) for case in CASES},
-    **{
-        f"{case.name}, many lengths": (case, planned_stream(25, 5))
-        for case in CASES
-        if case.arch in ("composite_bert_tiny", "transformer_tiny")
-    },
-}
-"""Name -> case and batches; other cases take long to compile."""
-QUICK = CASES[0].name
+QUICK = RUNS[0][0].name
 
 
 def compile_stream(case: Case, stream: Stream, fake_cuda) -> Compilation:
@@ -58,8 +47,8 @@ def check_new_graphs(found: Compilation, stream: Stream) -> None:
 @pytest.mark.parametrize(
     ("case", "stream"),
     [
-        pytest.param(*each, id=name, marks=[] if name == QUICK else pytest.mark.slow)
-        for name, each in STREAMS.items()
+        pytest.param(*run, id=run[0].name, marks=[] if run[0].name == QUICK else pytest.mark.slow)
+        for run in RUNS
     ],
 )
 def test_parts_compile_without_breaks_to_as_many_graphs_as_before(case, stream, fake_cuda):
