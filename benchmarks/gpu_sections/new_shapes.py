@@ -17,8 +17,8 @@ from gpu_sections.context import Context, Row
 from gpu_sections.kernels import convolve_channels_first, convolve_channels_last
 
 Form = Callable[[Tensor, Tensor], Tensor]
-BATCH, WIDTH, TAPS = 64, 256, 9
-LENGTH, CALLS = 64, 24
+BATCH, LENGTH, WIDTH, TAPS = 64, 64, 256, 9
+CALLS = 24
 
 
 def run(ctx: Context) -> Iterator[Row]:
@@ -49,8 +49,9 @@ def median(form: Form, step: int, dtype: torch.dtype, ctx: Context) -> float:
 
 
 def tensors(length: int, dtype: torch.dtype, ctx: Context) -> tuple[Tensor, Tensor]:
+    batch, width = ctx.pick((BATCH, WIDTH), (2, 16))
     kind = {"device": ctx.device, "dtype": dtype, "requires_grad": True}
-    return torch.randn(BATCH, length, WIDTH, **kind), torch.randn(WIDTH, 1, TAPS, **kind)
+    return torch.randn(batch, length, width, **kind), torch.randn(width, 1, TAPS, **kind)
 
 
 def forward_and_backward(form: Form, x: Tensor, weight: Tensor) -> None:

@@ -71,6 +71,17 @@ def start_agent(data, port, tmp_path):
         agent.kill()
 
 
+@pytest.fixture(scope="module")
+def undisturbed(data, tmp_path_factory):
+    """The save folder of a run of one agent with two ranks."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "data").symlink_to(data)
+    agent = start_torchrun("--standalone --nproc-per-node 2", TRAIN.split(), folder)
+    _, stderr = agent.communicate()
+    assert agent.returncode == 0, stderr
+    return folder / "run"
+
+
 def wait_for(condition, agents):
     """Wait until the condition is true, while no agent ends."""
     while not condition():
@@ -97,7 +108,7 @@ def read_metrics(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", ["rank", "node"])
-def test_run_ends_as_if_undisturbed_after_a_kill(killed, start_agent, port, tmp_path):
+def test_run_ends_as_if_undisturbed_after_a_kill(killed, start_agent, port, undisturbed, tmp_path):
     # only with this setting does torchrun tell a node that joins later where the ranks' store is
     setting = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"} if killed == "node" else {}
     both = [start_agent(**setting)]
@@ -116,14 +127,7 @@ def test_run_ends_as_if_undisturbed_after_a_kill(killed, start_agent, port, tmp_
         _, stderr = agent.communicate()
         assert agent.returncode == 0, stderr
 
-    undisturbed = tmp_path / "undisturbed"
-    undisturbed.mkdir()
-    (undisturbed / "data").symlink_to(tmp_path / "data")
-    one_agent = "--standalone --nproc-per-node 2"
-    alone = start_torchrun(one_agent, TRAIN.split(), undisturbed)
-    _, stderr = alone.communicate()
-    assert alone.returncode == 0, stderr
-    runs = [folder / "run" for folder in (tmp_path, undisturbed)]
+    runs = [tmp_path / "run", undisturbed]
     for name in ("model.safetensors", "optimizer.safetensors"):
         one, other = ((run / "checkpoint_last" / name).read_bytes() for run in runs)
         assert one == other, name

@@ -114,15 +114,11 @@ def both(arch, device, recomputed=""):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["composite_bert_tiny", "convbert_tiny"])
-def test_compiled_layers_have_the_same_losses_with_dropout(arch):
-    plain, compiled = both(arch, "cpu")
-    assert compiled == pytest.approx(plain, abs=1e-5)
-
-
-@pytest.mark.slow
-def test_compile_combines_with_checkpoint_activations():
-    plain, compiled = both("bert_tiny", "cpu", "recomputed")
+@pytest.mark.parametrize(
+    ("arch", "recomputed"), [("convbert_tiny", ""), ("composite_bert_tiny", "recomputed")]
+)
+def test_compiled_layers_have_the_same_losses_with_dropout(arch, recomputed):
+    plain, compiled = both(arch, "cpu", recomputed)
     assert compiled == pytest.approx(plain, abs=1e-5)
 
 

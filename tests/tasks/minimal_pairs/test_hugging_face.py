@@ -100,7 +100,7 @@ def test_scores_of_an_imported_bert_equal_a_loop_over_it(tmp_path, sentences, pi
 
 @torch.no_grad()
 def test_scores_equal_a_loop_over_the_exported_model(tmp_path, make_learner, sentences, pieces):
-    learner = make_learner("bert_tiny", tokenizer=pieces)
+    learner = make_learner("bert_tiny", tokenizer=pieces, width=WIDTH, heads=4)
     learner.save(tmp_path / "ours")
     assert convert([str(tmp_path / "ours"), str(tmp_path / "bert"), "--to", "hf"]) == 0
     model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "bert").eval()

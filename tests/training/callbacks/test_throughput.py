@@ -4,6 +4,7 @@ import torch
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
+from toolkit.training.callbacks import throughput
 from toolkit.training.callbacks.throughput import (
     measure_flops_per_second,
     peak_flops_per_second,
@@ -49,6 +50,19 @@ def test_peak_flops_measures_a_cpu_and_omits_an_unknown_gpu(monkeypatch):
     assert peak_flops_per_second(torch.device("cuda", 0), "bf16") == 989e12
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Another")
     assert peak_flops_per_second(torch.device("cuda", 0), "bf16") is None
+
+
+@pytest.mark.parametrize(("rate", "size"), [(1e9, 256), (1e12, 1024)])
+def test_peak_flops_of_a_slow_cpu_are_those_of_small_products(monkeypatch, rate, size):
+    sizes = []
+
+    def time_product(n, dtype):
+        sizes.append(n)
+        return 2 * n**3 / rate
+
+    monkeypatch.setattr(throughput, "time_product", time_product)
+    assert measure_flops_per_second("bf16", seconds=0.05) == pytest.approx(rate)
+    assert max(sizes) == size
 
 
 def test_peak_memory_gib_is_that_of_this_process():

@@ -35,15 +35,27 @@ def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
 
 
 def measure_flops_per_second(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
-    """2 size^3 FLOPs over the time of the fastest product within `seconds`."""
-    a = torch.ones(size, size, dtype=DTYPES.get(precision, torch.float32))
-    a @ a  # warm-up
+    """2 n^3 FLOPs over the time of the fastest product of n x n matrices within `seconds`.
+
+    n is `size`, or less where one such product would take longer: without instructions for bf16,
+    a CPU needs seconds for what takes milliseconds in fp32.
+    """
+    dtype, n = DTYPES.get(precision, torch.float32), size // 8
+    time_product(n, dtype)  # warm-up
+    while n < size and 8 * time_product(n, dtype) < seconds:
+        n *= 2
     fastest, end = float("inf"), perf_counter() + seconds
     while perf_counter() < end:
-        started = perf_counter()
-        a @ a
-        fastest = min(fastest, perf_counter() - started)
-    return 2.0 * size**3 / fastest
+        fastest = min(fastest, time_product(n, dtype))
+    return 2.0 * n**3 / fastest
+
+
+def time_product(n: int, dtype: torch.dtype) -> float:
+    """Seconds of a product of two n x n matrices."""
+    a = torch.ones(n, n, dtype=dtype)
+    started = perf_counter()
+    a @ a
+    return perf_counter() - started
 
 
 def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
