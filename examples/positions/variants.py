@@ -1,6 +1,6 @@
-"""Encoders that differ in what tells them the order of words, small enough for a laptop.
+"""Encoders with different position information, small enough for a laptop.
 
-Pass this folder as --user-dir; the architectures are order_none to order_convbert.
+Pass this folder as --user-dir; the architectures are order_none to order_taco_words.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class DebertaConfig(PositionConfig):
     """The options of the shared encoder, with DeBERTa's defaults."""
 
     positions: list[PositionName] = field(default_factory=lambda: ["deberta"])
-    """How the order of tokens enters; several are added. deberta: content to position and position
-    to content; the others as in bert."""
+    """How the order of tokens enters; several are added. deberta: content-to-position and
+    position-to-content products; the others as in bert."""
     token_types: NonNegativeInt = 0
     """Rows of the token type table; 0 disables it."""
     norm_epsilon: Annotated[float, Above(0), Below(1)] = 1e-7

@@ -270,7 +270,7 @@ def taco(c: TacoConfig, sizes: Sizes) -> Taco:
 
 
 def build_maps(c: TacoConfig, *, uses_previous_scores: bool) -> TwoStreamMaps:
-    """Content, content to position, position to content; position; previous scores (A.1)."""
+    """Content, content-to-position, position-to-content; position; previous scores (A.1)."""
     shape = c.word_heads, c.head_width, c.relative_width
     word_terms: list[ScoreTerm] = [
         Content(c.head_width),

@@ -50,8 +50,9 @@ class PositionConfig(EncoderConfig):
     """How the order of tokens enters; several are added. none: not at all; learned, sinusoidal:
     vectors added to the token embeddings; rope: queries and keys rotated by their positions; alibi:
     a constant slope per head; t5: a number per bucket; shaw: a product of the query and a vector
-    per offset; xl: Transformer-XL's products with projected sinusoids; deberta: content to position
-    and position to content; fixed: a number per head and offset; composite: fixed and shaw."""
+    per offset; xl: Transformer-XL's products with projected sinusoids; deberta:
+    content-to-position and position-to-content products; fixed: a number per head and offset;
+    composite: fixed and shaw."""
     radius: Size = 8
     """Maximum offset with a separate tap, in tokens; larger ones share the outermost (fixed, shaw,
     composite)."""
@@ -63,7 +64,7 @@ class PositionConfig(EncoderConfig):
     """Sliding-window attention: layers between global ones attend to tokens at a distance of up to
     half of it, on both sides; by default all layers are global."""
     global_every: Size = 3
-    """With arch.attention_window, the first layer and each one after this many is global."""
+    """With arch.attention_window, the first layer and every N-th layer after it are global."""
     local_rope_base: PositiveFloat | None = None
     """Base of the rotary frequencies in sliding-window layers; by default arch.rope_base (rope)."""
     position_buckets: Annotated[int, AtLeast(2)] = field(default=256, metadata=ADVANCED)

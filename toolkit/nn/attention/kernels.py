@@ -152,14 +152,14 @@ class SharedKernel(Kernel):
 
 
 class SharedQueryKernel(SharedKernel):
-    """q_i . (W r_{j-i}) / sqrt(K): content to position."""
+    """q_i . (W r_{j-i}) / sqrt(K): content-to-position."""
 
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return p.term_queries
 
 
 class SharedKeyKernel(SharedKernel):
-    """k_j . (W r_{i-j}) / sqrt(K): position to content."""
+    """k_j . (W r_{i-j}) / sqrt(K): position-to-content."""
 
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H T K"]:
         return p.term_keys

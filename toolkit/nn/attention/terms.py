@@ -44,7 +44,7 @@ class Content(ScoreTerm):
 
     def __init__(self, head_width: int, products: int = 1) -> None:
         """With `products` of queries or keys in the scores, they are divided by sqrt(products K)
-        (He et al. 2021, eq. 5).
+        (He et al. 2021, section 3.1).
         """
         super().__init__()
         self.scale = 1 / math.sqrt(products * head_width)
