@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,11 +13,12 @@ from toolkit import build_model
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main
 from toolkit.commands import minimal_pairs as command
+from toolkit.commands import pair_scores
 from toolkit.config.commands.minimal_pairs import MinimalPairsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.reporting.progress import Progress
-from toolkit.tasks.minimal_pairs.pairs import read_pairs
+from toolkit.tasks.minimal_pairs.pair_set import read_pairs
 
 TEXTS = ["the cat sat on a mat and saw how dogs run far", "cats see the dog", "a man sees dogs"]
 PAIRS = [
@@ -97,15 +99,15 @@ def test_results_are_reported_by_paradigm_and_phenomenon(runs, blimp, tmp_path, 
 
 
 def test_ranks_share_the_work(runs, blimp, monkeypatch, ranks):
-    monkeypatch.setattr(command, "PAIRS_PER_CHUNK", 2)
+    monkeypatch.setattr(pair_scores, "PAIRS_PER_CHUNK", 2)
     c = MinimalPairsConfig(files=[str(blimp)], path=[str(runs / "mlm")], precision="fp32")
     pairs, _ = read_pairs(c.files)
 
     def score(world):
         scorer = command.open_scorer(c.path[0], c, world)
-        sentences = command.encode_pairs(scorer, pairs, "")
+        sentences = pair_scores.encode_pairs(scorer, pairs, "")
         with Progress("", len(pairs), "pairs", quiet=True) as progress:
-            return command.score_pairs(scorer, sentences, progress, world).tolist()
+            return pair_scores.score_pairs(scorer, sentences, progress, world).tolist()
 
     alone = score(World())
     assert len(alone) == 7 and all(it < -1 for pair in alone for it in pair)
@@ -143,6 +145,40 @@ def test_equal_sentences_are_a_remark_and_a_tie(runs, tmp_path, capsys):
     assert json.loads((tmp_path / "x").read_text())["overall"]["ties"] == 1
 
 
+def test_sentences_that_the_tokenizer_makes_equal_are_a_remark_and_a_tie(runs, tmp_path, capsys):
+    pairs = [*PAIRS, ("the cat sat", "The cat sat"), ("the % sat", "the & sat")]
+    write(tmp_path / "some.jsonl", pairs)
+    assert ask(tmp_path / "some.jsonl", "--results-path", tmp_path / "x", runs=runs) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"2 pairs have the same tokens in both sentences for {runs / 'mlm'} and" in printed
+    assert "some.jsonl:5." in printed
+    assert json.loads((tmp_path / "x").read_text())["overall"]["ties"] == 2
+
+
+def test_scores_that_are_not_finite_are_an_error(runs, tmp_path, monkeypatch, capsys):
+    write(tmp_path / "a.jsonl", PAIRS)
+    scores = np.array([[-1.0, -2.0], [np.nan, -1.0], [-np.inf, -np.inf], [0.0, 0.0]])
+    monkeypatch.setattr(command, "score_pairs", lambda *arguments: scores)
+    assert ask(tmp_path / "a.jsonl", "--precision", "fp32", runs=runs) == 2
+    assert "a.jsonl:2: scores must be finite, but in fp32 they are nan and -1.0." in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "chunks"),
+    [
+        ([1, 1] * 5, [(0, 4), (4, 8), (8, 10)]),
+        ([3, 2, 2, 2, 9, 9, 1, 1], [(0, 2), (2, 4), (4, 6), (6, 8)]),
+        ([2, 2, 1, 1, 1, 1], [(0, 4), (4, 6)]),
+    ],
+)
+def test_chunks_are_bounded_by_pairs_and_by_tokens_of_all_inputs(monkeypatch, lengths, chunks):
+    monkeypatch.setattr(pair_scores, "PAIRS_PER_CHUNK", 2)
+    monkeypatch.setattr(pair_scores, "TOKENS_PER_CHUNK", 13)
+    assert list(pair_scores.cut_chunks(lengths)) == chunks
+
+
 GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
 
 
@@ -160,6 +196,7 @@ GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
         ("a.tsv", "dogs run\tdogs runs\nalone\n", r":2: expected two sentences .* found 1 column"),
         ("a.tsv", "dogs\truns\ttoo\n", r":1: expected two .* found 3 columns\. Keep two\."),
         ("a.tsv", "dogs run\t\n", r"a\.tsv:1: a sentence is empty"),
+        ("a.tsv", "\n Sentence_bad\tSentence_good\n", r":2: sentence_good must be the first col"),
         ("a.tsv", "\n\n", r"a\.tsv must hold sentence pairs, but holds none"),
         ("a.tsv", "", r"a\.tsv must hold text, but is empty"),
     ],
@@ -191,6 +228,8 @@ def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, cap
         (["--path", runs / "mlm", runs / "mlm", "--predictions", "x"], "requires one checkpoint"),
         (["--task", "mlm"], "--task of toolkit-validate must be minimal_pairs, but is mlm. Omit"),
         (["--path", runs / "rtd"], "or predicts the next token, trained with --task mlm, mpm or"),
+        (["--predictions", blimp / "x.jsonl"], "--predictions must be outside of the files and"),
+        (["--results-path", blimp], "--results-path must be outside of the files and folders"),
         (["--max-tokens", "0"], "max_tokens must be at least 1, but is 0"),
     ):
         start = ["--task", "minimal_pairs", "--path", str(runs / "mlm")]
@@ -219,6 +258,6 @@ def test_results_are_written_after_each_checkpoint(runs, blimp, tmp_path, capsys
 
 
 def test_a_results_path_that_cannot_be_written_is_reported_before_scoring(runs, blimp, capsys):
-    assert ask(blimp, "--results-path", blimp, runs=runs) == 2
+    assert ask(blimp, "--results-path", runs, runs=runs) == 2
     printed = capsys.readouterr()
     assert "Cannot write --results-path" in printed.err and "overall" not in printed.out

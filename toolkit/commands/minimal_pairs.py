@@ -7,30 +7,28 @@ from contextlib import nullcontext
 from time import perf_counter
 
 import numpy as np
-import torch
 
+from toolkit.commands.pair_scores import check_finite, encode_pairs, find_equal_tokens, score_pairs
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.common.output_files import check_output, open_output, write_output
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.minimal_pairs import TASK, MinimalPairsConfig
-from toolkit.data.text_files import raise_at_line
 from toolkit.distributed import World, launch
 from toolkit.metrics.minimal_pairs import compare_scores
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 from toolkit.tasks.load import load_checkpoint
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair, read_pairs
+from toolkit.tasks.minimal_pairs.pair_set import read_pairs
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair
 from toolkit.tasks.minimal_pairs.results import PairResults, make_tables
-from toolkit.tasks.minimal_pairs.scorer import EncodedSentence, SentenceScorer
+from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
 
 MAX_TOKENS = {"cpu": 4096}
 """Device -> default number of tokens per batch."""
 MAX_TOKENS_GPU = 32_768
-PAIRS_PER_CHUNK = 256
-"""Pairs whose inputs exist at a time; equal inputs among them are computed once."""
 TOLERANCES = {"fp32": 1e-4, "tf32": 5e-3, "fp16": 5e-3, "bf16": 4e-2}
 """Precision -> largest difference of two scores that is a tie. Models that ignore word order score
 permuted sentences equally up to rounding, by at most 2e-5 in fp32 and 3e-2 in bf16 on BLiMP."""
@@ -61,10 +59,13 @@ def evaluate_checkpoint(
     """The results of one checkpoint."""
     scorer = open_scorer(path, c, world)
     sentences = encode_pairs(scorer, pairs, path)
+    if world.is_main and (remark := find_equal_tokens(pairs, sentences, path)):
+        output.print_line(remark)
     started = perf_counter()
     with Progress(f"scoring with {path}", len(pairs), "pairs", quiet=not world.is_main) as progress:
         scores = score_pairs(scorer, sentences, progress, world)
     seconds = perf_counter() - started
+    check_finite(pairs, scores, scorer.precision.name)
     tokens = np.array([len(it.tokens) for it in sentences]).reshape(-1, 2)
     tolerance = np.full(len(pairs), TOLERANCES[scorer.precision.name])
     if c.normalization == "tokens":
@@ -100,39 +101,6 @@ def open_scorer(path: str, c: MinimalPairsConfig, world: World) -> SentenceScore
     precision = Precision(resolve_precision(c.precision, world.device), world.device)
     max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
     return SentenceScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
-
-
-def encode_pairs(
-    scorer: SentenceScorer, pairs: Sequence[MinimalPair], path: str
-) -> list[EncodedSentence]:
-    """The good and the bad sentence of each pair in turn; raises if one cannot be read."""
-    sentences = scorer.encode([text for pair in pairs for text in pair.sentences])
-    limit = scorer.max_length
-    for index, sentence in enumerate(sentences):
-        pair, length = pairs[index // 2], len(sentence.tokens)
-        if limit is not None and length > limit:
-            raise_at_line(
-                pair.file,
-                pair.line,
-                f"a sentence must have at most {limit} tokens for {path}, but has {length}. "
-                f"Shorten it, or remove the pair.",
-            )
-        if not length:
-            raise_at_line(pair.file, pair.line, "a sentence has no tokens. Remove the pair.")
-    return sentences
-
-
-def score_pairs(
-    scorer: SentenceScorer, sentences: Sequence[EncodedSentence], progress: Progress, world: World
-) -> FloatArray:
-    """The scores of all pairs, one row each: good, bad. Each rank computes some of the chunks."""
-    scores, size = torch.zeros(len(sentences), dtype=torch.float64), 2 * PAIRS_PER_CHUNK
-    for start in range(world.rank * size, len(sentences), world.size * size):
-        chunk = sentences[start : start + size]
-        scores[start : start + size] = torch.from_numpy(scorer.score(chunk))
-        progress.advance(min(len(chunk) // 2 * world.size, len(sentences) // 2 - progress.done))
-    found: FloatArray = world.all_reduce(scores).numpy()
-    return found.reshape(-1, 2)
 
 
 def write_predictions(

@@ -52,6 +52,9 @@ def test_tokens_of_a_word_level_tokenizer_are_words():
         ("—b", [(0, 1), (0, 1), (1, 2)], [2, 2, 3]),
         ("a--", [(0, 1), (1, 2), (2, 3)], [1, 2, 3]),
         ("ab ab", [(0, 2), (3, 5)], [1, 2]),
+        ("我爱你", [(0, 1), (1, 2), (2, 3)], [1, 2, 3]),  # each Chinese character is a word
+        ("किताब है", [(0, 1), (1, 2), (2, 5), (6, 8)], [3, 3, 3, 4]),  # a vowel sign joins
+        ("cafe\u0301s", [(0, 4), (4, 5), (5, 6)], [3, 3, 3]),
     ],
 )
 def test_words_follow_from_the_characters_of_tokens(sentence, spans, ends):

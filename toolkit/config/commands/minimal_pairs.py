@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
@@ -74,4 +75,18 @@ class MinimalPairsConfig(
             )
         metrics = None if self.json == "-" else self.json
         files = {"--results-path": self.results_path, "--predictions": self.predictions}
-        check_distinct_files([("--json", metrics), *files.items()])
+        outputs = [("--json", metrics), *files.items()]
+        check_distinct_files(outputs)
+        for option, file in outputs:
+            self.check_is_no_input(option, file)
+
+    def check_is_no_input(self, option: str, file: str | None) -> None:
+        """An output must not replace pairs, nor be read as pairs the next time."""
+        if file is None:
+            return
+        path, inputs = Path(file).resolve(), [Path(name).resolve() for name in self.files]
+        if path in inputs or (option == "--predictions" and path.parent in inputs):
+            raise ToolkitError(
+                f"{option} must be outside of the files and folders of sentence pairs, but is "
+                f"{file}. Write it to another folder."
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,9 +16,10 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
     """For each token of each sentence, the index after the last token of its word.
 
-    A word is a run of letters and digits; any other token is a word by itself, as in BERT's
-    tokenizer. The characters that tokens cover decide, so the marks of SentencePiece, WordPiece
-    and byte-level pieces lead to the same words.
+    A word is a run of letters, with their vowel signs and accents, and digits. Chinese characters
+    and all others are words by themselves, as in BERT's tokenizer. The characters that tokens
+    cover decide, so the marks of SentencePiece, WordPiece and byte-level pieces lead to the same
+    words.
     """
     offsets = tokenizer.encode_with_offsets(sentences)
     edges = np.stack([offsets.starts, offsets.ends], 1)
@@ -42,4 +44,11 @@ def continues_word(before: Span, span: Span, sentence: str) -> bool:
     (start, end), first = before, span[0]
     if first < end or (start == end == first):  # bytes of one character, or a mark alone
         return True
-    return first == end and sentence[end - 1].isalnum() and sentence[first : first + 1].isalnum()
+    return first == end < len(sentence) and joins(sentence[end - 1]) and joins(sentence[first])
+
+
+def joins(character: str) -> bool:
+    """Whether a word may go on before and after this character."""
+    if unicodedata.name(character, "").startswith("CJK "):
+        return False
+    return character.isalnum() or unicodedata.category(character).startswith("M")

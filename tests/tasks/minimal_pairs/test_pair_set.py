@@ -1,0 +1,55 @@
+"""Pairs of several files, by paradigm."""
+
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.tasks.minimal_pairs.pair_set import read_pairs
+
+
+def write_table(file, *rows):
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join("\t".join(row) + "\n" for row in rows))
+    return str(file)
+
+
+def write_objects(file, *rows):
+    pair = {"sentence_good": "dogs run", "sentence_bad": "dogs runs"}
+    file.write_text("".join(json.dumps(pair | row) + "\n" for row in rows))
+    return str(file)
+
+
+def paradigms(names, limit=None):
+    return [pair.paradigm.name for pair in read_pairs(names, limit).pairs]
+
+
+def test_each_file_is_a_paradigm_also_with_the_name_of_another(tmp_path):
+    one = write_table(tmp_path / "a" / "agreement.tsv", ("x y", "x z"), ("u v", "u w"))
+    other = write_table(tmp_path / "b" / "agreement.tsv", ("k l", "k m"))
+    third = write_table(tmp_path / "b" / "islands.tsv", ("k l", "k m"))
+    assert paradigms([one, other, third]) == [one, one, other, "islands"]
+    assert paradigms([one, other], limit=1) == [one, other]
+
+
+def test_pairs_of_a_uid_may_be_in_several_files(tmp_path):
+    files = [write_objects(tmp_path / name, {"UID": "u"}) for name in ("a.jsonl", "b.jsonl")]
+    assert paradigms(files) == ["u", "u"]
+    assert paradigms(files, limit=1) == ["u"]
+
+
+@pytest.mark.parametrize("uid", [{}, {"UID": "a"}])
+def test_a_paradigm_with_two_phenomena_is_an_error(tmp_path, uid):
+    rows = [uid | {"linguistics_term": term} for term in ("islands", "islands", "binding")]
+    file = write_objects(tmp_path / "a.jsonl", *rows)
+    message = f"{file}:3: paradigm a must have one linguistics_term and field, as in {file}:1, but"
+    with pytest.raises(ToolkitError, match=message):
+        read_pairs([file])
+
+
+@pytest.mark.parametrize(
+    "header", ["sentence_good\tsentence_bad", "\n Sentence_Good\tsentence_bad "]
+)
+def test_a_header_is_no_pair(tmp_path, header):
+    (tmp_path / "a.tsv").write_text(f"{header}\ndogs run\tdogs runs\n")
+    assert [pair.good for pair in read_pairs([str(tmp_path / "a.tsv")]).pairs] == ["dogs run"]
