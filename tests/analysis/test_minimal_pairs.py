@@ -71,6 +71,43 @@ def test_results_are_read_from_results_json_events_and_published_tables(write):
     assert gpt2.phenomena == PHENOMENA and gpt2.paradigms["gender"] == (1, 0.994, None)
 
 
+def test_models_of_a_table_are_the_fields_with_a_number_in_any_row(write):
+    rows = [
+        {"UID": "gender", "linguistics_term": "anaphors", "lexical": True, "human": 1},
+        {"UID": "number", "linguistics_term": "anaphors", "lexical": True, "human": 0.9},
+    ]
+    [human] = read_pair_results(write(*rows))
+    assert human.source == "human"
+    assert human.paradigms == {"gender": (1, 1.0, None), "number": (1, 0.9, None)}
+    with pytest.raises(ToolkitError, match=r"gpt2 must be .* of UID gender, but is missing\. Corr"):
+        read_pair_results(write(rows[0], {**rows[1], "gpt2": 0.5}))
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "found"),
+    [
+        *[(None, "null"), (True, "a boolean"), ("0.9", "a string")],
+        *[(82.9, "82.9"), (1000, "1000"), (-0.1, "-0.1"), (math.nan, "nan")],
+    ],
+)
+def test_an_accuracy_of_a_table_must_be_a_share(write, accuracy, found):
+    file = write(*TABLE[:1], {**TABLE[1], "gpt2": accuracy})
+    complaint = f"gpt2 must be an accuracy from 0 to 1 in the row of UID number, but is {found}"
+    with pytest.raises(ToolkitError, match=rf"results.jsonl: {complaint}\. Correct or remove"):
+        read_pair_results(file)
+
+
+def test_a_paradigm_with_two_rows_in_a_table_is_reported(write):
+    with pytest.raises(ToolkitError, match=r"UID gender must have one row, but has 2\. Correct or"):
+        read_pair_results(write(*TABLE, {**TABLE[0], "gpt2": 0.1}))
+
+
+def test_sentence_pairs_in_place_of_their_results_are_reported(write):
+    pair = {"sentence_good": "a", "sentence_bad": "b", "simple_LM_method": True, "pairID": "0"}
+    with pytest.raises(ToolkitError, match=r"must hold results on minimal pairs, but holds none"):
+        read_pair_results(write(*[{"UID": "a", "linguistics_term": "b", **pair}] * 2))
+
+
 def test_seeds_of_a_configuration_are_one_model(write):
     paths = [f"runs/arch=bert_{name},seed={seed}/checkpoint_best" for name in "ab" for seed in "01"]
     results = read_pair_results(write(*(result(path, 0.5, 0.5, 0.5) for path in paths)))
@@ -147,7 +184,14 @@ def test_plot_writes_an_image_a_table_and_json(write, tmp_path, capsys):
     assert none["standard_error"] == pytest.approx(100 * error)
     printed = capsys.readouterr().out
     assert "GPT-2  rope  none  ngram" in printed
-    assert "1 paradigms are left out: not all models have them." in printed
+    assert "left out 1 paradigm that not all models have\n" in printed
+
+
+def test_several_paradigms_that_are_left_out_are_counted_in_the_plural(write, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    file = write(result("a", 0.5, 0.5, 0.5), result("b", 0.5))
+    assert main(["minimal-pairs", str(file), "--output", str(tmp_path / "pairs.png")]) == 0
+    assert "left out 2 paradigms that not all models have\n" in capsys.readouterr().out
 
 
 PAIRLESS = (

@@ -42,7 +42,8 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
                 output.write("accuracy", {**record, **accuracy._asdict()})
         make_table(panels, labels).print(output.console)
         if others := len(set().union(*(it.paradigms for it in results))) - len(shared):
-            output.print_line(f"{others} paradigms are left out: not all models have them.")
+            plural = "s" * (others != 1)
+            output.print_line(f"left out {others} paradigm{plural} that not all models have")
         output.write("end", {"output": c.output_file})
         output.print_line(f"wrote {c.output_file}")
 

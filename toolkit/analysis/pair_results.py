@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeGuard
 
 from msgspec import Meta
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import (
+    JSON_TYPES,
+    JsonError,
     JsonObject,
     PositiveCount,
     convert,
@@ -20,11 +23,16 @@ from toolkit.common.json_files import (
     read_text,
 )
 from toolkit.config.commands.minimal_pairs import TASK
+from toolkit.tasks.minimal_pairs.results import describe_scoring
 
 OVERALL = "overall"
 HOW_TO_WRITE = (
     "Write them with toolkit-validate PAIRS --task minimal_pairs --path CHECKPOINT "
     "--results-path FILE."
+)
+HOW_TO_CORRECT = (
+    "Correct or remove the row: a table has one row per UID, with an accuracy for each model and "
+    "no other numbers."
 )
 
 
@@ -74,6 +82,7 @@ def read_pair_results(path: Path) -> list[PairResult]:
         lines = read_text(path).split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
         results = [parse_result(row) for row in rows if row.get("task") == TASK]
+    with name_file(path, HOW_TO_CORRECT):
         results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
     if not results:
         raise ToolkitError(
@@ -114,7 +123,7 @@ class TableRow:
 def parse_result(row: JsonObject) -> PairResult:
     """The result of a checkpoint, as toolkit-validate writes it."""
     record = convert(row, ResultRecord)
-    scoring = record.scoring + ", per token" * (record.normalization == "tokens")
+    scoring = describe_scoring(record.scoring, record.normalization)
     accuracies = {
         it.name: PooledAccuracy(it.pairs, it.accuracy, it.standard_error) for it in record.paradigms
     }
@@ -123,17 +132,43 @@ def parse_result(row: JsonObject) -> PairResult:
 
 
 def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
-    """One result for each model: rows are paradigms, numbers are accuracies of models."""
+    """One result for each model, which is a field with a number in any row; rows are paradigms."""
     paradigms = [convert(row, TableRow) for row in rows]
     phenomena = {it.UID: it.linguistics_term for it in paradigms}
-    models = [key for key, value in rows[0].items() if isinstance(value, float)] if rows else []
+    models = dict.fromkeys(key for row in rows for key, value in row.items() if is_number(value))
+    if models:
+        check_unique([it.UID for it in paradigms])
     for model in models:
-        numbers = [convert(row.get(model), float) for row in rows]
+        numbers = [parse_accuracy(row, model) for row in rows]
         accuracies = {
-            it.UID: PooledAccuracy(1, number, None)
-            for it, number in zip(paradigms, numbers, strict=True)
+            uid: PooledAccuracy(1, number, None)
+            for uid, number in zip(phenomena, numbers, strict=True)
         }
         yield PairResult(model, "", accuracies, phenomena)
+
+
+def parse_accuracy(row: JsonObject, model: str) -> float:
+    """The accuracy of a model in a row; raises JsonError if the row has none."""
+    value = row.get(model)
+    if is_number(value) and 0 <= value <= 1:
+        return float(value)
+    found = f"{value:.15g}" if is_number(value) else JSON_TYPES[type(value)]
+    raise JsonError(
+        f"{model} must be an accuracy from 0 to 1 in the row of UID {row['UID']}, but is "
+        f"{found if model in row else 'missing'}"
+    )
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a JSON value is a number; booleans are not, although Python counts them as int."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_unique(uids: Sequence[str]) -> None:
+    """Raise JsonError if a UID has several rows."""
+    uid, rows = Counter(uids).most_common(1)[0]
+    if rows > 1:
+        raise JsonError(f"UID {uid} must have one row, but has {rows}")
 
 
 def shared_paradigms(results: Sequence[PairResult]) -> dict[str, str]:

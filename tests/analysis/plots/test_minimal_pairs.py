@@ -65,6 +65,19 @@ def test_the_label_of_the_axis_fits_the_width(config, size):
     assert fig.bbox.x0 <= box.x0 and box.x1 <= fig.bbox.x1
 
 
+@pytest.mark.parametrize(
+    ("models", "seeds", "label"),
+    [
+        (MODELS[:1], 1, "accuracy (%)"),  # the first model has no standard error
+        (MODELS[:2], 1, "accuracy (%) ± standard error over pairs"),
+        (MODELS[:1], 2, "accuracy (%); mean over seeds; strokes: each seed"),
+    ],
+)
+def test_the_label_of_the_axis_explains_only_what_is_drawn(config, models, seeds, label):
+    fig = draw(config(), ["overall"], models, seeds)
+    assert " ".join(fig._supxlabel.get_text().split()) == label
+
+
 def test_seeds_are_strokes(config):
     for seeds, lines in ((1, 0), (3, 1)):
         fig = draw(config(), ["overall"], MODELS[:1], seeds)

@@ -19,6 +19,7 @@ PAIRS = [
     for paradigm, won in zip(PARADIGMS, WON, strict=True)
     for line in range(len(won))
 ]
+RECORD = {"path": "run", "scoring": "log_likelihood", "normalization": "none"}
 
 
 @pytest.fixture
@@ -54,10 +55,19 @@ def test_phenomena_have_the_field_of_most_paradigms_and_unknown_ones_are_left_ou
 
 
 def test_tables_list_phenomena_by_field_and_few_paradigms(summary):
-    record = {"path": "run", "scoring": "log_likelihood", **summary}
+    record = {**RECORD, **summary}
     paradigms, phenomena = make_tables(record, paradigms=False)
     assert [row[0] for row in phenomena.rows] == ["agreement", "islands", "overall"]
     assert len(paradigms.rows) == len(PARADIGMS)
     many = {**record, "paradigms": summary["paradigms"] * 3}
     assert len(make_tables(many, paradigms=False)) == 1
     assert len(make_tables(many, paradigms=True)) == 2
+
+
+def test_captions_of_tables_name_the_scoring_with_its_normalization(summary):
+    for normalization, caption in (
+        ("none", "run: log_likelihood"),
+        ("tokens", "run: log_likelihood, per token"),
+    ):
+        record = {**RECORD, **summary, "normalization": normalization}
+        assert [it.caption for it in make_tables(record, paradigms=True)] == [caption] * 2

@@ -14,8 +14,9 @@ PANEL_WIDTH, MIN_PANEL_WIDTH, MAX_COLUMNS = 1.4, 1.0, 5  # inches; panels per ro
 ROW_HEIGHT, GAP, AXIS_HEIGHT = 0.145, 0.2, 0.6  # inches: of a model, of a panel, of the axis
 LETTER, LINE = 0.52 / 72, 1.3 / 72  # inches of an average letter, for each point of the font size
 CHANCE = 50.0
-AXIS_LABEL = "accuracy (%) ± standard error over pairs"
-SEEDS_LABEL = "mean over seeds; strokes: each seed"
+AXIS_LABEL = "accuracy (%)"
+ERRORS_LABEL = " ± standard error over pairs"
+SEEDS_LABEL = "; mean over seeds; strokes: each seed"
 
 
 class GroupAccuracy(NamedTuple):
@@ -49,12 +50,22 @@ def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) ->
     axes[0].set_yticks(range(len(models)), models)
     axes[0].set_ylim(len(models) - 0.4, -0.6)  # the first model on top
     axes[0].title.set_fontweight("bold")
-    several = any(len(accuracy.seeds) > 1 for accuracy in first.values())
-    label = f"{AXIS_LABEL}; {SEEDS_LABEL}" if several else AXIS_LABEL
-    fig.supxlabel(textwrap.fill(label, int(fig.get_figwidth() / (LETTER * c.font_size))))
+    letters = int(fig.get_figwidth() / (LETTER * c.font_size))
+    fig.supxlabel(textwrap.fill(describe_axis(panels), letters))
     if c.title:
         fig.suptitle(c.title)
     return fig
+
+
+def describe_axis(panels: Panels) -> str:
+    """The label of the axis, which explains standard errors and seeds only if they are drawn."""
+    accuracies = [accuracy for panel in panels.values() for accuracy in panel.values()]
+    label = AXIS_LABEL
+    if any(it.standard_error is not None for it in accuracies):
+        label += ERRORS_LABEL
+    if any(len(it.seeds) > 1 for it in accuracies):
+        label += SEEDS_LABEL
+    return label
 
 
 def new_panels(

@@ -59,9 +59,15 @@ class PairResults:
         return {"paradigms": len(paradigms), **measured._asdict()}
 
 
+def describe_scoring(scoring: str, normalization: str) -> str:
+    """`log_likelihood`; `log_likelihood, per token` if normalized by the number of tokens."""
+    return scoring + ", per token" * (normalization == "tokens")
+
+
 def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
     """Phenomena and overall accuracy; paradigms too on request, or if they are few."""
-    caption, overall = f"{record['path']}: {record['scoring']}", {"name": "overall", "field": ""}
+    scoring = describe_scoring(record["scoring"], record["normalization"])
+    caption, overall = f"{record['path']}: {scoring}", {"name": "overall", "field": ""}
     rows = sorted(record["phenomena"], key=lambda row: (row["field"], row["name"]))
     rows.append({**overall, **record["overall"]})
     columns = ("phenomenon", "field", "paradigms", *METRICS)
