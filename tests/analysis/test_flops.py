@@ -94,6 +94,7 @@ def test_flops_are_counted_without_memory(monkeypatch):
         {"arch": "deberta_tiny"},
         {"arch": "modernbert_tiny"},
         {"arch": "taco_tiny", "task": "mpm"},
+        {"arch": "bert_tiny", "arch.norm": "rms"},
     ],
     ids=lambda options: options["arch"],
 )

@@ -71,7 +71,7 @@ def inspect(loaded: LoadedConfig) -> None:
     from toolkit.reporting.json_output import Output
 
     with Output(loaded.config.json) as output:
-        if loaded.config.word_order:
+        if loaded.config.word_order is not None:
             from toolkit.commands.word_order import show_word_order
 
             show_word_order(loaded.config, output)

@@ -9,6 +9,9 @@ from toolkit.config.commands.inspect import FlopsConfig, InspectConfig
     [
         (InspectConfig, {}, r"Name a data folder or a checkpoint, or with --flops an architectu"),
         (InspectConfig, {"paths": ["x"], "examples": -1}, r"examples must be at least 0, but is"),
+        (InspectConfig, {"paths": ["x"], "shuffles": 9}, r"^--shuffles requires --word-order, "),
+        (InspectConfig, {"paths": ["x"], "limit": 5}, r"^--limit requires --word-order, "),
+        (InspectConfig, {"paths": ["x"], "word_order": ""}, r"^--word-order must be .* is ''\. N"),
         (
             FlopsConfig,
             {},

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from tests.conversion.conftest import SHAPE
 from toolkit import build_model, load_checkpoint
 from toolkit.common.errors import ToolkitError
+from toolkit.conversion.huggingface.modernbert import GLOBAL
 from toolkit.models.interface import Inputs
 
 SHORT_WINDOW = {
@@ -116,6 +117,14 @@ def test_head_of_a_classifier_is_kept(saved, converted, capsys):
             {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 9.0}}},
             "rope_parameters",
         ),
+        ({"layer_types": 3}, "layer_types +3 +one per layer"),
+        ({"layer_types": [GLOBAL, 1, {}, None, GLOBAL]}, "layer_types"),
+        ({"layer_types": None, "global_attn_every_n_layers": 0}, "n_layers +0 +a positive int"),
+        ({"num_hidden_layers": 5.0}, r"num_hidden_layers +5\.0 +int"),
+        ({"num_hidden_layers": None}, "num_hidden_layers +None +int"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers +10{9} +int"),
+        ({"rope_parameters": [1]}, r"rope_parameters +\[1\] +rope_type default"),
+        ({"rope_parameters": {GLOBAL: 1e4}}, "rope_parameters"),
     ],
 )
 def test_unsupported_settings_are_listed(saved, converted, capsys, changes, row):
@@ -124,6 +133,17 @@ def test_unsupported_settings_are_listed(saved, converted, capsys, changes, row)
     with pytest.raises(ToolkitError, match="cannot be converted without loss"):
         converted(folder)
     assert re.search(row, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("dropout", ["embedding_dropout", "attention_dropout", ""])
+def test_conversion_reports_that_dropout_differs(saved, converted, capsys, dropout):
+    _, folder = saved("ModernBertModel", **SHORT_WINDOW, **({dropout: 0.1} if dropout else {}))
+    checkpoint = converted(folder)
+    imported = " ".join(capsys.readouterr().out.split())
+    converted(checkpoint, "hf")
+    exported = " ".join(capsys.readouterr().out.split())
+    for printed in (imported, exported):
+        assert ("fine-tuning differs, predictions do not" in printed) == bool(dropout)
 
 
 def test_modernbert_has_the_parameters_of_the_published_base_model():

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, Limit, NonNegativeInt, PositiveInt
 from toolkit.config.option_groups import DeviceOptions, OutputOptions
-from toolkit.config.options import NO_SPLIT
+from toolkit.config.options import NO_SPLIT, changed_options, to_flag
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,16 @@ class InspectConfig(
         given = [option for option, value in modes.items() if value]
         if self.word_order is not None and given:
             raise ToolkitError(f"--word-order cannot be combined with {given[0]}.")
+        if self.word_order == "":
+            raise ToolkitError(
+                "--word-order must be a data folder or a text file, but is ''. Name one."
+            )
+        unused = sorted({"shuffles", "limit"} & changed_options(self))
+        if self.word_order is None and unused:
+            raise ToolkitError(
+                f"{to_flag(unused[0])} requires --word-order, the only mode that reads it. Add "
+                f"--word-order TEXT, or leave {to_flag(unused[0])} out."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

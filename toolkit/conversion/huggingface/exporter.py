@@ -33,7 +33,7 @@ from toolkit.conversion.huggingface.model_types import (
     ELECTRA,
     MODEL_TYPES,
 )
-from toolkit.conversion.huggingface.modernbert import MODERNBERT
+from toolkit.conversion.huggingface.modernbert import MODERNBERT, dropout_note
 from toolkit.conversion.huggingface.native_architectures import (
     check_architecture,
     list_differences,
@@ -85,13 +85,14 @@ def export_checkpoint(
     classes = config.get("architectures")
     if not (isinstance(classes, list) and classes and isinstance(classes[0], str)):
         config["architectures"] = [class_name(model_type, part, head)]
+    notes = padding_note(arch), dropout_note(arch), head_note(part.task, head)
     return ExportedModel(
         model_type=model_type,
         config=config,
         tensors=add_prefix(model_type, tensors),
         tokenizer=tokenizer,
         omitted=omitted,
-        note="; ".join(filter(None, (padding_note(arch), head_note(part.task, head)))),
+        note="; ".join(filter(None, notes)),
     )
 
 

@@ -11,6 +11,7 @@ from toolkit.conversion import mismatches
 from toolkit.conversion.huggingface import config_mapping, files
 from toolkit.conversion.huggingface.head_import import read_head
 from toolkit.conversion.huggingface.model_type import ModelType
+from toolkit.conversion.huggingface.modernbert import dropout_note
 from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
 from toolkit.conversion.mismatches import Mismatch
 from toolkit.conversion.tensor_mapping import expected_shapes
@@ -63,7 +64,7 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
         tokenizer=tokenizer,
         extra=extra,
         origin={key: value for key, value in config.items() if key not in DROPPED_SETTINGS},
-        note=head.note,
+        note="; ".join(filter(None, (head.note, dropout_note(arch)))),
     )
 
 

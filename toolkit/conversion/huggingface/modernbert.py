@@ -7,6 +7,7 @@ from toolkit.conversion.huggingface.model_type import ENCODER, ModelType
 from toolkit.conversion.mismatches import Mismatch
 from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings
 from toolkit.models.encoder import EncoderConfig
+from toolkit.models.interface import ArchConfig
 from toolkit.models.modernbert import ModernBertConfig
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
@@ -88,15 +89,21 @@ def find_global_every(config: JsonObject) -> int | None:
     if types is None:
         every = config.get(OLD_EVERY, 3)
         return every if isinstance(every, int) and every > 0 else None
+    if not isinstance(types, list):
+        return None
     later = [n for n, kind in enumerate(types) if n and kind == GLOBAL]
     every = later[0] if later else max(1, len(types))
     layers = config.get("num_hidden_layers", MODERNBERT.defaults["num_hidden_layers"])
-    return every if types == layer_types(int(layers), every) else None
+    return every if layers == len(types) and types == layer_types(len(types), every) else None
 
 
 def rope_base(config: JsonObject, kind: str) -> float | None:
     """Base of the rotary frequencies of one kind of layers; None for another kind of rotation."""
-    parameters = (config.get("rope_parameters") or {}).get(kind) or {}
+    parameters = config.get("rope_parameters") or {}
+    if isinstance(parameters, dict):
+        parameters = parameters.get(kind) or {}
+    if not isinstance(parameters, dict):
+        return None
     base = parameters.get("rope_theta", config.get(OLD_BASES[kind], BASES[kind]))
     plain = parameters.get("rope_type", "default") == "default" and not config.get("rope_scaling")
     return float(base) if plain and isinstance(base, int | float) and base > 0 else None
@@ -106,14 +113,25 @@ def position_mismatches(config: JsonObject) -> list[Mismatch]:
     """Unsupported orders of layers and rotations."""
     problems = []
     if find_global_every(config) is None:
-        where = "layer_types" if config.get("layer_types") is not None else OLD_EVERY
-        valid = f"{GLOBAL} in the first layer and at equal distances"
+        where, valid = "layer_types", f"one per layer, {GLOBAL} in the first and at equal distances"
+        if config.get(where) is None:
+            where, valid = OLD_EVERY, "a positive int"
         problems.append(Mismatch("setting", f"config.json: {where}", str(config[where]), valid))
     if None in (rope_base(config, GLOBAL), rope_base(config, LOCAL)):
         found = str(config.get("rope_parameters") or config.get("rope_scaling"))
         where, valid = "config.json: rope_parameters", "rope_type default and a positive rope_theta"
         problems.append(Mismatch("setting", where, found, valid))
     return problems
+
+
+def dropout_note(arch: ArchConfig) -> str:
+    """A note on dropout at other places than in Transformers, in spite of equal outputs."""
+    if not isinstance(arch, ModernBertConfig) or not (arch.dropout or arch.attention_dropout):
+        return ""
+    return (
+        "Transformers has attention_dropout after attention and no dropout after feed-forward "
+        "networks, this model has arch.dropout after both: fine-tuning differs, predictions do not"
+    )
 
 
 def position_options(config: JsonObject) -> JsonObject:

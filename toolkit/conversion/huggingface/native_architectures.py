@@ -33,7 +33,11 @@ CONVBERT_OPTIONS = {
 
 def list_other_options(c: ArchConfig, required: Mapping[str, object]) -> list[str]:
     """The options with other values."""
-    return [f"has {n} {getattr(c, n)}" for n, v in required.items() if getattr(c, n) != v]
+    others = {n: getattr(c, n) for n, v in required.items() if getattr(c, n) != v}
+    return [
+        f"has arch.{name} {', '.join(value) if isinstance(value, list) else value}"
+        for name, value in others.items()
+    ]
 
 
 def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
@@ -58,9 +62,7 @@ def list_differences(name: str, c: ArchConfig) -> list[str]:
     if isinstance(c, ModernBertConfig):
         return modernbert_differences(c)
     positions = "deberta" if isinstance(c, DebertaConfig) else "learned"
-    found = list_other_options(c, BLOCKS)
-    if c.positions != [positions]:
-        found.append(f"has arch.positions {', '.join(c.positions)}")
+    found = list_other_options(c, {**BLOCKS, "positions": [positions]})
     if isinstance(c, DebertaConfig):
         return found + deberta_differences(c)
     if not c.token_types:

@@ -134,7 +134,7 @@ def clipped_terms(c: PositionConfig, heads: int) -> list[ScoreTerm]:
 
 
 def unlimited_terms(c: PositionConfig, heads: int, scale: float) -> list[ScoreTerm]:
-    """Terms that tell all offsets apart, or bucket them."""
+    """Terms with a value for every offset or bucket of offsets, without a radius."""
     names = c.position_names
     terms: list[ScoreTerm] = []
     if "alibi" in names:

@@ -186,7 +186,7 @@ class Offsets:
         return self.differences[repeats - 1 :] + self.max_offset, repeats
 
     def window_mask(self, radius: int, dtype: torch.dtype) -> Float[Tensor, "#B 1 S T"] | None:
-        """A bias that masks keys at a distance |p_j - p_i| above the radius; None: no such."""
+        """A bias that masks keys at a distance |p_j - p_i| above the radius, if there are any."""
         if not torch.compiler.is_exporting() and self.max_offset <= radius:
             return None
         if self.positions is None and not torch.compiler.is_exporting():

@@ -62,7 +62,7 @@ def rms_norm(
     device = x.device.type
     if device == "cpu" and not torch.compiler.is_exporting():
         return rms_norm_on_cpu(x, weight, eps)
-    if not torch.is_autocast_enabled(device):
+    if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
         return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)
     dtype = torch.get_autocast_dtype(device)
     with torch.autocast(device, enabled=False):

@@ -101,7 +101,7 @@ class SentenceScorer:
 
 
 def choose_scoring(learner: Learner, scoring: str) -> str:
-    """The scoring that auto means for a learner; raises a ToolkitError if it has no such one."""
+    """The scoring that auto means for a learner; raises a ToolkitError if it lacks it."""
     known, task = learner.task.scorings, TASKS.find_name(type(learner.task))
     if not known:
         raise ToolkitError(
