@@ -55,6 +55,14 @@ def test_describe_checkpoint_verifies_every_file(trained):
         describe_checkpoint(folder, verify=True)
 
 
+def test_describe_checkpoint_names_a_deleted_file_that_only_resuming_reads(trained):
+    folder = find_checkpoint(trained)
+    (folder / "optimizer.safetensors").unlink()
+    found = describe_checkpoint(folder, verify=True)
+    assert "optimizer.safetensors (missing), " in found["files"]
+    assert found["files"].count("missing") == 1 and found["digests"] == "all right"
+
+
 def test_describe_checkpoint_names_plugins_that_are_not_loaded(trained):
     run = json.loads((find_checkpoint(trained) / "config.json").read_text())["run"]
     run["arch"]["name"] = "their_own"

@@ -28,6 +28,8 @@ AVERAGE = "average.safetensors"
 EXTRA_FILE = "extra.safetensors"
 """Tensors of a converted model that its task does not use; --finetune-from reads them too."""
 STATE = "state.json"
+RESUME_FILES = (OPTIMIZER, f"{SHARDED}/*")
+"""Patterns of the files that only resuming reads; everything else works without them."""
 
 
 def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
@@ -46,7 +48,7 @@ def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
-    facts = manifest.verify(path, optional=() if to_resume else (OPTIMIZER, f"{SHARDED}/*"))
+    facts = manifest.verify(path, optional=() if to_resume else RESUME_FILES)
     missing = {MODEL, CONFIG} - facts.files.keys()
     if missing:
         raise ToolkitError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import MODEL, STATE, weights_file
+from toolkit.checkpoints.load import MODEL, RESUME_FILES, STATE, weights_file
 from toolkit.checkpoints.manifest import Manifest
 from toolkit.checkpoints.save_folder import BEST, LAST
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
@@ -68,7 +68,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
     """Name -> fact; with `verify` the digests of all files are checked, else of the small ones."""
     listed = manifest.read(folder)
     small = [name for name in (CONFIG, STATE) if name in listed.files]
-    manifest.verify(folder, only=None if verify else small)
+    manifest.verify(folder, only=None if verify else small, optional=RESUME_FILES)
     saved = read_checkpoint(folder)
     return {
         "kind": f"checkpoint {describe_names(folder)}",
@@ -85,9 +85,14 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         "vocabulary": describe_vocabulary(saved),
         "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
         **describe_start(saved.start),
-        "files": ", ".join([*listed.files, manifest.NAME]),
+        "files": ", ".join([*describe_files(folder, listed), manifest.NAME]),
         "digests": "all right" if verify else "not compared (--verify does)",
     }
+
+
+def describe_files(folder: Path, listed: Manifest) -> list[str]:
+    """The names of the manifest; only files that resuming reads can be missing."""
+    return [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
 
 
 def checkpoint_record(folder: Path) -> JsonObject:
