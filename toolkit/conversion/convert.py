@@ -76,7 +76,10 @@ def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
     """Write a checkpoint as a folder for Transformers or ONNX Runtime."""
     if c.to == "onnx":
         return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
-    if c.classes == "toolkit" or (c.classes == "auto" and not exporter.has_native_class(source)):
+    classes = c.classes
+    if classes == "auto" and not exporter.has_native_class(source, c.component):
+        classes = "toolkit"
+    if classes == "toolkit":
         return toolkit_export.export(source, target, weights=c.weights, component=c.component)
     model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
     exporter.write_model(target, model, source)

@@ -14,7 +14,7 @@ from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.config.load import compose
-from toolkit.conversion.huggingface.exporter import export_checkpoint
+from toolkit.conversion.huggingface.exporter import export_checkpoint, has_native_class
 from toolkit.conversion.write_checkpoint import ConvertedModel, write_checkpoint
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -225,6 +225,15 @@ def test_export_reports_omitted_heads(data, tmp_path):
     parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
     assert model.omitted == sorted(f"task.head.{name}" for name in ["bias", *parts])
     assert not any("discriminator" in name for name in model.tensors)
+
+
+@pytest.mark.parametrize(("arch", "native"), [("bert_tiny", True), ("deberta_tiny", False)])
+def test_generator_has_a_class_of_transformers_only_if_that_projects_embeddings(
+    data, tmp_path, arch, native
+):
+    source = checkpoint(tmp_path / "checkpoint", data, arch, task="rtd", layers=1)
+    assert has_native_class(source)
+    assert has_native_class(source, "generator") == native
 
 
 @pytest.mark.parametrize(

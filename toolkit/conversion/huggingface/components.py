@@ -59,14 +59,21 @@ def select_component(
     return ModelComponent(run.arch.config, discriminator, run.task)
 
 
+def select_arch(run: RunConfig, wanted: str | None) -> ArchConfig:
+    """The architecture of the model to export."""
+    arch = run.arch.config
+    if run.task.name != "rtd" or wanted != "generator":
+        return arch
+    scaled = arch.scaled_options(run.task.config.generator_size)
+    return replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
+
+
 def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
     """The generator, with the embedding tables that it shares with the discriminator."""
-    arch, task = run.arch.config, run.task.config
-    scaled = arch.scaled_options(task.generator_size)
-    generator = replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
     renamed = {name: tensor for name, tensor in tensors.items() if name.startswith(SHARED)}
     prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
     for name, tensor in tensors.items():
         if new_name := replace_prefix(name, prefixes):
             renamed[new_name] = tensor
-    return ModelComponent(generator, renamed, ComponentConfig("mlm", TASKS["mlm"].config))
+    arch = select_arch(run, "generator")
+    return ModelComponent(arch, renamed, ComponentConfig("mlm", TASKS["mlm"].config))

@@ -13,7 +13,7 @@ from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.run import ComponentConfig
 from toolkit.conversion.huggingface import config_mapping, files
-from toolkit.conversion.huggingface.components import ModelComponent, select_component
+from toolkit.conversion.huggingface.components import ModelComponent, select_arch, select_component
 from toolkit.conversion.huggingface.deberta import DEBERTA, choose_head
 from toolkit.conversion.huggingface.head_export import (
     ExportedHead,
@@ -196,13 +196,15 @@ def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
-def has_native_class(path: Path) -> bool:
+def has_native_class(path: Path, component: str | None = None) -> bool:
     """Whether a class of Transformers computes the same as a checkpoint, its head included."""
     folder = find_checkpoint(path)
     run, _ = read_config(folder)
-    if list_differences(run.arch.name, run.arch.config):
+    arch = select_arch(run, component)
+    if list_differences(run.arch.name, arch):
         return False
-    model_types = list_model_types(run.arch.config, run.task, read_origin(folder))
+    checked = check_architecture(run.arch.name, arch)
+    model_types = list_model_types(checked, run.task, read_origin(folder))
     return run.task.name in ("mlm", "rtd", "encode") or any(
         native_mappings(model_type, run.task) is not None for model_type in model_types
     )
