@@ -1,4 +1,5 @@
 import json
+import shutil
 import signal
 
 import pytest
@@ -9,6 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.sweep import SweepConfig
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.sweep import sweep as module
 from toolkit.sweep.sweep import run_sweep
 
@@ -27,7 +29,7 @@ def words(data, tmp_path):
 @pytest.fixture
 def trained(monkeypatch):
     """Stands in for the trainings: writes each one's result, but not of those in `failing`."""
-    names, failing, ending = [], set(), []
+    names, failing, ending, changes = [], set(), [], {}
 
     def run_all(jobs, slots, watch):
         for job in jobs:
@@ -38,12 +40,14 @@ def trained(monkeypatch):
             result |= {"parameters": 9, "flops_per_token": 6.5}
             result["train"] = {"tokens_per_second": 5.0, "peak_memory_gib": 0.5}
             result["valid"] = {"valid": {"loss": loss, "ppl": 1.0}}
+            result |= changes.get(job.name, {})
             if job.name not in failing:
                 (job.folder / "result.json").write_text(json.dumps(result))
         return ending[0] if ending else 0
 
     monkeypatch.setattr(module, "run_all", run_all)
     run_all.names, run_all.failing, run_all.ending = names, failing, ending
+    run_all.changes = changes
     return run_all
 
 
@@ -118,6 +122,58 @@ def test_sweep_reports_failed_runs(words, trained, capsys):
     assert run_sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows[1:4]] == ["failed", "0", "1"]
+
+
+def test_sweep_names_configurations_without_any_result(words, trained, capsys):
+    trained.failing |= {f"arch.fixed=false,seed={seed}" for seed in (0, 1)}
+    assert run_sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1
+    assert "no result: arch.fixed=false (2 runs)" in capsys.readouterr().out
+
+
+def test_sweep_says_which_runs_a_time_limit_ended(words, trained, capsys):
+    trained.changes["arch.fixed=true,seed=0"] = {"out_of_time": True}
+    trained.changes["arch.fixed=false,seed=1"] = {"out_of_time": True, "valid": {}}
+    assert run_sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1
+    printed = capsys.readouterr().out
+    assert "1 run was ended by --training.stop-time-hours" in printed
+    rows = [line.split() for line in printed.splitlines()]
+    assert [row[-1] for row in rows[1:4]] == ["failed", "0", "1"]
+
+
+def test_sweep_requires_a_validation_split(words, trained):
+    with pytest.raises(ToolkitError, match="requires a validation split, by which it compares"):
+        run_sweep([*words, "--valid-subset", ""], SweepConfig(seeds=[0]))
+    assert not trained.names
+
+
+def test_sweep_keeps_results_of_other_options_also_without_checkpoints(words, trained, tmp_path):
+    run_sweep(words, SweepConfig(seeds=[0]))
+    for changed in (["--lr", "0.5"], ["--restore-file", str(tmp_path / "other")]):
+        with pytest.raises(ToolkitError, match="Cannot resume this sweep with different options"):
+            run_sweep([*words, *changed], SweepConfig(seeds=[0]))
+    assert trained.names == ["seed=0"]
+
+
+def test_sweep_rejects_data_that_changed_after_a_run(words, trained, tmp_path, data):
+    folder = tmp_path / "data"
+    shutil.copytree(data, folder)
+    run_sweep([str(folder), *words[1:]], SweepConfig(seeds=[0]))
+    record = {"folder": str(folder), "fingerprint": DataFolder.open(folder).sources[0].digest}
+    write_start(tmp_path / "s" / "seed=0", record)
+    assert run_sweep([str(folder), *words[1:]], SweepConfig(seeds=[0, 1])) == 0
+    write_start(tmp_path / "s" / "seed=0", record | {"fingerprint": "ab" * 32})
+    message = r"must have the same data, but .*/data was changed after the run in .*/s/seed=0: its"
+    with pytest.raises(ToolkitError, match=message):
+        run_sweep([str(folder), *words[1:]], SweepConfig(seeds=[0, 1, 2]))
+    assert trained.names == ["seed=0", "seed=1"]
+
+
+def write_start(folder, record):
+    """The record of a start with one data folder."""
+    texts = ("time", "working_directory", "host", "os", "cpu", "device")
+    start = {"update": 0, "cores": 1, "ranks": 1, "toolkit": {}, "packages": {}, "data": [record]}
+    start |= {"plugins": [], "gpus": []} | dict.fromkeys(texts, "")
+    (folder / "environment.json").write_text(json.dumps([start]))
 
 
 def test_sweep_of_failed_runs_names_the_logs(words, trained):

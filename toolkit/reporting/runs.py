@@ -17,6 +17,8 @@ METRICS_FILE, RESULT_FILE = "metrics.jsonl", "result.json"
 OPTIONS_FILE = "options.yaml"  # of a run in a sweep; JSON, which is valid YAML
 IRRELEVANT_OPTIONS = ("checkpoint.", "logging.", "data.num_workers")
 """Prefixes of options that do not change the result of a run."""
+WEIGHT_OPTIONS = ("checkpoint.finetune_from", "checkpoint.restore_file")
+"""Options of checkpoints that do change it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def relevant_options(config: JsonObject) -> JsonObject:
     return {
         path: value
         for path, value in flatten(config).items()
-        if path == "checkpoint.finetune_from" or not path.startswith(IRRELEVANT_OPTIONS)
+        if path in WEIGHT_OPTIONS or not path.startswith(IRRELEVANT_OPTIONS)
     }
 
 

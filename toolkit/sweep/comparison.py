@@ -30,6 +30,8 @@ def comparison_table(
         columns |= difference_columns(rows)
     if failed:
         columns["failed"] = [failed.get(r.configuration.point.configuration, 0) for r in rows]
+    notes = [describe_tests(ranking)] if several else []
+    notes += describe_incomplete(rows, failed)
     marked = [i for i, row in enumerate(rows) if row.is_among_the_best] if several else []
     return Table(
         columns=list(columns),
@@ -37,7 +39,7 @@ def comparison_table(
         marked=marked,
         shared_precision=[*SUMMARY, rank_by, *DIFFERENCE],
         caption=str(source),
-        note=describe_tests(ranking) if several else "",
+        note="; ".join(notes),
     )
 
 
@@ -83,3 +85,17 @@ def describe_tests(ranking: Ranking) -> str:
         f"marked: not distinguishable from the best, p > {SIGNIFICANCE:g} in a paired t-test over "
         f"equal seeds{corrected}; low, high: 95% interval of the difference"
     )
+
+
+def describe_incomplete(rows: Sequence[RankedRow], failed: Mapping[str, int]) -> list[str]:
+    """Configurations of which no run has a result, and runs that a time limit ended."""
+    shown = {row.configuration.point.configuration for row in rows}
+    missing = {name: count for name, count in failed.items() if name not in shown}
+    notes = [
+        f"no result: {name} ({count} run{'s' * (count > 1)})" for name, count in missing.items()
+    ]
+    ended = sum(row.configuration.out_of_time for row in rows)
+    if ended:
+        verb = "runs were" if ended > 1 else "run was"
+        notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
+    return notes

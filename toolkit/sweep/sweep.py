@@ -4,94 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.sweep import SweepConfig
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig
-from toolkit.config.serialize import describe_differences, diff_configs, to_dict
-from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
 from toolkit.sweep.jobs import SweepJob, run_all
-from toolkit.sweep.outcomes import MetricSource, Outcome, load_result
+from toolkit.sweep.outcomes import MetricSource, Outcome
 from toolkit.sweep.progress import SweepProgress
 from toolkit.sweep.report import draw_runs, report_sweep
 from toolkit.sweep.resources import allocate_slots, slurm_script
+from toolkit.sweep.sweep_run import SweepRun, check_same_data, prepare_folder
 from toolkit.training.data import split_names
-
-STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
-LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
-"""Options that may change when a run resumes: they only make it longer."""
-
-
-@dataclass(frozen=True)
-class SweepRun:
-    """One run of a sweep."""
-
-    point: GridPoint
-    config: RunConfig
-    user_dirs: Sequence[str]
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.config.checkpoint.save_dir)
-
-    @property
-    def outcome(self) -> Outcome | None:
-        if not (self.folder / RESULT_FILE).exists():
-            return None
-        result = load_result(self.folder, to_dict(self.config))
-        return None if result is None else Outcome(self.point, result)
-
-    def check_same_options(self) -> None:
-        """Raise if the folder contains checkpoints trained with other options."""
-        try:
-            saved = read_json(self.folder / OPTIONS_FILE, JsonObject, "", non_finite=True)
-        except ToolkitError:
-            return
-        before, now = relevant_options(saved), relevant_options(to_dict(self.config))
-        comparable = (before.keys() & now.keys()) - LENGTH_OPTIONS
-        changed = {
-            name: values for name, values in diff_configs(before, now).items() if name in comparable
-        }
-        if changed and SaveFolder(self.folder).checkpoints():
-            raise ToolkitError(
-                f"Cannot resume this sweep with different options: in {self.folder} "
-                f"{describe_differences(changed)}. Restore them, or choose another --save-dir."
-            )
-
-    def check_not_shorter(self) -> None:
-        """Raise if the folder contains checkpoints of a longer run."""
-        newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
-        match = CHECKPOINT_NAME.fullmatch(newest.name) if newest else None
-        c = self.config.training
-        for name, limit, done in (
-            ("max_epoch", c.max_epoch, int(match[1]) if match else 0),
-            ("max_update", c.max_update, int(match[2]) if match else 0),
-        ):
-            if limit is not None and done > limit:
-                raise ToolkitError(
-                    f"training.{name} is {limit}, but {newest} is from a longer run. Raise it, or "
-                    f"choose another --save-dir."
-                )
-
-    def job(self) -> SweepJob:
-        """The job that trains this run, with its options in a file of its folder."""
-        prepare_folder(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
-        plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
-        command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
-        command += ["--config", str(self.folder / OPTIONS_FILE)]
-        return SweepJob(name=self.point.name, command=command, folder=self.folder)
 
 
 def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
@@ -102,8 +32,14 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
             "parallel."
         )
     base_config = load(argv, TRAIN).config
+    if not split_names(base_config.data.valid_subset):
+        raise ToolkitError(
+            "A sweep requires a validation split, by which it compares its runs. Set "
+            "--valid-subset valid."
+        )
     runs = [build_run(argv, point, base_config) for point in grid_points(c)]
     unfinished = [run for run in runs if run.outcome is None]
+    check_same_data(runs)
     for run in unfinished:
         run.check_same_options()
         run.check_not_shorter()
@@ -127,19 +63,6 @@ def build_run(argv: Sequence[str], point: GridPoint, base: RunConfig) -> SweepRu
     return SweepRun(point, load(insert_flags(argv, flags), TRAIN).config, user_dirs)
 
 
-def prepare_folder(folder: Path, options: str = "") -> None:
-    """Make the folder of a sweep, and store the options of the sweep in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if options:
-            (folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
-    except OSError as error:
-        raise ToolkitError(
-            f"checkpoint.save_dir must be writable, but {folder} is not: {error.strerror}. Choose "
-            f"another --save-dir."
-        ) from error
-
-
 def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfig) -> int:
     """Return 0, or 128 + the number of the signal that interrupted the sweep."""
     progress = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
@@ -153,7 +76,7 @@ def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfi
 
 def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     """Print and write the tables, draw the curves. Returns 1 if a run has no result."""
-    results = [(run, run.outcome) for run in runs]
+    results = [(run, measured(run.outcome)) for run in runs]
     outcomes = [outcome for _, outcome in results if outcome]
     if not outcomes:
         raise ToolkitError(
@@ -161,7 +84,7 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
         )
     config = runs[0].config
     source = MetricSource(
-        subset=next(iter(split_names(config.data.valid_subset)), ""),
+        subset=split_names(config.data.valid_subset)[0],
         metric=c.metric or config.training.best_metric,
         validation=c.validation,
     )
@@ -169,3 +92,8 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     report_sweep(outcomes, source, c, failed, base)
     draw_runs([run.folder for run in runs], source.metric, base)
     return 1 if failed else 0
+
+
+def measured(outcome: Outcome | None) -> Outcome | None:
+    """The outcome, unless the run reached its time limit before its first validation."""
+    return outcome if outcome and outcome.result.get("valid") else None

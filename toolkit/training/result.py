@@ -38,7 +38,9 @@ class RunResult:
     flops_per_token: float | None = None
     """FLOPs of an update per token of a batch; None if nothing was left to train."""
     signal: int | None = None
-    """Number of the signal that stopped the run early; None if it ran to its end."""
+    """Number of the signal that stopped the run early; None if none did."""
+    out_of_time: bool = False
+    """Whether `stop_time_hours` ended the run early."""
 
     @property
     def exit_code(self) -> int:

@@ -278,6 +278,7 @@ class TrainingRun:
             frozen_parameters=count_parameters(self.trainer.learner, trained=False),
             flops_per_token=self.metrics_logger.flops_per_token,
             signal=signal,
+            out_of_time=self.trainer.stopped and signal is None,
         )
         if self.sink:
             result.write(self.save_folder.path, self.config)

@@ -65,6 +65,7 @@ def timed(config):
 def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, capfd):
     result = timed(config(stop_time_hours=1.5))
     assert result.updates == 2 and result.exit_code == 0 and result.signal is None
+    assert result.out_of_time
     last = tmp_path / "run" / "checkpoint_last"
     assert manifest.read(last).reasons == ["time"] and result.valid == {}
     assert (
@@ -82,7 +83,8 @@ def test_stop_time_includes_the_time_before_resuming(config):
 def test_run_stopped_by_time_resumes_bit_for_bit(config, tmp_path):
     whole = run(config(save_dir=str(tmp_path / "whole")))
     assert timed(config(stop_time_hours=2.5)).updates == 3
-    assert run(config()).valid == whole.valid
+    resumed = run(config())
+    assert resumed.valid == whole.valid and not resumed.out_of_time
     weights = [tmp_path / n / "checkpoint_last" / "model.safetensors" for n in ("whole", "run")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
