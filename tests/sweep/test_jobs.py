@@ -18,6 +18,7 @@ lock.acquire()
 print("locked", flush=True)
 sys.stdin.readline()
 """
+LOOP = "i=0; while [ $i -lt 300 ]; do sleep 0.05; i=$((i + 1)); done"  # ends even if orphaned
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
@@ -35,6 +36,10 @@ def ended(jobs, slots=({},)):
 
     assert run_all(jobs, list(slots), observe) == 0
     return results, parallel[0]
+
+
+def is_up(log):
+    return log.exists() and "up" in log.read_text()
 
 
 def test_a_failed_job_reports_its_last_log_line(tmp_path):
@@ -125,8 +130,7 @@ def test_a_signal_sent_twice_at_once_does_not_kill_running_jobs(tmp_path):
 
 def test_a_second_signal_kills_running_jobs(tmp_path, monkeypatch):
     monkeypatch.setattr("toolkit.sweep.jobs.REPEAT_SECONDS", 0.2)
-    wait = "i=0; while [ $i -lt 300 ]; do sleep 0.05; i=$((i + 1)); done"
-    deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {wait}"), {}
+    deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {LOOP}"), {}
     log = tmp_path / "deaf" / "log.txt"
 
     def interrupt():
@@ -157,3 +161,54 @@ def test_a_job_survives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     pid = int(out.stdout)
     os.kill(pid, signal.SIGKILL)
     assert again["a"].reason.startswith(f"Another run is using {tmp_path}: process {pid}")
+
+
+def test_running_jobs_save_and_end_if_the_callback_raises(tmp_path):
+    trap = "trap 'sleep {}; echo saved; exit 0' TERM; echo up; " + LOOP
+    jobs = [job(tmp_path, "fast", trap.format(0)), job(tmp_path, "slow", trap.format(1))]
+    logs = [tmp_path / name / "log.txt" for name in ("fast", "slow")]
+
+    def print_progress(running, done):
+        if all(map(is_up, logs)):
+            raise BrokenPipeError
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(BrokenPipeError):
+        run_all([*jobs, job(tmp_path, "waiting", "true")], [{}, {}], print_progress)
+    assert [log.read_text() for log in logs] == ["up\nsaved\n"] * 2
+    assert not (tmp_path / "waiting").exists()
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_running_jobs_save_and_end_if_another_job_cannot_be_started(tmp_path):
+    log = tmp_path / "slow" / "log.txt"
+    jobs = [
+        job(tmp_path, "slow", f"trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; {LOOP}"),
+        job(tmp_path, "next", f"until grep -q up {log}; do sleep 0.02; done"),
+        SweepJob(name="missing", command=[f"{tmp_path}/no_such_file"], folder=tmp_path),
+    ]
+    with pytest.raises(FileNotFoundError):
+        run_all(jobs, [{}, {}], lambda running, done: None)
+    assert log.read_text() == "up\nsaved\n"
+
+
+def test_a_second_signal_kills_jobs_that_an_exception_has_terminated(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolkit.sweep.jobs.REPEAT_SECONDS", 0.2)
+    deaf = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {LOOP}; echo end")
+    log = tmp_path / "deaf" / "log.txt"
+
+    def print_progress(running, done):
+        if is_up(log):
+            raise BrokenPipeError
+
+    def interrupt():
+        while not (log.exists() and "asked" in log.read_text()):
+            time.sleep(0.02)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.4)  # longer than POLL_SECONDS
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(BrokenPipeError):
+        run_all([deaf], [{}], print_progress)
+    assert log.read_text() == "up\nasked\n"

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,10 +77,11 @@ def run_all(
     """Run every job in a slot, which is a set of environment variables.
 
     Returns 0, or the number of the signal that ended the sweep. A failed job does not affect the
-    others. The first signal terminates running jobs, the second one kills them.
+    others. The first signal terminates running jobs, the second one kills them. An exception, such
+    as a BrokenPipeError of the callback, terminates them too and is raised when they have ended.
     """
     waiting, running, ended = deque(jobs), dict[int, RunningJob](), dict[str, JobResult]()
-    with catch_signals() as received:
+    with catch_signals() as received, stop_on_exit(running, received):
         while running or (waiting and not received):
             free = [slot for slot in range(len(slots)) if slot not in running]
             for slot in [] if received else free[: len(waiting)]:
@@ -89,14 +90,37 @@ def run_all(
                     running[slot] = start_job(job, slots[slot])
                 except ToolkitError as error:
                     ended[job.name] = JobResult(1, 0.0, str(error))
-            for slot, running_job in list(running.items()):
-                if received:
-                    running_job.stop(kill=len(received) > 1)
-                if running_job.process.poll() is not None:
-                    ended[running_job.job.name] = collect_result(running.pop(slot))
+            if received:
+                stop_jobs(running.values(), received)
+            for running_job in pop_ended(running):
+                ended[running_job.job.name] = collect_result(running_job)
             callback([running_job.job for running_job in running.values()], ended)
             time.sleep(POLL_SECONDS)
     return received[0] if received else 0
+
+
+@contextmanager
+def stop_on_exit(running: dict[int, RunningJob], received: Sequence[int]) -> Iterator[None]:
+    """Stop the jobs that still run at the end of this context, and wait for them."""
+    try:
+        yield
+    finally:
+        while running:
+            stop_jobs(running.values(), received)
+            pop_ended(running)
+            time.sleep(POLL_SECONDS)
+
+
+def stop_jobs(running: Iterable[RunningJob], received: Sequence[int]) -> None:
+    """Terminate the jobs, once each; kill them if a second signal has been received."""
+    for running_job in running:
+        running_job.stop(kill=len(received) > 1)
+
+
+def pop_ended(running: dict[int, RunningJob]) -> list[RunningJob]:
+    """Remove the jobs that have ended from their slots, and return them."""
+    slots = [slot for slot, job in running.items() if job.process.poll() is not None]
+    return [running.pop(slot) for slot in slots]
 
 
 def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:

@@ -34,7 +34,7 @@ def report_sweep(
     failed: Mapping[str, int],
     folder: Path,
 ) -> None:
-    """Print the tables, and write them as sweep.md, sweep.tex and sweep.json."""
+    """Print the tables, write them as sweep.md, sweep.tex and sweep.json, and draw the curves."""
     configurations = group_by_configuration(outcomes, source)
     ranking = rank_configurations(configurations, source.metric, c.rank_by)
     table = comparison_table(ranking, source, c.rank_by, failed)
@@ -51,6 +51,7 @@ def report_sweep(
         ("json", table.json(**more, **statistics(ranking), runs=list(map(run_values, outcomes)))),
     ):
         write_results(folder / f"sweep.{suffix}", text)
+    draw_learning_curves(outcomes, source, folder)
 
 
 def tuned_table(ranking: Ranking, source: MetricSource, c: SweepConfig) -> Table:
@@ -84,15 +85,17 @@ def run_values(o: Outcome) -> JsonObject:
     }
 
 
-def draw_runs(folders: Sequence[Path], metric: str, folder: Path) -> None:
-    """Draw the learning curves if possible."""
-    runs = [str(run) for run in folders if (run / METRICS_FILE).exists()]
+def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, folder: Path) -> None:
+    """Draw the compared metric of the compared runs over the updates as sweep.png, if possible."""
+    runs = [str(folder / o.point.name) for o in outcomes]
+    runs = [run for run in runs if Path(run, METRICS_FILE).exists()]
     image = folder / "sweep.png"
     if len(runs) > MAX_DRAWN:
         print(f"no learning curves of {len(runs)} runs: toolkit-plot curve draws some of them")
         return
     try:
-        c = CurveConfig(runs=runs, output=str(image), metric=[metric])
+        subset = source.subset if source.subset != "valid" else ""  # training, if validated once
+        c = CurveConfig(runs=runs, output=str(image), metric=[source.metric], subset=subset)
         draw_curves(read_runs(runs), c)
     except ToolkitError as error:
         print(f"no learning curves: {error}", file=sys.stderr)

@@ -18,7 +18,7 @@ from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
 from toolkit.sweep.jobs import SweepJob, run_all
 from toolkit.sweep.outcomes import MetricSource, Outcome
 from toolkit.sweep.progress import SweepProgress
-from toolkit.sweep.report import draw_runs, report_sweep
+from toolkit.sweep.report import report_sweep
 from toolkit.sweep.resources import allocate_slots, slurm_script
 from toolkit.sweep.sweep_run import SweepRun, check_same_data, prepare_folder
 from toolkit.training.data import split_names
@@ -90,7 +90,6 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     )
     failed = Counter(run.point.configuration for run, outcome in results if outcome is None)
     report_sweep(outcomes, source, c, failed, base)
-    draw_runs([run.folder for run in runs], source.metric, base)
     return 1 if failed else 0
 
 

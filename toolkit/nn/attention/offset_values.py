@@ -21,6 +21,7 @@ class OffsetValues(nn.Module):
     def forward(
         self, weights: Float[Tensor, "B H S T"], offsets: Offsets
     ) -> Float[Tensor, "B H S K"]:
+        """sum_j a_ij w'_{j-i} for the attention weights a."""
         by_offset = sum_by_offset(weights, offsets, self.radius)
         return by_offset @ self.vectors.to(weights.dtype).mT  # (B, H, S, R) @ (R, K)
 

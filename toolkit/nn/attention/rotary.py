@@ -33,6 +33,7 @@ class Rotary(ContentChange):
         self.base = base
 
     def extra_repr(self) -> str:
+        """The base of the frequencies, shown when the module is printed."""
         return f"base={self.base:g}"
 
     def forward(self, p: AttentionInputs) -> AttentionInputs:
