@@ -21,7 +21,7 @@ class OffsetValues(nn.Module):
     def forward(
         self, weights: Float[Tensor, "B H S T"], offsets: Offsets
     ) -> Float[Tensor, "B H S K"]:
-        """sum_j a_ij w'_{j-i} for the attention weights a."""
+        """sum_j w_ij a_{clip(j - i)} for the attention weights w."""
         by_offset = sum_by_offset(weights, offsets, self.radius)
         return by_offset @ self.vectors.to(weights.dtype).mT  # (B, H, S, R) @ (R, K)
 
