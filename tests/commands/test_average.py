@@ -91,6 +91,22 @@ def test_average_prints_its_checkpoints(trained, tmp_path, capsys):
     assert "mean of 2 checkpoints, 4,093 parameters, written to" in text
 
 
+def test_average_omits_metrics_of_a_moving_average(trained, tmp_path, config, capsys):
+    """The weights of its checkpoint are averaged, but were not validated."""
+    run(config(ema_decay=0.9, save_dir=str(tmp_path / "moving")))
+    report, paths = tmp_path / "report.jsonl", [trained, tmp_path / "moving"]
+    averaged(tmp_path / "mean", *(p / "checkpoint_last" for p in paths), json=str(report))
+    plain, moving, _ = map(json_files.loads, report.read_text().splitlines())
+    assert plain["loss"] > 0 and moving["loss"] is None
+    text = " ".join(capsys.readouterr().out.split())
+    assert "loss is omitted for runs with --training.ema-decay: they validate the moving" in text
+
+
+def test_average_explains_no_metric_without_a_moving_average(trained, tmp_path, capsys):
+    averaged(tmp_path / "mean", trained, last=2)
+    assert "omitted" not in capsys.readouterr().out
+
+
 def test_average_writes_json_lines(trained, tmp_path):
     averaged(tmp_path / "mean", trained, last=2, json=str(tmp_path / "report.jsonl"))
     records = [

@@ -16,8 +16,10 @@ from tests.tasks.conftest import tagged as tagged
 from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
+from toolkit.commands.prediction_input import TableReader
 from toolkit.config.commands.predict import format_of
 from toolkit.config.load import compose
+from toolkit.tasks.raw_items import InputField
 from toolkit.training.run import run
 
 TINY = {
@@ -201,6 +203,17 @@ def test_order_does_not_depend_on_windows_and_batches(classifier, predict):
             assert found["probabilities"] == pytest.approx(prediction.probabilities, abs=1e-6)
 
 
+def test_lines_longer_than_max_tokens_are_answered(classifier, predict):
+    path, _ = classifier
+    text = "cats\tdogs\n" + "cats " * 40 + "\tdogs\n" + "dogs sat\tcats\n"
+    exact = ["--precision", "fp32", "--output-format", "jsonl"]
+    expected = [json.loads(line) for line in predict(path, text, *exact)]
+    found = [json.loads(line) for line in predict(path, text, "--max-tokens", "9", *exact)]
+    assert [answer["line"] for answer in found] == [1, 2, 3]
+    for one, other in zip(found, expected, strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+
+
 def test_answers_are_written_window_by_window(classifier, predict, monkeypatch, capsys):
     """The first window is answered before the second is read."""
     path, _ = classifier
@@ -238,6 +251,38 @@ def test_every_format_answers_every_line(classifier, predict, tmp_path):
     assert predict(path, plain, "--output", str(output)) == []
     written = [json.loads(line) for line in output.read_text().splitlines()]
     assert [answer["label"] for answer in written] == [row[0] for row in rows]
+
+
+def test_rows_of_empty_cells_at_the_end_of_a_table_are_answered(classifier, predict):
+    path, _ = classifier
+    _, *rows = predict(path, "sentence1\tsentence2\n\t\ncats\tdogs\n\t\n\n\n", name="a.tsv")
+    assert len(rows) == 3 and rows[0] == rows[2] != rows[1]
+    _, *windows = predict(path, b"sentence1\tsentence2\r\n\t\r\n\r\n", name="windows.tsv")
+    assert windows == rows[:1]
+
+
+@pytest.mark.parametrize(
+    ("header", "tail", "answered"),
+    [
+        ("sentence", "", 0),
+        ("sentence", "\n \n", 0),
+        ("sentence", "\nb\n", 2),
+        ("id\tsentence", "\t\n", 1),
+        ("id\tsentence", "\n\t\n\n", 2),
+        ("id\tsentence\tmore", "\t\t\n \n", 1),
+    ],
+)
+def test_only_lines_without_cells_at_the_end_of_a_table_are_ignored(header, tail, answered):
+    reader = TableReader([InputField(("sentence",))], lambda values: values["sentence"], "a.tsv")
+    records = list(reader.read(f"{header}\n{tail}".encode().splitlines(keepends=True)))
+    assert [record.line for record in records] == list(range(2, 2 + answered))
+    assert not records or not records[-1].problem
+
+
+def test_a_row_with_too_many_empty_cells_at_the_end_of_a_table_is_malformed():
+    reader = TableReader([InputField(("sentence",))], lambda values: values["sentence"], "a.tsv")
+    [record] = reader.read([b"sentence\n", b"\t\n"])
+    assert record.problem.startswith("a.tsv:2: a row must have 1 columns")
 
 
 def test_text_columns_name_other_columns(classifier, predict):

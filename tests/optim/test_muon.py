@@ -79,6 +79,27 @@ def test_muon_rejects_an_architecture_without_matrices_in_layers():
         OPTIMIZERS["muon"].factory(MuonConfig(), [("encoder.token_embedding.weight", p)])
 
 
+def test_muon_names_freeze_if_all_matrices_are_frozen():
+    named = [
+        (name, torch.nn.Parameter(torch.ones(2, 2))) for name in (*MATRICES, "task.head.weight")
+    ]
+    for _, p in named[:2]:
+        p.requires_grad_(False)
+    with pytest.raises(
+        ToolkitError,
+        match=r"^optimizer muon requires layers with matrices to train, but all 2 matrices are "
+        r"frozen\. Choose --optimizer adamw, or freeze fewer layers with --freeze\.$",
+    ):
+        OPTIMIZERS["muon"].factory(MuonConfig(), named)
+
+
+def test_muon_trains_the_matrices_that_are_not_frozen():
+    named = [(name, torch.nn.Parameter(torch.ones(2, 2))) for name in MATRICES]
+    named[0][1].requires_grad_(False)
+    optimizer = OPTIMIZERS["muon"].factory(MuonConfig(), named)
+    assert [p is named[1][1] for group in optimizer.param_groups for p in group["params"]] == [True]
+
+
 def test_muon_rejects_impossible_settings():
     with pytest.raises(ToolkitError, match=r"optimizer.adamw_lr must be at least 0, but is -1.0"):
         MuonConfig(adamw_lr=-1.0)

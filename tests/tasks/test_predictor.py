@@ -137,6 +137,33 @@ def test_options_may_differ_in_number(questions):
         assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-6)
 
 
+@pytest.mark.parametrize("max_tokens", [1, 30])
+def test_items_longer_than_max_tokens_are_answered(questions, max_tokens):
+    """Multiple choice: all options of a question are in one batch."""
+    learner = build("multiple_choice", questions("race"), max_positions=48)
+    items = [("the cat sat", "dogs", "cats"), ("the cat sat " * 9, "on", "a", "mat")] * 2
+    limited = learner.predict(items, max_tokens=max_tokens)
+    for prediction, expected in zip(limited, learner.predict(items), strict=True):
+        assert prediction.option == expected.option
+        assert prediction.probabilities == pytest.approx(expected.probabilities, abs=1e-6)
+
+
+def test_only_single_items_exceed_max_tokens(glue):
+    learner, batches = build("glue", glue("RTE")), []
+    learner.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0]))
+    items = [("cat " * words, "dog") for words in (1, 2, 90, 3, 3, 2, 1, 60)]
+    assert len(learner.predict(items, max_tokens=30)) == len(items)
+    long = [batch for batch in batches if batch.inputs.tokens.numel() > 30]
+    assert [batch.sentences for batch in long] == [1, 1] and len(batches) < len(items)
+
+
+@pytest.mark.parametrize("limit", ["batch_size", "max_tokens"])
+def test_limits_of_batches_must_be_at_least_1(glue, limit):
+    learner = build("glue", glue("RTE"))
+    with pytest.raises(ToolkitError, match=f"{limit} must be at least 1, but is 0. Raise it"):
+        learner.predict([("a", "b")], **{limit: 0})
+
+
 def test_tags_equal_those_of_an_evaluation(tagged):
     folder = tagged()
     learner = build("pos_tagging", folder, "conv_san_ud", heads=2, fixed_length=3, word_width=16)

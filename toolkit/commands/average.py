@@ -18,6 +18,7 @@ from toolkit.checkpoints.load import (
     describe_mismatches,
     find_checkpoint,
     read_config,
+    weights_file,
     write_config,
 )
 from toolkit.checkpoints.manifest import Manifest
@@ -170,13 +171,12 @@ def print_average(
     output: Path,
     report: Output,
 ) -> None:
-    """Print one row per checkpoint, with the metric of its latest validation."""
+    """Print one row per checkpoint, with the validation metric of the averaged weights."""
     metric = checkpoints[-1].run.training.best_metric
     rows: list[list[Cell]] = []
     for checkpoint in checkpoints:
         folder, facts = str(checkpoint.folder), checkpoint.facts
-        saved_by_run = parse_update(checkpoint.folder) >= 0
-        value = read_metric(checkpoint.folder, metric) if saved_by_run else None
+        value = read_metric_of_weights(checkpoint.folder, metric)
         epoch, update, reasons = facts.epoch, facts.update, facts.reasons
         rows.append([folder, epoch, update, ", ".join(reasons), value])
         event = {"checkpoint": folder, "epoch": epoch, "update": update, "reasons": reasons}
@@ -186,7 +186,30 @@ def print_average(
         "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}
     )
     columns = ("checkpoint", "epoch", "update", "reasons", metric)
-    Table(columns=columns, rows=rows).print(report.console)
+    note = describe_omitted_metric(checkpoints, metric)
+    Table(columns=columns, rows=rows, note=note).print(report.console)
     report.print_line(
         f"mean of {len(checkpoints)} checkpoints, {count:,} parameters, written to {output}"
+    )
+
+
+def read_metric_of_weights(folder: Path, metric: str) -> float | None:
+    """A metric of the weights in model.safetensors; None if no validation has measured them."""
+    saved = folder.resolve()  # a link has another name
+    measured = parse_update(saved) >= 0 and validates_weights(saved)
+    return read_metric(saved, metric) if measured else None
+
+
+def validates_weights(folder: Path) -> bool:
+    """Whether the run validates the weights themselves, and not a moving average of them."""
+    return weights_file(folder) == MODEL
+
+
+def describe_omitted_metric(checkpoints: Sequence[AveragedCheckpoint], metric: str) -> str:
+    """Why checkpoints with a moving average have no metric; empty if there are none."""
+    if all(validates_weights(checkpoint.folder) for checkpoint in checkpoints):
+        return ""
+    return (
+        f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "
+        f"of the weights, but toolkit-average reads the weights themselves."
     )

@@ -33,21 +33,18 @@ class InputRecord(NamedTuple):
 class LineReader:
     """Reads records that are one line each; a subclass parses a line's text."""
 
-    ignores_blank_end = True
-    """Whether blank lines at the end are ignored."""
-
     def __init__(self, fields: Fields, parse_item: Callable[[Values], Any], name: str) -> None:
         self.fields, self.parse_item, self.name = fields, parse_item, name
 
     def read(self, lines: Iterable[bytes]) -> Iterator[InputRecord]:
-        """One record per line."""
+        """One record per line, without blank lines at the end."""
         blank: list[InputRecord] = []
         for number, line in enumerate(lines, 1):
             text, problem = decode_line(number, line)
             if number == 1 and self.is_header(text, problem):
                 continue
             record = self.parse_line(number, text, problem)
-            if self.ignores_blank_end and not text.strip():
+            if self.is_blank(text):
                 blank.append(record)
                 continue
             yield from (*blank, record)
@@ -56,6 +53,10 @@ class LineReader:
     def is_header(self, text: str, problem: str) -> bool:
         """Whether the first line is a header; raises a ToolkitError if it has another format."""
         return False
+
+    def is_blank(self, text: str) -> bool:
+        """Whether a line holds no item; such lines at the end of the input are ignored."""
+        return not text.strip()
 
     def parse_line(self, number: int, text: str, problem: str) -> InputRecord:
         """The record of a line, or its problem."""
@@ -75,14 +76,16 @@ class LineReader:
 class PlainReader(LineReader):
     """The parts of an item separated by tabs, without names."""
 
-    ignores_blank_end = False
-
     def is_header(self, text: str, problem: str) -> bool:
         if is_json_object(text):
             raise ToolkitError(
                 f"{self.name}:1: the line must be plain text, but is a JSON object. Add "
                 f"--input-format jsonl."
             )
+        return False
+
+    def is_blank(self, text: str) -> bool:
+        """A blank line is an empty text."""
         return False
 
     def parse(self, text: str) -> tuple[Values, object]:
@@ -106,6 +109,10 @@ class TableReader(LineReader):
         except ToolkitError as error:
             raise ToolkitError(f"{self.name}:1: {problem or error}") from None
         return True
+
+    def is_blank(self, text: str) -> bool:
+        """A line with a tab is a row, even if all its cells are empty."""
+        return "\t" not in text and super().is_blank(text)
 
     def parse(self, text: str) -> tuple[Values, object]:
         cells = text.split("\t")

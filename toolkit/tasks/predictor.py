@@ -90,12 +90,16 @@ def predict_batches(
     batch_size: int | None = None,
     packs: bool = False,
 ) -> list[R]:
-    """The predictions for all items, which are batched by length."""
+    """The predictions for all items, which are batched by length.
+
+    An item longer than `max_tokens` is a batch by itself.
+    """
     if len(items.examples) == 0:
         return items.results()
     examples = items.examples
+    lengths = examples.lengths if max_tokens is None else examples.lengths.clip(max=max_tokens)
     plan = BatchPlanner(
-        examples.lengths, max_tokens=max_tokens, batch_size=batch_size, seed=0, fingerprint=""
+        lengths, max_tokens=max_tokens, batch_size=batch_size, seed=0, fingerprint=""
     ).in_order()
     for index in range(len(plan)):
         batch = to_device(examples.collate(plan.batch(index), None), device, packs=packs)

@@ -135,8 +135,7 @@ class TextModel(nn.Module):
 
         The encoder reads `batch_size` sentences at a time.
         """
-        if batch_size < 1:
-            raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
+        check_limits(batch_size=batch_size)
         texts = [sentences] if isinstance(sentences, str) else sentences
         with self._evaluating() as tokenizer:
             predictions = [
@@ -173,8 +172,9 @@ class TextModel(nn.Module):
         An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
         or a mapping with the names that tables and JSON use. A batch has at most `batch_size` items
         and `max_tokens` tokens, padding included; without a limit it is that of evaluation: 32
-        items.
+        items. An item longer than `max_tokens` is a batch by itself.
         """
+        check_limits(batch_size=batch_size, max_tokens=max_tokens)
         if isinstance(items, str | Mapping):
             raise ToolkitError(
                 "learner.predict takes a list of items. Put a single one in brackets."
@@ -202,3 +202,10 @@ class TextModel(nn.Module):
             yield tokenizer
         finally:
             self.train(training)
+
+
+def check_limits(**limits: int | None) -> None:
+    """Raise unless the limits of a batch are positive, or None for no limit."""
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise ToolkitError(f"{name} must be at least 1, but is {limit}. Raise it.")
