@@ -68,6 +68,15 @@ def test_watchdog_abort_reports_the_failure_and_dumps_stacks(dogs, tmp_path, cap
     assert "test_watchdog.py" in (tmp_path / "stacks_rank0.txt").read_text()
 
 
+def test_watchdog_abort_exits_although_stacks_cannot_be_written(dogs, tmp_path, capfd):
+    (tmp_path / "stacks_rank0.txt").mkdir()
+    first, _ = dogs(folder=tmp_path)
+    first.failure = watchdog.RankFailure("dead", "rank 1 ended.")
+    with pytest.raises(Left):
+        first.abort()
+    assert "rank 0 exits: rank 1 ended." in capfd.readouterr().err
+
+
 def test_watchdog_publishes_how_its_rank_ended(dogs):
     first, second = dogs()
     second.thread.start()

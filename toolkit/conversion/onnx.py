@@ -136,10 +136,17 @@ def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> 
             expected = graph(*inputs.values())
         for array, tensor in zip(session.run(None, arrays), expected, strict=True):
             difference = (torch.from_numpy(array) - tensor).abs().max()
-            worst = max(worst, float(difference / tensor.abs().max()))
-    if not worst <= TOLERANCE:
-        raise ToolkitError(
-            f"ONNX Runtime's outputs differ from PyTorch's by {worst:.1g} of the largest number, "
-            f"more than {TOLERANCE:g}. Nothing was written. Please report it with the architecture."
-        )
+            relative = float(difference / tensor.abs().max()) if difference else 0.0
+            check_difference(relative)
+            worst = max(worst, relative)
     return worst
+
+
+def check_difference(relative: float) -> None:
+    """Raise if outputs differ by more than rounding, or are not finite."""
+    if not relative <= TOLERANCE:
+        raise ToolkitError(
+            f"ONNX Runtime's outputs differ from PyTorch's by {relative:.1g} of the largest "
+            f"number, more than {TOLERANCE:g}. Nothing was written. Please report it with the "
+            f"architecture."
+        )

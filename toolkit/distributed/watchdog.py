@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -162,9 +163,8 @@ class Watchdog:
         self.ending.acquire()  # never released: only one thread reports
         failure = self.failure
         assert failure, "a rank is aborted because of a failure"
-        if self.folder and self.folder.is_dir():
-            with (self.folder / f"stacks_rank{self.world.rank}.txt").open("w") as file:
-                faulthandler.dump_traceback(file)
+        with suppress(OSError):  # a full disk, or one that is gone, must not keep a rank alive
+            self.dump_stacks()
         if failure.kind in ("stalled", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(2)
@@ -176,3 +176,9 @@ class Watchdog:
         if self.world.is_main:
             time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure from this store
         os._exit(PEER_FAILURE_EXIT_CODE)
+
+    def dump_stacks(self) -> None:
+        """Write the stacks of all threads to the save folder, if there is one."""
+        if self.folder and self.folder.is_dir():
+            with (self.folder / f"stacks_rank{self.world.rank}.txt").open("w") as file:
+                faulthandler.dump_traceback(file)

@@ -97,7 +97,10 @@ def example_inputs(
 ) -> dict[str, Int[Tensor, ...]]:
     """Random tokens by the names of the inputs; half of a row is padding."""
     random = torch.Generator().manual_seed(seed)
-    size: tuple[int, ...] = (shape.batch or rows, shape.length or LENGTH + rows)
+    length, limit = LENGTH + rows, model.encoder.max_positions
+    if limit is not None:
+        length = min(length, max(1, limit - rows % 3))  # another one for 1, 3 and 5 rows
+    size: tuple[int, ...] = (shape.batch or rows, shape.length or length)
     if isinstance(model, ToolkitForMultipleChoice):
         size = (size[0], OPTIONS, size[1])
     ids = torch.randint(0, model.config.vocab_size, size, generator=random)

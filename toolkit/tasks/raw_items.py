@@ -23,11 +23,18 @@ class InputField(NamedTuple):
     """words: a list of words, or text with spaces between them. texts: a list, or columns such as
     option0, option1, ..."""
     required: bool = True
+    column: str = ""
+    """A name that the user gave it, which is looked for before the others."""
 
     @property
     def name(self) -> str:
         """Its name in results of `read_item`."""
         return self.names[0]
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Its names, in the order in which they are looked for."""
+        return (self.column, self.name) if self.column else self.names
 
 
 Fields = Sequence[InputField]
@@ -43,8 +50,7 @@ def rename_fields(fields: Fields, names: Sequence[str]) -> tuple[InputField, ...
         )
     renamed = dict(zip(required, names, strict=True))
     return tuple(
-        field._replace(names=(field.name, renamed[field.name])) if field.required else field
-        for field in fields
+        field._replace(column=renamed[field.name]) if field.required else field for field in fields
     )
 
 
@@ -110,14 +116,14 @@ def check_names(fields: Fields, names: Collection[str]) -> None:
 
 def find_name(field: InputField, names: Container[str]) -> str | None:
     """The name among `names` that a field has; None if there is none."""
-    return next((name for name in reversed(field.names) if name in names), None)
+    return next((name for name in field.candidates if name in names), None)
 
 
 def numbered_names(field: InputField, names: Container[str]) -> list[str]:
     """option0, option1, ... or option1, option2, ... of a field `options`."""
     if field.kind != "texts":
         return []
-    for name in reversed(field.names):
+    for name in field.candidates:
         stem = name.removesuffix("s")
         for first in (0, 1):
             numbered = (f"{stem}{number}" for number in count(first))

@@ -156,7 +156,8 @@ class TextModel(nn.Module):
             return self.task.order_words(self.encoder, tokenizer, sentence, top)
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tag of each word of each sentence, which is a list of words."""
+        """The tag of each word of each sentence: a list of words, or text with spaces between."""
+        check_is_list("tag", sentences)
         with self._evaluating() as tokenizer:
             return self.task.tag(self.encoder, tokenizer, sentences)
 
@@ -175,10 +176,7 @@ class TextModel(nn.Module):
         items. An item longer than `max_tokens` is a batch by itself.
         """
         check_limits(batch_size=batch_size, max_tokens=max_tokens)
-        if isinstance(items, str | Mapping):
-            raise ToolkitError(
-                "learner.predict takes a list of items. Put a single one in brackets."
-            )
+        check_is_list("predict", items)
         with self._evaluating() as tokenizer:
             predictor = self.task.predictor(self.encoder, tokenizer)
             batches = predictor.start(parse_items(predictor, items))
@@ -202,6 +200,12 @@ class TextModel(nn.Module):
             yield tokenizer
         finally:
             self.train(training)
+
+
+def check_is_list(method: str, items: object) -> None:
+    """Raise if a single item is given in place of a list of them."""
+    if isinstance(items, str | Mapping):
+        raise ToolkitError(f"learner.{method} takes a list of items. Put a single one in brackets.")
 
 
 def check_limits(**limits: int | None) -> None:

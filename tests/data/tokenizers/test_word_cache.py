@@ -1,3 +1,5 @@
+import pytest
+
 from toolkit.data.tokenizers.word_cache import WordCache
 
 
@@ -26,6 +28,20 @@ def test_every_word_is_segmented_once():
     cache.encode_lines(["a b"])
     cache._segment = None  # nothing is new: the tokenizer, which may start a thread, is left alone
     assert cache.encode_lines(["b a"])[0].tolist() == [ord("b"), ord("a")]
+
+
+def test_failed_segmentation_leaves_no_word_behind():
+    def segment(words):
+        if "bad" in words:
+            raise ValueError
+        return letters(words)
+
+    cache = WordCache(segment)
+    cache.encode_lines(["known"])
+    with pytest.raises(ValueError):
+        cache.encode_lines(["hello bad"])
+    for word in ("hello", "world", "hello", "known"):
+        assert "".join(map(chr, cache.encode_lines([word])[0])) == word
 
 
 def test_word_cache_of_no_lines_is_empty():

@@ -100,6 +100,9 @@ def test_tagger_memorizes_a_small_treebank_and_tags_with_it(tagged, tmp_path):
     tags = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
     assert tags[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
     assert len(tags[3]) == 18  # read in two chunks
+    assert learner.tag(["the bark ."]) == tags[:1]
+    with pytest.raises(ToolkitError, match=r"learner.tag takes a list of items"):
+        learner.tag("the bark .")
 
 
 def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):

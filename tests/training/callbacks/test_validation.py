@@ -83,6 +83,15 @@ def test_validation_starts_over_with_another_metric_or_split(make_trainer):
         assert other.best is None and other.bad_validations == 0 and other.validated_at == -1
 
 
+def test_validation_forgets_splits_that_it_no_longer_has(make_trainer):
+    first = validation(make_trainer(), [2.0])
+    first.validate(1, 1)
+    first.latest["other"] = {"loss": 1.0}
+    again = validation(make_trainer(), [])
+    again.restore(first.state())
+    assert again.latest["valid"] == {"loss": 2.0} and "other" not in again.latest
+
+
 def test_resumed_run_without_patience_left_takes_no_update(make_trainer):
     first = validation(make_trainer(), [2.0, 2.5, 2.5], patience=2)
     for update in (1, 2, 3):

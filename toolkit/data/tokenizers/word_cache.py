@@ -33,14 +33,23 @@ class WordCache:
         if len(self._rows) > MAX_CACHED_WORDS or len(self._ids) > 8 * MAX_CACHED_WORDS:
             self._clear()
         words = " ".join(lines).split(" ") if lines else []
-        rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
-        self._add(self._rows.take_new())
+        rows = self._number(words)
         starts = np.frombuffer(self._starts, np.int64)
         first, counts = starts[rows], starts[rows + 1] - starts[rows]
         ids = np.frombuffer(self._ids, np.int32)[ragged_arange(first, counts)].astype(np.int64)
         last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
         totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[last_words]
         return ids, np.diff(totals, prepend=0)
+
+    def _number(self, words: Sequence[str]) -> IntArray:
+        """The rows of the words. New ones are segmented; if that fails, their numbers go too."""
+        try:
+            rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+            self._add(self._rows.take_new())
+        except BaseException:
+            self._clear()
+            raise
+        return rows
 
     def _clear(self) -> None:
         self._rows = _WordRows()

@@ -19,7 +19,7 @@ from toolkit.models.features import build_features
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.predictor import Predictor, predict_batches
+from toolkit.tasks.predictor import Predictor, parse_items, predict_batches
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig, resolve_tagging
 from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch, TaggingExamples
 from toolkit.tasks.tagging.predictions import TaggingCollector
@@ -100,7 +100,8 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     def tag(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]
     ) -> list[list[str]]:
-        items = self.predictor(encoder, tokenizer).start([list(words) for words in sentences])
+        predictor = self.predictor(encoder, tokenizer)
+        items = predictor.start(parse_items(predictor, sentences))
         results = predict_batches(items, partial(self.predict, encoder), self.head.weight.device)
         return [result.tags for result in results]
 

@@ -158,7 +158,8 @@ class Validation:
         same = same and saved.examples == self.examples
         if same:
             self.best, self.bad_validations = saved.best, saved.bad_validations
-            self.validated_at, self.latest = saved.validated_at, saved.latest
+            self.validated_at = saved.validated_at
+            self.latest = {name: it for name, it in saved.latest.items() if name in self.subsets}
             self.check_patience()
         if self.schedule and saved.schedule:
             self.schedule.restore(saved.schedule)
