@@ -29,8 +29,13 @@ from toolkit.training.trainer import Trainer
 log = logging.getLogger(__name__)
 
 
-def find_superfluous(folders: Sequence[Path], c: CheckpointConfig, metric: str) -> list[Path]:
-    """The checkpoints that no option keeps; `folders` are newest first. Unreadable ones stay."""
+def find_superfluous(
+    folders: Sequence[Path], c: CheckpointConfig, metric: str, examples: str
+) -> list[Path]:
+    """The checkpoints that no option keeps; `folders` are newest first. Unreadable ones stay.
+
+    The best ones are among those that were validated on these examples.
+    """
     ends: list[Path] = []
     others: list[Path] = []
     for folder in folders:
@@ -40,7 +45,7 @@ def find_superfluous(folders: Sequence[Path], c: CheckpointConfig, metric: str) 
     needed = {*ends[: c.keep_last_epochs or None], *others[: c.keep_interval_updates or None]}
     if pattern := c.keep_interval_updates_pattern:
         needed |= {folder for folder in others if parse_update(folder) % pattern == 0}
-    needed |= {*find_best(folders, metric, c.keep_best_checkpoints)}
+    needed |= {*find_best(folders, metric, examples, c.keep_best_checkpoints)}
     return [folder for folder in (*ends, *others) if folder not in needed]
 
 
@@ -52,22 +57,27 @@ def read_save_reasons(folder: Path) -> Sequence[str] | None:
         return None
 
 
-def find_best(folders: Sequence[Path], metric: str, count: int) -> list[Path]:
+def find_best(folders: Sequence[Path], metric: str, examples: str, count: int) -> list[Path]:
     """The best checkpoints by the validation at their update; of equal ones the newer."""
-    values = {folder: read_metric(folder, metric) for folder in folders if count}
+    values = {folder: read_metric(folder, metric, examples) for folder in folders if count}
     measured = {folder: value for folder, value in values.items() if value is not None}
     best_first = sorted(measured, key=measured.__getitem__, reverse=not lower_is_better(metric))
     return best_first[:count]
 
 
-def read_metric(folder: Path, metric: str) -> float | None:
-    """A metric of the first validation split at a checkpoint's update; None if there is none."""
+def read_metric(folder: Path, metric: str, examples: str | None = None) -> float | None:
+    """A metric of the first validation split at a checkpoint's update; None if there is none.
+
+    With the fingerprint of `examples`, also None if the validation had others.
+    """
     try:
         state = read_state(folder)
     except ToolkitError:
         return None
     validation = state.validation if state else None
     if validation is None or validation.validated_at != parse_update(folder):
+        return None
+    if examples not in (None, validation.examples):
         return None
     value = next(iter(validation.latest.values()), {}).get(metric, math.nan)
     return None if math.isnan(value) else float(value)
@@ -158,5 +168,7 @@ class Checkpointer:
             self.folder.link(LAST, name)
             if self.validation.improved_at == update:
                 self.folder.link(BEST, name)
-            folders, metric = self.folder.checkpoints(), self.validation.metric
-            self.folder.delete_checkpoints(find_superfluous(folders, self.config, metric))
+            folders, watched = self.folder.checkpoints(), self.validation
+            self.folder.delete_checkpoints(
+                find_superfluous(folders, self.config, watched.metric, watched.examples)
+            )
