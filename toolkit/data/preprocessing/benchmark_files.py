@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
@@ -12,6 +13,7 @@ SplitFiles = dict[str, list[Path]]
 FileNames = Mapping[str, tuple[str, ...]]
 """Split -> what its file may be called in the benchmark's folder."""
 MISMATCHED = "_mismatched"
+_VERSION = re.compile(r"-v\d+(\.\d+)?")
 
 
 def list_benchmark_files(inputs: Mapping[str, str], known: FileNames) -> SplitFiles:
@@ -43,14 +45,26 @@ def find_in_folder(
     for split, split_names in known.items():
         if split.removesuffix(MISMATCHED) == option:
             names += split_names
-            paths = (folder / (name + s) for name in split_names for s in COMPRESSION_SUFFIXES)
-            found += [(split, path) for path in paths if path.is_file()][:1]
+            paths = [folder / (name + s) for name in split_names for s in COMPRESSION_SUFFIXES]
+            present = [path for path in paths if path.is_file()]
+            check_one_version(f"{option}pref folder {folder}", present)
+            found += [(split, path) for path in present[:1]]
     if required and not found:
         listed = " or ".join(names) or "a file of that split, which this task does not have"
         raise ToolkitError(
             f"{option}pref folder {folder} must hold {listed}, but does not. Name the file itself."
         )
     return found
+
+
+def check_one_version(where: str, paths: Sequence[Path]) -> None:
+    """Raise if a split has files of several versions of a data set, such as SQuAD's."""
+    versions = {match[0]: path.name for path in paths if (match := _VERSION.search(path.name))}
+    if len(versions) > 1:
+        found = " and ".join(versions.values())
+        raise ToolkitError(
+            f"{where} must hold one version of the data, but holds {found}. Name the file itself."
+        )
 
 
 def detect_split(path: Path, option: str, known: FileNames) -> str:

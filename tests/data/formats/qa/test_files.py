@@ -21,6 +21,15 @@ def test_folder_stands_for_the_files_of_all_splits(write_files, tmp_path):
     assert names("swag", trainpref=tmp_path / "swag")["valid"] == ["val.csv"]
 
 
+def test_folder_with_two_versions_is_rejected(write_files, tmp_path):
+    for name in ("train-v2.0.json", "dev-v1.1.json.gz", "dev-v1.1.json", "dev-v2.0.json"):
+        write_files(f"squad/{name}", "x")
+    message = r"validpref folder .*/squad must hold one version .* dev-v1.1.json.* and dev-v2.0"
+    with pytest.raises(ToolkitError, match=message):
+        names("squad", trainpref=tmp_path / "squad")
+    assert names("squad", trainpref=tmp_path / "squad/train-v2.0.json")["train"]
+
+
 def test_splits_of_race_are_folders(write_files, tmp_path):
     for name in ("train/high/1.txt", "dev/middle/2.txt"):
         write_files(f"RACE/{name}", "x")
