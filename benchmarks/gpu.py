@@ -4,13 +4,14 @@
 
 (`pip install transformers` adds Hugging Face's models; without it their rows are failures.)
 
-Updates are the trainer's `step` in bf16, on one batch that stays on the GPU: 15 % of the tokens
-predicted, dropout 0.1, clipping at 1, AdamW. Those of Transformers are what `transformers.Trainer`
-does between two batches, with logits of all positions. The programs of a group alternate in one
-process; ms are medians of rounds of several updates, which end when the GPU has finished. "Host ms"
-is the time until an update has been launched. Peak memory is what the program's own tensors take.
-"Speed / first" compares tokens per second with those of the group's first program; `mpm` encodes
-each sentence twice, and both count.
+Updates are the trainer's `step` in bf16, on one batch in pinned memory of the host: 15 % of the
+tokens predicted, dropout 0.1, clipping at 1, AdamW. Those of Transformers are what
+`transformers.Trainer` does between two batches, with logits of all positions and token ids that
+stay on the GPU. Kernels are timed as CUDA graphs, without the time to launch them. The programs of
+a group alternate in one process; ms are medians of rounds of several updates, which end when the
+GPU has finished. "Host ms" is the time until an update has been launched. Peak memory is what the
+program's own tensors take. "Speed / first" compares tokens per second with those of the group's
+first program; `mpm` encodes each sentence twice, and both count.
 "Share of the best product" is the rate of a program's products and convolutions, divided by that of
 a large square bf16 product that alternates with the group; MFU divides by the data sheet's rate.
 Operations of Triton kernels are counted as the products they compute.

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import torch
 from harness import Update, alternate, seconds
+from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 Row = dict[str, Any]
 """One line of a section's table; values are text, numbers, truth values or None."""
@@ -37,6 +39,11 @@ class Context:
 
     def pick(self, full: T, tiny: T) -> T:
         return tiny if self.smoke else full
+
+    def pin(self, batch: T) -> T:
+        """The batch in pinned memory of the host, from which the trainer copies it to a GPU."""
+        pinned: T = tree_map_only(Tensor, Tensor.pin_memory, batch) if self.on_gpu else batch
+        return pinned
 
     def synchronize(self) -> None:
         if self.on_gpu:

@@ -13,7 +13,6 @@ from workloads import make_trainer, random_tokens, transformers_update
 from gpu_sections.batches import Shape, make_batch
 from gpu_sections.context import Context
 from gpu_sections.hugging_face import make_model
-from toolkit.tasks.batch import to_device
 from toolkit.tasks.build import build_model
 from toolkit.training.callbacks.throughput import update_flops
 from toolkit.training.flop_counter import FlopCounter
@@ -59,7 +58,7 @@ class Model:
         sizes = {"tokens": v, "targets": v}
         learner = build_model(self.arch, sizes=sizes, task=self.task, **dict(self.options))
         learner.to(ctx.device)
-        batch = to_device(make_batch(self.task, shape, padded=padded), ctx.device)
+        batch = ctx.pin(make_batch(self.task, shape, padded=padded))
         with torch.autocast(ctx.device.type, torch.bfloat16):
             flops = update_flops(learner, batch, ctx.device)
         trainer = self.trainer(learner, VARIANTS[variant], ctx)

@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 import harness  # noqa: E402
 from gpu_sections import report as gpu_report  # noqa: E402
+from gpu_sections.kernels import greatest_error  # noqa: E402
 
 SCRIPTS = sorted(f for f in FOLDER.glob("*.py") if f.stem not in ("harness", "workloads"))
 
@@ -85,6 +87,13 @@ def test_updates_in_the_gpu_benchmark_do_not_synchronize(tmp_path):
     rows = [row for row in sections["speed"]["rows"] if not row["program"].startswith("HF ")]
     assert not [row["failure"] for row in rows if "failure" in row]
     assert rows and not [row["at"] for row in rows if row["synchronizations"]]
+
+
+def test_numbers_beyond_the_range_of_a_format_are_right_if_they_are_infinite():
+    exact = torch.tensor([1e5, -1e5, 2.0], dtype=torch.float64)
+    assert greatest_error(exact.half(), exact) == 0.0
+    assert greatest_error(exact.half().neg(), exact) == float("inf")
+    assert greatest_error(torch.tensor([float("inf")]).half(), exact[2:]) == float("inf")
 
 
 def test_report_has_columns_for_what_was_measured_only():

@@ -56,6 +56,6 @@ class Attention(nn.Module):
         p = self.project(x, sequence)
         if cache is not None:
             k, v = cache.append(p.k, p.v)
-            p = p._replace(k=k, v=v)
+            p = p.replace(k=k, v=v)
         context = self.values(self.map, p)  # (B, H, S, K)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)

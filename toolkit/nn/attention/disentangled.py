@@ -51,7 +51,7 @@ class DisentangledProjections(LinearProjections):
         q, k = qk.permute(1, 2, 0, 3)  # (R, 2, H, K) -> (2, H, R, K)
         if rows is not None:
             q, k = q.index_select(1, rows), k.index_select(1, rows)
-        return super().forward(x, sequence)._replace(offset_qk=(q, k))
+        return super().forward(x, sequence).replace(offset_qk=(q, k))
 
 
 class OffsetKernel(Kernel):

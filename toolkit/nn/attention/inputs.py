@@ -7,7 +7,7 @@ P parts of a projection: queries, keys, values, and others
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -31,6 +31,10 @@ class SequenceContext(NamedTuple):
     rows: SentenceRows | None = None
     """Sentences among the B x S tokens, for attention in one kernel; None: without it. If they are
     packed, B is 1 and there is no padding."""
+
+    def without_padding(self) -> SequenceContext:
+        """The same, with padding as tokens."""
+        return SequenceContext(**{**self._asdict(), "padding": None})
 
 
 class AttentionInputs(NamedTuple):
@@ -67,4 +71,8 @@ class AttentionInputs(NamedTuple):
         self, q: Float[Tensor, "B H S K"], k: Float[Tensor, "B H T K"]
     ) -> AttentionInputs:
         """Other queries and keys of the product q . k; terms read those from before."""
-        return self._replace(q=q, k=k, unchanged=self.unchanged or (self.q, self.k))
+        return self.replace(q=q, k=k, unchanged=self.unchanged or (self.q, self.k))
+
+    def replace(self, **fields: Any) -> AttentionInputs:
+        """A copy with other fields; `_replace` gives an empty one where torch 2.11 compiles it."""
+        return AttentionInputs(**{**self._asdict(), **fields})

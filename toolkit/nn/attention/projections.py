@@ -80,7 +80,7 @@ class LinearProjections(Projections):
             return p
         if self.changes_content:  # the kernel reads one tensor
             qkv = torch.stack([y.transpose(1, 2) for y in (p.q, p.k, p.v)], 2)
-        return p._replace(qkv=qkv)
+        return p.replace(qkv=qkv)
 
 
 def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tensor, "P B H S K"]:

@@ -118,8 +118,8 @@ class MixedValues(AttentionValues):
         v = p.v if p.convolution_values is None else p.convolution_values
         padding = p.sequence.padding
         if padding is None:
-            return p._replace(v=v)
+            return p.replace(v=v)
         if self.sees_padding:
-            return p._replace(v=v, sequence=p.sequence._replace(padding=None))
+            return p.replace(v=v, sequence=p.sequence.without_padding())
         v = v.masked_fill(padding[:, None, :, None], 0.0)
-        return p._replace(v=v, x=mask_padding(p.x, padding))
+        return p.replace(v=v, x=mask_padding(p.x, padding))
