@@ -123,7 +123,9 @@ def test_compiled_layers_have_the_same_losses_with_dropout(arch, recomputed):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny", "convbert_tiny", "taco_tiny"])
+@pytest.mark.parametrize(
+    "arch", ["composite_bert_tiny", "bert_tiny", "convbert_tiny", "deberta_tiny", "taco_tiny"]
+)
 def test_compiled_layers_have_the_same_losses_on_a_gpu(arch):
     plain, compiled = both(arch, "cuda")
     assert compiled == pytest.approx(plain, abs=1e-3)
