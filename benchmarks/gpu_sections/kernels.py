@@ -157,7 +157,10 @@ def greatest_errors(found: Sequence[Tensor], exact: Sequence[Tensor]) -> list[fl
 
 
 def greatest_error(found: Tensor, exact: Tensor) -> float:
-    """Numbers beyond the format's range have no error if both have rounded to the same infinity."""
+    """The greatest difference, divided by the greatest exact value.
+
+    A number beyond the format's range is right if it is the infinity that it rounds to.
+    """
     rounded = exact.to(found.dtype)
     difference = (found.double() - exact).abs().masked_fill(found.eq(rounded), 0.0)
     return float(difference.max() / exact.abs().max().clamp(min=1e-30))

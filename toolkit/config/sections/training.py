@@ -80,7 +80,7 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     architecture allows it."""
     cuda_graph: Literal["auto", "off"] = field(default="off", metadata=ADVANCED)
     """CUDA graphs, for batches below 65,536 tokens on one GPU. auto: record the kernels of each
-    batch shape that repeats, and launch them together. Several times as fast for small batches."""
+    batch shape that repeats, and launch them together: several times as fast for small batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
