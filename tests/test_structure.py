@@ -192,7 +192,7 @@ def test_packages_with_long_modules_have_a_test_folder(folder):
 
 @pytest.mark.parametrize("file", FILES, ids=ids(FILES))
 def test_files_and_functions_stay_short(file):
-    assert len(file.read_text(encoding="utf-8").splitlines()) <= 300
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 450
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 50, f"{node.name} is long"
