@@ -9,14 +9,12 @@ from typing import Any
 
 from run_records import read_lines
 
-from toolkit.analysis.kernel_table import KernelRows
+from toolkit.analysis.attention_plot import HeadMap, MeanMap, draw_maps, draw_mean_maps
 from toolkit.analysis.kernels import kernels_to_draw
-from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
-from toolkit.analysis.plots.kernels import draw_kernels
-from toolkit.analysis.plots.labels import to_words
-from toolkit.analysis.plots.minimal_pairs import GroupAccuracy, draw_panels
-from toolkit.analysis.plots.perturbation import VectorDifference, draw_differences
-from toolkit.analysis.plots.style import Figure, plot_style, save_plot
+from toolkit.analysis.kernels_plot import KernelRows, draw_kernels
+from toolkit.analysis.minimal_pairs_plot import GroupAccuracy, draw_panels
+from toolkit.analysis.perturbation import VectorDifference, draw_differences
+from toolkit.analysis.plot_style import Figure, plot_style, save_plot, to_words
 from toolkit.config.commands.plot import KernelsConfig, PairPlotConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 

@@ -1,10 +1,29 @@
+"""Kernels read off while a model reads, compared with sums over its tokens written as loops."""
+
 import json
 
 import pytest
+import torch
 
-from toolkit.analysis.kernels import plot_kernels
+from toolkit import build_model
+from toolkit.analysis.kernels import (
+    TextBatch,
+    add_sums,
+    extract_kernels,
+    name_kernels,
+    plot_kernels,
+)
+from toolkit.analysis.kernels_plot import (
+    KernelRows,
+    count_peaks,
+    draw_kernels,
+    kernel_table,
+    sort_channels,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
+from toolkit.models.interface import Inputs
+from toolkit.nn.attention import FixedKernel, Relative
 from toolkit.training.run import run
 
 
@@ -73,3 +92,218 @@ def test_plot_kernels_rejects_unknown_layers_and_heads(drawn, option, last):
         ToolkitError, match=rf"{option} of .* must be between 1 and {last}, but one"
     ):
         drawn(**{option: [9]})
+
+
+SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8, "radius": 2}
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    found = build_model("composite_bert_tiny", vocabulary_size=20, key_dynamic=True, **SHAPE)
+    for layer in found.layers:
+        torch.nn.init.normal_(layer.attention.map.terms[0].kernels[0].taps)
+    return found
+
+
+@pytest.fixture
+def text():
+    tokens = torch.randint(20, (3, 5))
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2, [False] * 5])
+    counted = ~padding
+    counted[:, 0] = False
+    return TextBatch(Inputs(tokens=tokens, padding=padding), counted)
+
+
+def test_extract_kernels_without_text_gives_only_fixed_kernels(encoder):
+    kernels, unknown = extract_kernels(encoder)
+    assert [(k.layer, k.name, k.by) for k in kernels] == [
+        (1, "fixed", "head"),
+        (2, "fixed", "head"),
+    ]
+    assert unknown == ["query", "key"] and kernels[0].offsets == [-2, -1, 0, 1, 2]
+    taps = encoder.layers[1].attention.map.terms[0].kernels[0].taps
+    assert kernels[1].mean == taps.detach().double().tolist() and kernels[1].deviation is None
+
+
+@pytest.mark.parametrize("name", ["xl", "deberta"])
+def test_extract_kernels_reads_those_that_a_fast_path_would_skip(text, name):
+    shape = {option: value for option, value in SHAPE.items() if option != "radius"}
+    encoder = build_model("bert_tiny", vocabulary_size=20, positions=[name], **shape)
+    kernels, unknown = extract_kernels(encoder, [text])
+    assert not unknown and len(kernels) == (2 if name == "xl" else 4)
+    assert kernels[0].offsets == list(range(-4, 5)) and kernels[0].deviation is not None
+
+
+def test_extract_kernels_averages_query_kernels_over_included_tokens(encoder, text):
+    seen = []
+    attention = encoder.layers[1].attention
+    attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
+    found = extract_kernels(encoder, [text]).kernels
+    query = next(k for k in found if (k.layer, k.name) == (2, "query"))
+    taps = attention.map.terms[0].kernels[1](seen[-1]).detach()
+    values = [taps[b, 1, s, 3].item() for b in range(3) for s in range(5) if text.included[b, s]]
+    want = torch.tensor(values, dtype=torch.float64)
+    assert query.mean[1][3] == pytest.approx(want.mean().item(), abs=1e-6)
+    assert query.deviation[1][3] == pytest.approx(want.std(correction=0).item(), abs=1e-5)
+
+
+def test_extract_kernels_reverses_the_taps_of_keys(encoder, text):
+    seen = []
+    attention = encoder.layers[0].attention
+    attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
+    found = extract_kernels(encoder, [text]).kernels
+    key = next(k for k in found if (k.layer, k.name) == (1, "key"))
+    taps = attention.map.terms[1].kernels[0](seen[-1]).detach().transpose(1, 2)[text.included]
+    assert key.mean[0][1] == pytest.approx(taps[:, 0, 3].mean().item(), abs=1e-6)
+
+
+def test_extract_kernels_of_several_batches_equals_one_batch(encoder, text):
+    rows = [
+        TextBatch(
+            Inputs(*(None if x is None else x[i : i + 1] for x in text.inputs)),
+            text.included[i : i + 1],
+        )
+        for i in range(3)
+    ]
+    whole, parts = (extract_kernels(encoder, t).kernels for t in ([text], rows))
+    for a, b in zip(whole, parts, strict=True):
+        torch.testing.assert_close(torch.tensor(a.mean), torch.tensor(b.mean))
+
+
+def test_extract_kernels_aligns_taps_at_offset_zero():
+    [total] = add_sums([torch.tensor([[1.0, 2, 3]])], [torch.ones(1, 5)])
+    assert total.tolist() == [[1, 2, 3, 4, 1]]
+
+
+def test_extract_kernels_gives_convolutions_by_channel():
+    options = {**SHAPE, "fixed": False, "dynamic": False, "depthwise": True, "convolve": ["key"]}
+    model = build_model("composite_bert_tiny", vocabulary_size=20, **options)
+    found = extract_kernels(model).kernels
+    assert [k.name for k in found] == ["key convolution", "depthwise"] * 2
+    weight = model.layers[0].attention.values.convolution.convolution.weight
+    assert found[1].by == "channel" and found[1].mean == weight[:, 0].double().tolist()
+
+
+def test_extract_kernels_leaves_the_model_unchanged(encoder, text):
+    assert extract_kernels(build_model("bert_tiny", vocabulary_size=20)) == ([], [])
+    encoder.train()
+    extract_kernels(encoder, [text])
+    assert encoder.training and not any(m._forward_hooks for m in encoder.modules())
+
+
+def test_extract_kernels_numbers_equal_names():
+    model = torch.nn.Module()
+    model.layers = torch.nn.ModuleList([Relative([FixedKernel(1, 1), FixedKernel(1, 2)])])
+    names = name_kernels(model, ["layers.0.kernels.0", "layers.0.kernels.1"])
+    assert list(names.values()) == ["fixed 1", "fixed 2"]
+
+
+def test_extract_kernels_gives_offsets_from_the_query():
+    tables = {"positions": "none", "position_table": True, "relative_table": True}
+    sizes = {"tokens": 9, "characters": 5}
+    encoder = build_model("conv_san_ud", sizes=sizes, layers=2, convolution="none", **tables)
+    (kernel,) = extract_kernels(encoder).kernels
+    assert (kernel.layer, kernel.name, kernel.offsets[:2]) == (1, "reversed", [-59, -58])
+    numbers = encoder.layers[0].attention.map.terms[1].kernels[0].numbers
+    assert kernel.mean[0][59 + 3] == pytest.approx(numbers[0, 60 - 3].item())  # key 3 to the right
+
+
+COLUMNS = ["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"]
+HEADS = KernelRows(1, "query", "head", range(-4, 5), [[0.5] * 9, [-1.0] * 9], [[0.1] * 9] * 2)
+CHANNELS = KernelRows(
+    2,
+    "depthwise",
+    "channel",
+    [-1, 0, 1],
+    [[3.0, 1.0, 2.0], [0.0, 1.0, -9.0], [9.0, 1.0, 0.0]],
+    None,
+)
+
+
+def test_kernel_table_has_heads_as_rows_and_offsets_as_columns():
+    found = kernel_table([HEADS], None)
+    assert found.columns == [
+        "layer",
+        "kernel",
+        "head",
+        *["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"],
+    ]
+    assert found.rows == [[1, "query", "1", *["0.500"] * 9], [1, "query", "2", *["-1.000"] * 9]]
+
+
+def test_kernel_table_omits_distant_offsets_on_a_narrow_terminal():
+    found = kernel_table([HEADS], 80)
+    assert found.columns[3:] == COLUMNS[1:-1]
+    assert found.caption.endswith("offsets beyond 3 are omitted")
+
+
+def test_kernel_table_mentions_omitted_offsets_only_if_there_are_some():
+    assert "omitted" not in kernel_table([HEADS.crop(3)], 80).caption
+
+
+def test_kernel_table_counts_channels_by_their_peak():
+    assert count_peaks(CHANNELS) == [2, 0, 1]
+    [row] = kernel_table([CHANNELS], None).rows
+    assert row[2:] == ["channels", "", "", "2", "0", "1", "", ""]
+
+
+def test_kernel_rows_select_heads_and_crop_offsets():
+    found = HEADS.select_heads([2]).crop(1)
+    assert found.offsets == [-1, 0, 1] and found.mean == [[-1.0] * 3]
+    assert found.deviation == [[0.1] * 3] and found.to_record()["heads"] == [2]
+    assert CHANNELS.select_heads([7]) is CHANNELS
+
+
+OFFSETS = [-1, 0, 1]
+
+
+def heads(layer, name="fixed", deviation=None):
+    return KernelRows(layer, name, "head", OFFSETS, [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]], deviation)
+
+
+def channels(layer):
+    rows = [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]
+    return KernelRows(layer, "depthwise", "channel", OFFSETS, rows, None)
+
+
+@pytest.fixture
+def axes():
+    def every(fig):
+        return [*fig.axes, *(a for sub in fig.subfigs for a in every(sub))]
+
+    return lambda fig: list(dict.fromkeys(every(fig)))
+
+
+def test_draw_kernels_has_one_panel_per_layer_and_head(axes):
+    panels = axes(draw_kernels({"run": [heads(1), heads(3)]}, ""))
+    assert [p.get_ylabel() for p in panels] == ["layer 1\nvalue", "", "layer 3\nvalue", ""]
+    assert [p.get_title() for p in panels] == ["head 1", "head 2", "", ""]
+    assert len({p.get_ylim() for p in panels}) == 1
+
+
+def test_draw_kernels_draws_kernels_of_a_layer_in_shared_panels():
+    spread = [[0.1, 0.1, 0.1]] * 2
+    fig = draw_kernels({"run": [heads(1), heads(1, "query", spread)]}, "")
+    [block] = fig.subfigs
+    assert [t.get_text() for t in block.legends[0].texts] == ["fixed", "query, mean and deviation"]
+    assert len(block.axes) == 2 and len(block.axes[0].collections) == 1  # the band
+
+
+def test_draw_kernels_sorts_channels_by_next_minus_previous(axes):
+    assert sort_channels(channels(1)) == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
+    panel, _ = axes(draw_kernels({"run": [channels(4)]}, ""))
+    assert panel.get_title() == "layer 4, depthwise"
+    assert panel.images[0].get_clim() == (-1.0, 1.0)  # white is zero
+
+
+def test_sort_channels_keeps_the_order_of_kernels_with_one_tap(axes):
+    alone = KernelRows(1, "span", "channel", [0], [[2.0], [1.0]], None)
+    panel, _ = axes(draw_kernels({"run": [alone]}, ""))
+    assert panel.images[0].get_array().tolist() == alone.mean
+
+
+def test_draw_kernels_has_one_block_per_checkpoint(axes):
+    fig = draw_kernels({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
+    assert [block.get_suptitle() for block in fig.subfigs] == ["a", "b"]
+    assert len(axes(fig)) == 2 * (2 + 2)

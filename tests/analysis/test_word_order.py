@@ -4,9 +4,9 @@ import torch
 from scipy import stats
 
 from toolkit import build_model
-from toolkit.analysis.token_losses import SentenceSums
 from toolkit.analysis.word_order import (
     SentenceSample,
+    SentenceSums,
     compare_with_original,
     count_read_tokens,
     measure_word_order,

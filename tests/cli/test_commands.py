@@ -13,7 +13,7 @@ COMMANDS = {
     "generate": "toolkit.commands.generate.generate",
     "average": "toolkit.commands.average.average",
     "convert": "toolkit.conversion.convert.convert",
-    "plot": "toolkit.analysis.plots.curve.plot_curves",
+    "plot": "toolkit.analysis.curve.plot_curves",
 }
 WORDS = {
     "preprocess": ["--trainpref", "a.txt", "--workers", "2"],

@@ -9,8 +9,8 @@ from safetensors.torch import save
 from torch import ones
 
 from tests.helpers.json_mutations import mutate
-from toolkit.analysis.pair_results import pool, read_pair_results
-from toolkit.analysis.plots.confusion import read_confusions
+from toolkit.analysis.confusion import read_confusions
+from toolkit.analysis.minimal_pairs import pool, read_pair_results
 from toolkit.checkpoints.tensor_files import open_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.folder_lock import Holder, read_holder

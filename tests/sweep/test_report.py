@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from toolkit.analysis.plots.curve_lines import collect_lines
+from toolkit.analysis.curve import collect_lines
 from toolkit.config.commands.sweep import SweepConfig
 from toolkit.reporting.runs import group_runs
 from toolkit.sweep import report

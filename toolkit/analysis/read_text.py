@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from toolkit.analysis.extract_kernels import TextBatch
 from toolkit.common.errors import ToolkitError
 from toolkit.data.text_files import read_text
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
+from toolkit.reporting.progress import Progress
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 
@@ -94,3 +99,42 @@ def batch_lines(
         included = ~padding & ~torch.isin(tokens, special)
         inputs = Inputs(tokens=tokens.to(device), padding=padding.to(device))
         yield TextBatch(inputs, included.to(device))
+
+
+@contextmanager
+def evaluating(module: nn.Module, hooks: Sequence[RemovableHandle]) -> Iterator[None]:
+    """Evaluation mode; on exit the mode is restored and the hooks are removed."""
+    training = module.training
+    try:
+        module.eval()
+        yield
+    finally:
+        module.train(training)
+        for hook in hooks:
+            hook.remove()
+
+
+class TextBatch(NamedTuple):
+    """A batch of sentences, and which tokens to average over."""
+
+    inputs: Inputs
+    included: Bool[Tensor, "B S"]
+
+
+def with_progress(batches: Sequence[TextBatch], description: str) -> Iterator[TextBatch]:
+    """The batches, with a progress bar."""
+    total = sum(len(batch.included) for batch in batches)
+    with Progress(description, total, "sentences") as progress:
+        for batch in batches:
+            yield batch
+            progress.advance(len(batch.included))
+
+
+def check_selection(option: str, selected: Sequence[int], known: Sequence[int], path: str) -> None:
+    """Raise unless all selected numbers are known; anything is allowed if none are."""
+    unknown = sorted(set(selected) - set(known))
+    if unknown and known:
+        raise ToolkitError(
+            f"{option} of {path} must be between {min(known)} and {max(known)}, but one is "
+            f"{unknown[0]}."
+        )

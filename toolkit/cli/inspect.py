@@ -58,7 +58,7 @@ def choose_command(argv: Sequence[str]) -> Command:
 
 def count(loaded: LoadedConfig) -> None:
     """Print the cost of a run from its options alone."""
-    from toolkit.analysis.flops_report import print_flops, run_flops
+    from toolkit.analysis.flops import print_flops, run_flops
     from toolkit.reporting.json_output import Output
 
     config: FlopsConfig = loaded.extra["inspect"]
@@ -109,7 +109,7 @@ def show_differences(paths: Sequence[str], output: Output) -> None:
 
 def show_flops(path: str, output: Output) -> None:
     """Print the FLOPs of a checkpoint's run."""
-    from toolkit.analysis.flops_report import checkpoint_flops, print_flops
+    from toolkit.analysis.flops import checkpoint_flops, print_flops
     from toolkit.commands.describe_checkpoint import find_checkpoint
 
     checkpoint = find_checkpoint(Path(path))

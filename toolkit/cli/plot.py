@@ -73,8 +73,8 @@ COMMAND = CommandGroup(
 )
 
 PLOTS = {
-    "curve": "toolkit.analysis.plots.curve:plot_curves",
-    "confusion": "toolkit.analysis.plots.confusion:plot_confusion",
+    "curve": "toolkit.analysis.curve:plot_curves",
+    "confusion": "toolkit.analysis.confusion:plot_confusion",
     "minimal-pairs": "toolkit.analysis.minimal_pairs:plot_minimal_pairs",
     "kernels": "toolkit.analysis.kernels:plot_kernels",
     "attention": "toolkit.analysis.attention:plot_attention",

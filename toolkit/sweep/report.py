@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from toolkit.analysis.plots.curve import draw_curves
+from toolkit.analysis.curve import draw_curves
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from toolkit.analysis.plots.confusion import list_mistakes, read_confusions
+from toolkit.analysis.confusion import list_mistakes, read_confusions
 from toolkit.cli.plot import main
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError

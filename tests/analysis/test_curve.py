@@ -4,10 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.analysis.curves import Curve, band_edges, compute_curve, smooth
-from toolkit.analysis.plots.curve import draw_line, new_panels, plot_curves
-from toolkit.analysis.plots.curve_lines import CurveLine
-from toolkit.analysis.plots.style import new_plot
+from toolkit.analysis.curve import (
+    Curve,
+    CurveLine,
+    band_edges,
+    compute_curve,
+    draw_line,
+    new_panels,
+    plot_curves,
+    smooth,
+)
+from toolkit.analysis.plot_style import new_plot
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seed_summary import summarize

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from toolkit.analysis.plots.style import Axes, AxesImage, Figure, new_plot, style_colorbar
+from toolkit.analysis.plot_style import Axes, AxesImage, Figure, new_plot, style_colorbar
 
 INCHES_PER_TOKEN, MIN_INCHES, MAX_INCHES = 0.11, 0.95, 3.2  # of a map's side
 MEAN_INCHES_PER_TOKEN, MIN_MEAN_INCHES, MAX_MEAN_INCHES = 0.14, 2.2, 5.0

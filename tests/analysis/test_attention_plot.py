@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from toolkit.analysis.plots.attention import (
+from toolkit.analysis.attention_plot import (
     HeadMap,
     MeanMap,
     draw_maps,

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from toolkit.analysis.plots.style import Axes, Figure, hide_box, line_style, new_plot
+from toolkit.analysis.plot_style import Axes, Figure, hide_box, line_style, new_plot
 from toolkit.config.commands.plot import PairPlotConfig
 
 PANEL_WIDTH, MIN_PANEL_WIDTH, MAX_COLUMNS = 1.4, 1.0, 5  # inches; panels per row

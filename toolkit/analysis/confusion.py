@@ -10,8 +10,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from toolkit.analysis.plots.labels import parse_labels
-from toolkit.analysis.plots.style import Axes, Figure, new_plot, plot_style, save_plot
+from toolkit.analysis.plot_style import Axes, Figure, new_plot, parse_labels, plot_style, save_plot
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes

@@ -1,1 +1,0 @@
-"""Plots drawn with matplotlib."""
