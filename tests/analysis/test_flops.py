@@ -19,7 +19,7 @@ from toolkit.analysis.flops import (
     run_flops,
 )
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.inspect import FlopsConfig
+from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.encoder import Encoder

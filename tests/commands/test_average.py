@@ -13,8 +13,8 @@ from toolkit.commands.describe_checkpoint import describe_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.average import AverageConfig
-from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.commands.checkpoints import AverageConfig
+from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.distributed import World

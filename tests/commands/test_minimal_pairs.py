@@ -14,7 +14,7 @@ from toolkit.cli.train import main as train
 from toolkit.cli.validate import main
 from toolkit.commands import minimal_pairs as command
 from toolkit.commands import pair_scores
-from toolkit.config.commands.minimal_pairs import MinimalPairsConfig
+from toolkit.config.commands.evaluate import MinimalPairsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.reporting.progress import Progress

@@ -10,7 +10,7 @@ from toolkit import preprocess
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.config.run import ComponentConfig
 from toolkit.config.values import Overrides
 from toolkit.distributed import World

@@ -9,7 +9,7 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 
-from toolkit.config.commands.convert import ConvertConfig  # noqa: E402
+from toolkit.config.commands.checkpoints import ConvertConfig  # noqa: E402
 from toolkit.conversion.convert import convert  # noqa: E402
 
 PIECES = [

@@ -13,7 +13,7 @@ from toolkit.cli.convert import main
 from toolkit.commands.describe_checkpoint import describe_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 

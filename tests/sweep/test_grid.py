@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.commands.train import SweepConfig
 from toolkit.sweep.grid import GridPoint, folder_name, grid_points, insert_flags
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from toolkit.analysis.curve import collect_lines
-from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.runs import group_runs
 from toolkit.sweep import report
 from toolkit.sweep.grid import GridPoint

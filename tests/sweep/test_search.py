@@ -2,7 +2,7 @@ import math
 
 from scipy import stats
 
-from toolkit.config.value_range import ValueRange
+from toolkit.config.commands.train import ValueRange
 from toolkit.sweep.search import draw_trials
 
 LR = ValueRange(1e-5, 1e-3, whole=False)

@@ -7,8 +7,7 @@ import pytest
 from toolkit.checkpoints.start_record import read_starts
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.sweep import SweepConfig
-from toolkit.config.commands.train import TRAIN
+from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.sweep import sweep as module

@@ -23,7 +23,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.columns import format_columns
-from toolkit.config.commands.inspect import FlopsConfig
+from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.storage.corpora import Corpora

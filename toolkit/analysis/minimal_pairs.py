@@ -31,7 +31,7 @@ from toolkit.common.json_files import (
     name_file,
     read_text,
 )
-from toolkit.config.commands.minimal_pairs import TASK
+from toolkit.config.commands.evaluate import MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import name_without_seed, short_names
@@ -189,7 +189,7 @@ def read_pair_results(path: Path) -> list[PairResult]:
     with name_file(path, HOW_TO_WRITE):
         lines = read_text(path).split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
-        results = [parse_result(row) for row in rows if row.get("task") == TASK]
+        results = [parse_result(row) for row in rows if row.get("task") == MINIMAL_PAIRS_TASK]
     with name_file(path, HOW_TO_CORRECT):
         results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
     if not results:

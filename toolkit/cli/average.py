@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.average import AverageConfig
+from toolkit.config.commands.checkpoints import AverageConfig
 
 COMMAND = Command(
     name="toolkit-average",

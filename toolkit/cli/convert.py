@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.convert import ConvertConfig
+from toolkit.config.commands.checkpoints import ConvertConfig
 
 COMMAND = Command(
     name="toolkit-convert",

@@ -12,7 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.columns import format_columns
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
-from toolkit.config.commands.inspect import FlopsConfig, InspectConfig
+from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
 from toolkit.config.load import LoadedConfig
 from toolkit.config.run import RunConfig
 

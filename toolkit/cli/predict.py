@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.predict import PredictConfig
+from toolkit.config.commands.evaluate import PredictConfig
 
 COMMAND = Command(
     name="toolkit-predict",

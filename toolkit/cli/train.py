@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import execute
 from toolkit.config.command import SavedRun
-from toolkit.config.commands.sweep import SweepConfig
-from toolkit.config.commands.train import TRAIN
+from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.load import LoadedConfig
 
 

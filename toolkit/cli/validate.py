@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.minimal_pairs import MinimalPairsConfig
-from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.commands.evaluate import MinimalPairsConfig, ValidateConfig
 from toolkit.config.flags import list_flags
 
 COMMAND = Command(

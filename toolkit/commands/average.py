@@ -26,7 +26,7 @@ from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.average import AverageConfig
+from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer

@@ -14,7 +14,7 @@ from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.common.output_files import check_output, open_output, write_output
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.minimal_pairs import TASK, MinimalPairsConfig
+from toolkit.config.commands.evaluate import MINIMAL_PAIRS_TASK, MinimalPairsConfig
 from toolkit.distributed import World, launch
 from toolkit.metrics.minimal_pairs import compare_scores
 from toolkit.optim.precision import Precision, resolve_precision
@@ -72,7 +72,7 @@ def evaluate_checkpoint(
         scores, tolerance = scores / tokens, tolerance / tokens.min(1)
     results = compare_scores(scores[:, 0], scores[:, 1], tolerance)
     record = {
-        **{"task": TASK, "path": path},
+        **{"task": MINIMAL_PAIRS_TASK, "path": path},
         **{"scoring": scorer.scoring, "normalization": c.normalization},
         "precision": scorer.precision.name,
         **PairResults(pairs, results).summary(),
@@ -86,7 +86,7 @@ def evaluate_checkpoint(
 
 def report(record: JsonObject, seconds: float, output: Output, *, paradigms: bool) -> None:
     """Write the results as JSON, and print them with the speed."""
-    output.write(TASK, record)
+    output.write(MINIMAL_PAIRS_TASK, record)
     count = record["overall"]["pairs"]
     rate = count / max(seconds, 1e-9)
     output.write("end", {"pairs": count, "seconds": seconds, "pairs_per_second": rate})

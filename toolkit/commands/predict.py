@@ -22,7 +22,7 @@ from toolkit.commands.text_io import open_input
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.predict import PredictConfig
+from toolkit.config.commands.evaluate import PredictConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.formats.tagging.conllu_stream import conllu_options
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from toolkit.common.errors import ToolkitError
 from toolkit.common.output_files import open_output
 from toolkit.config.commands.generate import GenerationOptions
-from toolkit.config.option_groups import check_distinct_files
+from toolkit.config.sections import check_distinct_files
 from toolkit.data.text_files import open_text
 from toolkit.generation.output import (
     R,

@@ -14,7 +14,7 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.output_files import check_output, write_output
 from toolkit.common.registry import TASKS
-from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch

@@ -16,7 +16,7 @@ from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.commands.describe_checkpoint import find_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.commands.inspect import InspectConfig
+from toolkit.config.commands.checkpoints import InspectConfig
 from toolkit.data.formats.text.raw_texts import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.corpora import SHARD_SEPARATOR, Corpora

@@ -213,7 +213,7 @@ def sweep_defaults(argv: Sequence[str], values: OptionValues, command: Command) 
     """Components that only a sweep names: the first of its values."""
     if "sweep" not in command.sections:
         return {}
-    from toolkit.config.commands.sweep import first_values
+    from toolkit.config.commands.train import first_values
 
     grid = index_by_path(o for o in command.fixed_options() if o.path == "sweep.grid")
     flags = scan_flags(argv, {**grid, "grid": grid["sweep.grid"]})

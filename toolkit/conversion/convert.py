@@ -12,7 +12,7 @@ from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
-from toolkit.config.commands.convert import ConvertConfig
+from toolkit.config.commands.checkpoints import ConvertConfig
 from toolkit.conversion import onnx, write_checkpoint
 from toolkit.conversion.fairseq import roberta
 from toolkit.conversion.huggingface import (

@@ -10,7 +10,7 @@ from itertools import product
 
 from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.commands.train import SweepConfig
 from toolkit.sweep.search import draw_trials
 
 MAX_NAME_LENGTH = 150  # file systems take 255 bytes

@@ -11,7 +11,7 @@ from toolkit.analysis.curve import draw_curves
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
-from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.plain_text import Console
 from toolkit.reporting.runs import METRICS_FILE, read_runs
 from toolkit.reporting.tables import Table

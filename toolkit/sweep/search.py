@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import loguniform
 
 from toolkit.common.digest import sha256
-from toolkit.config.value_range import ValueRange
+from toolkit.config.commands.train import ValueRange
 
 
 def draw_trials(ranges: Mapping[str, ValueRange], trials: int) -> list[dict[str, str]]:

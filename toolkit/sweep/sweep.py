@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.sweep import SweepConfig
-from toolkit.config.commands.train import TRAIN
+from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig

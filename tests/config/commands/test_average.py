@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.average import AverageConfig
+from toolkit.config.commands.checkpoints import AverageConfig
 
 
 @pytest.mark.parametrize(

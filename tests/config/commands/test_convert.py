@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.convert import ConvertConfig
+from toolkit.config.commands.checkpoints import ConvertConfig
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.inspect import FlopsConfig, InspectConfig
+from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@ import re
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.sweep import SweepConfig, first_values
-from toolkit.config.value_range import ValueRange
+from toolkit.config.commands.train import SweepConfig, ValueRange, first_values
 
 
 def test_grid_names_options_and_their_values():

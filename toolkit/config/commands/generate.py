@@ -19,18 +19,18 @@ from toolkit.config.declared import (
     Size,
     Tokens,
 )
-from toolkit.config.option_groups import (
-    DeviceOptions,
-    OutputOptions,
-    PrecisionOptions,
-    WeightsOptions,
-)
 from toolkit.config.options import (
     ADVANCED,
     MULTI_WORD,
     NO_SPLIT,
     changed_options,
     to_flag,
+)
+from toolkit.config.sections import (
+    DeviceOptions,
+    OutputOptions,
+    PrecisionOptions,
+    WeightsOptions,
 )
 
 MAX_LENGTH_PENALTY = 50.0

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, AtLeast, Limit, Options, PositiveInt, Rate, Size
-from toolkit.config.option_groups import DeviceOptions, OutputOptions
 from toolkit.config.options import MULTI_WORD, NO_SPLIT
+from toolkit.config.sections import DeviceOptions, OutputOptions
 
 ENDINGS = (".png", ".svg", ".pdf")
 WIDTHS = {"column": 3.25, "page": 6.75}  # inches, of a paper with two columns

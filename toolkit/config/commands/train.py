@@ -2,10 +2,210 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import Literal, NamedTuple
+
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import Command
-from toolkit.config.commands.sweep import SweepConfig
+from toolkit.config.declared import Options, PositiveInt, Processes
+from toolkit.config.options import ADVANCED, NO_SPLIT
 from toolkit.config.run import RunConfig
+
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
+WHOLE = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class ValueRange:
+    """Positive numbers from low to high, both included."""
+
+    low: float
+    high: float
+    whole: bool
+    """Whether only whole numbers are drawn, as from 100..1000."""
+
+
+def parse_range(option: str, values: Sequence[str]) -> ValueRange | None:
+    """The range that the values of an option are; None if they are a list."""
+    found = [match for value in values if (match := RANGE.fullmatch(value.strip()))]
+    if not found:
+        return None
+    text, (first, last) = f"sweep.grid {option}={found[0][0]}", found[0].groups()
+    if len(values) > 1:
+        raise ToolkitError(f"{text} cannot be combined with other values of {option}.")
+    low, high = float(first), float(last)
+    if low > high:
+        raise ToolkitError(
+            f"{text} must begin with the lower number. Write {option}={last}..{first}."
+        )
+    if not 0 < low < high < math.inf:
+        raise ToolkitError(
+            f"{text} must be a range of positive numbers from a smaller to a larger one: it is "
+            f"searched on a logarithmic scale. List the values instead, as in {option}=0,0.1."
+        )
+    return ValueRange(low, high, whole=all(map(WHOLE.fullmatch, found[0].groups())))
+
+
+MAX_RUNS = 100_000
+FIXED_OPTIONS = {
+    "save_dir": "each run gets a subfolder",
+    "checkpoint.save_dir": "each run gets a subfolder",
+    "seed": "use --seeds",
+    "training.seed": "use --seeds",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepConfig(Options, section="sweep", title="sweeps"):
+    """The section `sweep`: seeds, values to try, and jobs."""
+
+    seeds: list[int] = field(default_factory=list)
+    """Train once with each of these seeds, separated by commas, in subfolders of the save folder.
+    Ends with a table that compares the configurations on equal seeds."""
+    grid: list[str] = field(default_factory=list, metadata=NO_SPLIT)
+    """Hyperparameter search: an option and values to try, as in arch.fixed=true,false. Repeat the
+    flag for more options: every combination is trained. Values that contain commas are separated by
+    semicolons."""
+    search: Literal["grid", "random"] = "grid"
+    """What --grid gives. grid: the values to try; random: also ranges, as in lr=1e-5..1e-3, from
+    which --sweep.trials values are drawn log-uniformly, the same for every combination of the
+    other options."""
+    trials: PositiveInt | None = None
+    """Random search: how many values to draw from each range. More of them extend the search."""
+    tune: list[str] = field(default_factory=list, metadata=ADVANCED)
+    """Options of --grid, such as lr, of which only the best value of each variant is compared. In
+    a random search those with a range are tuned as well."""
+    jobs: Processes = 0
+    """Runs to train in parallel: one per GPU, or sharing the CPU's threads (0: the number of GPUs,
+    or 1)."""
+    metric: str = ""
+    """Validation metric to compare. Default: that of --best-metric."""
+    validation: Literal["last", "best"] = field(default="last", metadata=ADVANCED)
+    """Validation of each run to compare: the last one, or that of the best checkpoint."""
+    rank_by: Literal["mean", "median", "best"] = field(default="mean", metadata=ADVANCED)
+    """Statistic over the seeds by which the best configuration is found."""
+    slurm: bool = field(default=False, metadata=ADVANCED)
+    """Print a Slurm array script with a task for each unfinished run, and train nothing."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        repeated = sorted(seed for seed, count in Counter(self.seeds).items() if count > 1)
+        if repeated:
+            raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
+        self.check_search()
+        self.check_tune()
+        if self.runs > MAX_RUNS:
+            raise ToolkitError(
+                f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
+                f"fewer values, trials or seeds."
+            )
+
+    def check_search(self) -> None:
+        """Raise unless ranges, the kind of search and the number of trials fit together."""
+        ranges, random = self.ranges(), self.search == "random"
+        if random and not ranges:
+            raise ToolkitError(
+                "sweep.search random requires a range, such as --grid lr=1e-5..1e-3."
+            )
+        if random and self.trials is None:
+            raise ToolkitError("sweep.search random requires --sweep.trials, such as 10.")
+        if ranges and not random:
+            option, (text,) = next((o, v) for o, v in self.parse_grid().items() if o in ranges)
+            raise ToolkitError(f"sweep.grid {option}={text} requires --sweep.search random.")
+        if self.trials and not random:
+            raise ToolkitError("sweep.trials requires --sweep.search random.")
+
+    def check_tune(self) -> None:
+        """Raise if an option to tune is not varied."""
+        grid = self.parse_grid()
+        for option in self.tuned():
+            if option not in grid:
+                raise ToolkitError(
+                    f"sweep.tune must name options of sweep.grid, but is {option}. "
+                    f"Known: {', '.join(grid) or 'none'}."
+                )
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether there is more than one run to train."""
+        return bool(self.seeds or self.grid)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs: combinations of values and trials, with each seed."""
+        ranges, grid = self.ranges(), self.parse_grid()
+        listed = prod(len(values) for option, values in grid.items() if option not in ranges)
+        return listed * (self.trials or 1) * max(1, len(self.seeds))
+
+    def ranges(self) -> dict[str, ValueRange]:
+        """Option -> the range to draw from."""
+        return parse_grid(tuple(self.grid)).ranges
+
+    def tuned(self) -> list[str]:
+        """The options of which the best value is looked for."""
+        return list(dict.fromkeys([*map(option_name, self.tune), *self.ranges()]))
+
+    def parse_grid(self) -> dict[str, list[str]]:
+        """Option -> the values to try, all still text."""
+        return parse_grid(tuple(self.grid)).values
+
+
+class Grid(NamedTuple):
+    """Parsed items of sweep.grid."""
+
+    values: dict[str, list[str]]
+    """Option -> the values to try, all still text."""
+    ranges: dict[str, ValueRange]
+    """Option -> the range to draw from."""
+
+
+@lru_cache(maxsize=1)  # every run of a sweep has the same grid
+def parse_grid(items: tuple[str, ...]) -> Grid:
+    """The options and values of sweep.grid; raises a ToolkitError for repeated ones."""
+    grid: dict[str, list[str]] = {}
+    for text in items:
+        key, equals, values = parse_grid_item(text)
+        if not key or not equals or not all(values):
+            raise ToolkitError(
+                f"sweep.grid must be an option and its values, but is {text!r}. Write it as in "
+                f"--grid arch.fixed=true,false."
+            )
+        if key in FIXED_OPTIONS:
+            raise ToolkitError(f"sweep.grid cannot vary {key}: {FIXED_OPTIONS[key]}.")
+        if key in grid or len(set(values)) < len(values):
+            raise ToolkitError(
+                f"sweep.grid must try each value of an option once, but {key} is repeated "
+                f"in {' and '.join(items)}."
+            )
+        grid[key] = values
+    parsed = {key: parse_range(key, values) for key, values in grid.items()}
+    return Grid(grid, {key: found for key, found in parsed.items() if found})
+
+
+@lru_cache(maxsize=100)
+def parse_grid_item(text: str) -> tuple[str, str, list[str]]:
+    """`arch.fixed=true,false` -> the option, the equals sign if there is one, the values."""
+    key, equals, rest = text.partition("=")
+    return option_name(key), equals, rest.split(";") if ";" in rest else rest.split(",")
+
+
+def option_name(text: str) -> str:
+    """`--arch.key-dynamic` -> arch.key_dynamic."""
+    return text.strip().removeprefix("--").replace("-", "_")
+
+
+def first_values(grid: Iterable[str]) -> dict[str, str]:
+    """Option -> the first value to try, if there is one."""
+    return {key: values[0] for key, _, values in map(parse_grid_item, grid) if values[0]}
+
 
 TRAIN = Command(
     name="toolkit-train",

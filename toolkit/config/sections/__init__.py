@@ -1,6 +1,341 @@
-"""The sections of a run that are not components."""
+"""The sections of a run that are not components, and options that several commands share."""
 
-from toolkit.config.sections.checkpoint import CheckpointConfig as CheckpointConfig
-from toolkit.config.sections.data import DataConfig as DataConfig
-from toolkit.config.sections.logging import LoggingConfig as LoggingConfig
-from toolkit.config.sections.training import TrainingConfig as TrainingConfig
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import (
+    Above,
+    Limit,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Options,
+    PositiveInt,
+    Processes,
+    Rate,
+    Seconds,
+    Size,
+    Tokens,
+)
+from toolkit.config.options import ADVANCED, MULTI_WORD
+
+Device = Literal["auto", "cpu", "cuda", "mps", "xpu"]
+Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
+Weights = Literal["auto", "trained", "average"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(Options, title="output"):
+    """Options of every command that reports results."""
+
+    json: str | None = None
+    """File to write results to as JSON lines; - for standard output, which then holds nothing
+    else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options, title="device and precision"):
+    """Options of every command that runs a model."""
+
+    device: Device = "auto"
+    """Device to compute on. auto: cuda if there is a GPU, else cpu. mps (Apple) and xpu (Intel) are
+    untested."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionOptions(DeviceOptions, title="device and precision"):
+    """Options of every command that chooses a device and a precision."""
+
+    precision: Precision = "auto"
+    """Floating-point format to compute in. bf16, fp16: mixed precision. auto: bf16 if the hardware
+    is fast at it, else fp32. tf32: fp32, with TensorFloat-32 for matrix products and convolutions
+    on GPUs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(Options, title="batches"):
+    """Limits of a batch."""
+
+    max_tokens: Tokens | None = None
+    """Maximum number of tokens per batch, including padding."""
+    batch_size: Size | None = None
+    """Maximum number of examples per batch. Without either limit: 32, or 16,384 tokens if
+    evaluating on a GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsOptions(Options, title="checkpoint"):
+    """Choice between the weights of a checkpoint and their moving average."""
+
+    weights: Weights = "auto"
+    """Weights to use. trained: the weights themselves; average: their moving average
+    (--training.ema-decay); auto: the average if the run kept one."""
+
+
+def check_distinct_files(options: Iterable[tuple[str, object]]) -> None:
+    """Raise if two of the options that name output files name the same one; None names none."""
+    options_by_file: dict[str, str] = {}
+    for option, path in options:
+        if path is None:
+            continue
+        other = options_by_file.setdefault(os.path.realpath(str(path)), option)
+        if other != option:
+            raise ToolkitError(
+                f"{other} and {option} must name different files, but both are {path}."
+            )
+
+
+Weight = Annotated[float, Above(0), Limit(10_000)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(Options, title="data"):
+    """Options that choose the data of a run."""
+
+    dirs: list[str] = field(default_factory=list, metadata=MULTI_WORD)
+    """Data folders written by toolkit-preprocess or fairseq-preprocess. Several are read as one
+    corpus. Separated by colons, as in a:b:c, they are shards of one corpus: each epoch reads the
+    next one."""
+    weights: list[Weight] = field(default_factory=list, metadata=ADVANCED)
+    """How often an epoch visits each corpus, as in 2,0.5: twice the first one, a random half of the
+    second one. Default: once each."""
+    source_lang: str = field(default="", metadata=ADVANCED)
+    """Source language, for data of fairseq-preprocess: to select one of several language pairs, or
+    to translate a pair in the other direction than its files are named."""
+    target_lang: str = field(default="", metadata=ADVANCED)
+    """Target language, with --source-lang."""
+    train_subset: str = field(default="train", metadata=ADVANCED)
+    """Split to train on."""
+    valid_subset: str = "valid"
+    """Splits to validate on, separated by commas. Empty: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingBatchOptions(BatchOptions, title="batches"):
+    """Limits of training and validation batches, and their order."""
+
+    max_tokens_valid: Tokens | None = field(default=None, metadata=ADVANCED)
+    """Maximum number of tokens per validation batch, including padding. Without this and
+    --batch-size-valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
+    memory are halved."""
+    batch_size_valid: Size | None = field(default=None, metadata=ADVANCED)
+    """Maximum number of examples per validation batch."""
+    evaluation_seed: int = field(default=0, metadata=ADVANCED)
+    """Seed of the randomness in validation, such as masking. It does not depend on the training
+    seed, so that runs with different seeds are evaluated on the same examples."""
+    num_workers: Processes = 1
+    """Processes that prepare batches in advance (0: the training process does)."""
+    timeout_seconds: NonNegativeInt = field(default=600, metadata=ADVANCED)
+    """Maximum time to wait for a batch from a worker before the run ends with an error (0: no
+    limit)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
+    """The section `data`: corpora and batches."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights and len(self.weights) != len(self.dirs):
+            raise ToolkitError(
+                f"data.weights must be one for each corpus, but there are {len(self.weights)} for "
+                f"{len(self.dirs)}. Shards of one corpus (a:b) share one weight."
+            )
+        if bool(self.source_lang) != bool(self.target_lang):
+            given, other = "source", "target"
+            if self.target_lang:
+                given, other = other, given
+            raise ToolkitError(f"--{given}-lang requires --{other}-lang.")
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Source and target language, if the run names them."""
+        return (self.source_lang, self.target_lang) if self.source_lang else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingOptions(Options, title="when to stop"):
+    """Options that end a run."""
+
+    max_update: NonNegativeInt | None = None
+    """Stop after N updates. This or --max-epoch is required."""
+    max_epoch: NonNegativeInt | None = None
+    """Stop after N epochs. This or --max-update is required."""
+    stop_time_hours: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
+    """Stop with a checkpoint after this many hours, including those before resuming (0: never)."""
+    stop_min_lr: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
+    """Stop when the learning rate falls to this (0: never)."""
+    patience: NonNegativeInt = 0
+    """Early stopping: stop after this many consecutive validations without improvement (0:
+    never)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions(Options, title="updates"):
+    """Options of one update."""
+
+    update_freq: PositiveInt = 1
+    """Gradient accumulation: micro-batches per update on each rank."""
+    micro_batches_per_update: PositiveInt | None = field(default=None, metadata=ADVANCED)
+    """Micro-batches per update over all ranks, instead of --update-freq: the same run on any number
+    of ranks that divides it."""
+    clip_norm: NonNegativeFloat = 1.0
+    """Gradient clipping: maximum gradient norm; larger gradients are scaled down to it (0: off)."""
+    seed: int = 1
+    """Random seed of initialization, data order, masking and dropout."""
+    freeze: list[str] = field(default_factory=list)
+    """Modules of the encoder that are not trained and have no dropout, such as
+    embeddings,layers.0-5. encoder freezes all of it (linear probe)."""
+    ema_decay: Rate = 0.0
+    """Decay of an exponential moving average (EMA) of the weights, such as 0.999, which is then
+    validated and used in place of the weights (0: none)."""
+    ema_warmup: bool = field(default=True, metadata=ADVANCED)
+    """Start with a low --ema-decay and raise it as (1 + n) / (10 + n) over the updates n, to forget
+    the initial weights sooner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
+    """Options of device, precision and distribution in training."""
+
+    fp16: bool = field(default=False, metadata=ADVANCED)
+    """Short for --precision fp16."""
+    bf16: bool = field(default=False, metadata=ADVANCED)
+    """Short for --precision bf16."""
+    sharding: Literal["none", "full"] = "none"
+    """Distributed training. none: every rank keeps the whole model (DDP); full: parameters,
+    gradients and optimizer states are sharded over the ranks (FSDP2). Needs torchrun."""
+    checkpoint_activations: bool = False
+    """Activation checkpointing, also called gradient checkpointing: recompute each layer in the
+    backward pass to save memory."""
+    compile: bool = False
+    """Compile layers and heads with torch.compile. The first updates are slow."""
+    packing: bool = field(default=True, metadata=ADVANCED)
+    """On a GPU, encode sentences without padding and with attention in one Triton kernel, if the
+    architecture allows it."""
+    cuda_graph: Literal["auto", "off"] = field(default="off", metadata=ADVANCED)
+    """CUDA graphs, for batches below 65,536 tokens on one GPU. auto: record the kernels of each
+    batch shape that repeats, and launch them together: several times as fast for small batches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationOptions(Options, title="validation"):
+    """Options of validation during training."""
+
+    validate_interval_updates: NonNegativeInt = 0
+    """Validate every N updates, in addition to the end of each epoch (0: only there)."""
+    best_metric: str = "loss"
+    """Metric of the first validation split that selects the best checkpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureOptions(Options, title="failures"):
+    """Options for bad updates, diverging ranks and lack of memory."""
+
+    skip_spikes: bool = field(default=False, metadata=ADVANCED)
+    """Skip an update if its loss or gradient norm is more than 6 standard deviations above the mean
+    of the last 128 updates. A non-finite loss or gradient norm is always skipped."""
+    check_ranks_interval: NonNegativeInt = field(default=100, metadata=ADVANCED)
+    """Compare the parameters and gradient norms of all ranks every N updates (0: never)."""
+    memory_probe: Literal["auto", "always", "never"] = field(default="auto", metadata=ADVANCED)
+    """Try the largest batch before training, so that running out of memory shows immediately. auto:
+    only on a GPU."""
+    timeout_seconds: Seconds = field(default=1800.0, metadata=ADVANCED)
+    """Abort all ranks if one waits longer than this for another, and name the stalled rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallbackOptions(Options, title="callbacks of plugins"):
+    """Selection of callbacks of plugins."""
+
+    callbacks: list[str] = field(default_factory=list)
+    """Names of callbacks of --user-dir folders, in the order of their calls. Their options are
+    --callback.NAME.OPTION."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(
+    StoppingOptions,
+    UpdateOptions,
+    TrainingDeviceOptions,
+    ValidationOptions,
+    FailureOptions,
+    CallbackOptions,
+    section="training",
+):
+    """The section `training`: all of its groups of options."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.micro_batches_per_update is not None and self.update_freq != 1:
+            raise ToolkitError(
+                "training.update_freq cannot be combined with training.micro_batches_per_update, "
+                "which determines it."
+            )
+        if self.fp16 and self.bf16:
+            raise ToolkitError("--fp16 cannot be combined with --bf16.")
+        short = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
+        if self.precision not in ("auto", short):
+            raise ToolkitError(f"--{short} cannot be combined with --precision {self.precision}.")
+
+    def micro_batches_per_rank(self, ranks: int) -> int:
+        """Micro-batches that each rank accumulates for one update."""
+        if self.micro_batches_per_update is None:
+            return self.update_freq
+        total = self.micro_batches_per_update
+        if total % ranks:
+            possible = [n for n in range(1, min(total, 1024) + 1) if total % n == 0]
+            raise ToolkitError(
+                f"training.micro_batches_per_update must be a multiple of the number of ranks, but "
+                f"is {total} for {ranks}. Start one of {', '.join(map(str, possible))} processes."
+            )
+        return total // ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
+    """The section `checkpoint`."""
+
+    save_dir: str = "checkpoints"
+    """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it, and
+    keeps its options unless they are given."""
+    restore_file: str | None = None
+    """Checkpoint to resume from, or a save folder, whose latest checkpoint is used. One outside
+    --save-dir is used only while --save-dir has no checkpoints, so that the same command resumes
+    the run after an interruption."""
+    finetune_from: str | None = None
+    """Fine-tuning: checkpoint whose weights initialize the model. Its architecture is used unless
+    --arch is given; nothing else is loaded from it."""
+    save_interval_updates: NonNegativeInt = 0
+    """Save every N updates, in addition to the end of each epoch (0: only there)."""
+    keep_last_epochs: NonNegativeInt = 0
+    """Keep only the last N end-of-epoch checkpoints (0: all). The last and the best always stay."""
+    keep_interval_updates: NonNegativeInt = field(default=1, metadata=ADVANCED)
+    """Keep only the last N checkpoints saved between epochs (0: all)."""
+    keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
+    """Also keep the checkpoints between epochs whose update is a multiple of N (0: none)."""
+    keep_best_checkpoints: NonNegativeInt = field(default=0, metadata=ADVANCED)
+    """Also keep the N best checkpoints by --best-metric (0: only checkpoint_best)."""
+    max_failed_saves: PositiveInt = field(default=3, metadata=ADVANCED)
+    """Number of consecutive failed saves that stops the run. Earlier failures are logged."""
+    no_save: bool = False
+    """Save no checkpoints, only the log and the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggingConfig(Options, section="logging", title="logging"):
+    """The section `logging`."""
+
+    log_interval: PositiveInt = 100
+    """Log training metrics every N updates."""
+    progress: Literal["auto", "bar", "lines"] = "auto"
+    """Progress display. auto: a bar on a terminal, lines elsewhere."""
+    tensorboard_logdir: str | None = None
+    """Folder for TensorBoard events."""
+    wandb_project: str | None = None
+    """Weights & Biases project to log to (needs the extra `wandb`). A resumed run continues its W&B
+    run. WANDB_MODE=offline keeps the metrics in the save folder."""
