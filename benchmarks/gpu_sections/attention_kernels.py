@@ -39,8 +39,14 @@ def relative_attention() -> tuple[Function, Function]:
 
 def mixed_attention() -> tuple[Function, Function]:
     """Of the maps and taps of TACO's five terms, and the convolution's weight, bias and slope."""
-    from toolkit.nn.ops.mixed_attention import KEY_TAPS, MAP, QUERY_TAPS, MapSource, mix_attention
-    from toolkit.nn.ops.mixed_attention.sources import view_map
+    from toolkit.nn.ops.mixed_attention import (
+        KEY_TAPS,
+        MAP,
+        QUERY_TAPS,
+        MapSource,
+        mix_attention,
+        view_map,
+    )
 
     kinds = MAP, QUERY_TAPS, KEY_TAPS, MAP, MAP
 

@@ -8,8 +8,8 @@ from itertools import product
 from tests.gpu.attention_kernels import attention_variants
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
+from toolkit.nn.ops import add_norm_triton as add_norm_kernels
 from toolkit.nn.ops import cross_entropy_triton, depthwise_triton
-from toolkit.nn.ops.add_norm import kernels as add_norm_kernels
 from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")

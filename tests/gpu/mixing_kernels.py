@@ -7,9 +7,14 @@ from typing import Any
 
 from tests.gpu.machine_code import Variant
 from toolkit.nn.ops.mixed_attention import KEY_TAPS, MAP, QUERY_TAPS
-from toolkit.nn.ops.mixed_attention.launch import WARPS, softmax_blocks
-from toolkit.nn.ops.mixed_attention.mixing import mix, mix_backward
-from toolkit.nn.ops.mixed_attention.softmax import normalize, normalize_backward
+from toolkit.nn.ops.mixed_attention_triton import (
+    WARPS,
+    mix,
+    mix_backward,
+    normalize,
+    normalize_backward,
+    softmax_blocks,
+)
 
 SIZES = {"bf16": (16, 16), "fp32": (8, 16)}
 HEADS, KINDS = (12, 12, 12, 6, 18), (MAP, QUERY_TAPS, KEY_TAPS, MAP, MAP)

@@ -6,11 +6,11 @@ import pytest
 
 from tests.helpers.operation_recorder import OperationRecorder
 from toolkit.distributed import World
-from toolkit.nn.ops.offsets import clipped, diagonals
+from toolkit.nn.ops.offsets import clipped, taps
 from toolkit.training.cuda_graphs.enable import record_updates
 from toolkit.training.run import TrainingRun
 
-CACHES = clipped.cached_tap_indices, clipped._small_one_hot, diagonals.cached_outermost
+CACHES = clipped.cached_tap_indices, clipped._small_one_hot, taps.cached_outermost
 RATES = {"lr": 2**-7, "lr_scheduler": "fixed", "warmup_updates": 16}
 """Every learning rate is a number of fp32, in which graphs have it."""
 RUN = {"log_interval": 1, "max_update": 20, "max_epoch": None, **RATES}

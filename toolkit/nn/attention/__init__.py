@@ -1,18 +1,18 @@
 """Attention: projections, score terms, kernels, maps and values to compose."""
 
 from toolkit.nn.attention.attention import Attention as Attention
-from toolkit.nn.attention.cross import CrossAttention as CrossAttention
-from toolkit.nn.attention.cross import CrossAttentionSource as CrossAttentionSource
+from toolkit.nn.attention.attention import CrossAttention as CrossAttention
+from toolkit.nn.attention.attention import CrossAttentionSource as CrossAttentionSource
 from toolkit.nn.attention.disentangled import ContentToPosition as ContentToPosition
 from toolkit.nn.attention.disentangled import DisentangledProjections as DisentangledProjections
 from toolkit.nn.attention.disentangled import PositionToContent as PositionToContent
 from toolkit.nn.attention.inputs import AttentionInputs as AttentionInputs
 from toolkit.nn.attention.inputs import SequenceContext as SequenceContext
-from toolkit.nn.attention.kernel_map import KernelMap as KernelMap
 from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel
 from toolkit.nn.attention.kernels import KeyKernel as KeyKernel
 from toolkit.nn.attention.kernels import NormalizedKernel as NormalizedKernel
+from toolkit.nn.attention.kernels import OffsetValues as OffsetValues
 from toolkit.nn.attention.kernels import QueryKernel as QueryKernel
 from toolkit.nn.attention.kernels import SharedKernel as SharedKernel
 from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
@@ -21,8 +21,8 @@ from toolkit.nn.attention.kernels import SpanKernel as SpanKernel
 from toolkit.nn.attention.kernels import TokenKernel as TokenKernel
 from toolkit.nn.attention.linear_bias import LinearBias as LinearBias
 from toolkit.nn.attention.maps import AttentionMap as AttentionMap
+from toolkit.nn.attention.maps import KernelMap as KernelMap
 from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
-from toolkit.nn.attention.offset_values import OffsetValues as OffsetValues
 from toolkit.nn.attention.offsets import Offsets as Offsets
 from toolkit.nn.attention.position_bias import AbsolutePositionBias as AbsolutePositionBias
 from toolkit.nn.attention.position_bias import BucketBias as BucketBias

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.attention.offsets import Offsets, sum_by_offset
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.depthwise import SeparableConvolution
+from toolkit.nn.ops.offsets.attention import ValueTable
 from toolkit.nn.ops.relative_attention import OffsetTables
 
 
@@ -235,3 +237,23 @@ class SpanKernel(GeneratedKernel):
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
         queries = p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
         return queries * self.span(p.x)
+
+
+class OffsetValues(nn.Module):
+    """sum_j w_ij a_{clip(j - i)}, one vector a for each offset within the radius, of all heads."""
+
+    def __init__(self, head_width: int, radius: int) -> None:
+        super().__init__()
+        self.radius = radius
+        self.vectors = init_directions(head_width, radius)  # (K, R)
+
+    def forward(
+        self, weights: Float[Tensor, "B H S T"], offsets: Offsets
+    ) -> Float[Tensor, "B H S K"]:
+        """sum_j w_ij a_{clip(j - i)} for the attention weights w."""
+        by_offset = sum_by_offset(weights, offsets, self.radius)
+        return by_offset @ self.vectors.to(weights.dtype).mT  # (B, H, S, R) @ (R, K)
+
+    def table(self, offsets: Offsets) -> ValueTable:
+        """The vectors and the tap of each pair."""
+        return ValueTable(self.vectors, offsets.tap_table(self.radius))

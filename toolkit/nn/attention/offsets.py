@@ -18,11 +18,15 @@ from toolkit.nn.ops.offsets.clipped import (
     read_taps,
     sum_taps,
 )
-from toolkit.nn.ops.offsets.skew import MovedTokens, find_moved_tokens, scatter_by_position
-from toolkit.nn.ops.offsets.tap_table import TapTable, read_by_table, sum_by_table
-from toolkit.nn.ops.offsets.token_order import TokenOrder
+from toolkit.nn.ops.offsets.taps import TapTable, read_by_table, sum_by_table
+from toolkit.nn.ops.offsets.token_order import (
+    MovedTokens,
+    TokenOrder,
+    find_moved_tokens,
+    scatter_by_position,
+)
 from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
-from toolkit.nn.ops.sliding_window.mask import cached_mask, mask_outside
+from toolkit.nn.ops.sliding_window import cached_mask, mask_outside
 
 CACHED_TABLES = 8
 """Number of cached tables; all layers of a batch read the same one."""

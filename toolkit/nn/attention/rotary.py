@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from toolkit.nn.attention.inputs import AttentionInputs
-from toolkit.nn.ops.offsets.head_bias import add_by_head
+from toolkit.nn.ops.offsets.biases import add_by_head
 from toolkit.nn.ops.rotation import rotate
 
 

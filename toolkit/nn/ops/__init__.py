@@ -10,17 +10,13 @@ its source; "-" if it was not measured separately.
 | offsets/attention | the same with products and values by offset | - | SoftmaxMap.forward |
 | offsets/products | x_i . y_{j-i} for all offsets, in blocks of rows | - | matmul, skew |
 | offsets/token_order | the same with position ids, mostly in order | - | matmul, gather |
-| offsets/tap_table | taps by clipped offset, and their sums, by position ids | - | gather |
-| offsets/diagonals | the same for positions 0 .. S-1, by bit masks | - | gather |
-| offsets/inner_keys | keys at each offset within the radius | - | one-hot product |
-| offsets/pair_bias | biases by offset, the same for all queries | - | indexing |
-| offsets/head_bias | x + a vector per head, gradient summed axis by axis | - | add |
+| offsets/taps | taps by clipped offset, and their sums | - | gather |
+| offsets/biases | a bias per offset; a vector per head | - | indexing, add |
 | add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
-| add_norm/operation | the same on a GPU | - | layer_norm(x + dropout(y)) |
+| add_norm_triton | the same on a GPU | - | layer_norm(x + dropout(y)) |
 | layer_norm | LN(x) and RMSNorm in autocast's precision | 3-4 (c) | layer_norm, rms_norm |
 | dropout | masks from a hashed counter | - | F.dropout |
 | sliding_window | attention within a window, in blocks | 3.3 in fp32 (c) | attention |
-| skew | taps to score columns by position id | - | gather |
 | banded_convolution | one kernel per token, as products | 2.1 in bf16 (b) | unfold, multiply |
 | banded_convolution_triton | the same on a GPU | - | banded_convolution |
 | depthwise | gradient of the taps, tap by tap | up to 2 in bf16 (c) | conv2d with groups |

@@ -12,7 +12,7 @@ from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.ops.offsets import products
-from toolkit.nn.ops.offsets.head_bias import add_by_head
+from toolkit.nn.ops.offsets.biases import add_by_head
 
 LENGTH = 9
 TERMS = [

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.ops.offsets.pair_bias import read_pair_bias
+from toolkit.nn.ops.offsets.biases import read_pair_bias
 
 B, H, S = 4, 2, 5
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals
-from toolkit.nn.ops.offsets.skew import (
+from toolkit.nn.ops.offsets.token_order import (
     copy_by_index,
     find_moved_tokens,
     scatter_by_index,

@@ -25,7 +25,7 @@ from toolkit.nn.ops.attention import (
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
-from toolkit.nn.ops.offsets.tap_table import TapTable
+from toolkit.nn.ops.offsets.taps import TapTable
 from toolkit.nn.ops.offsets.token_order import TokenOrder
 
 

@@ -8,17 +8,17 @@ with a mask in fp32, and 0.55 of it in bf16, measured on a CPU with AVX512_BF16.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from toolkit.nn.ops.attention import attention_weights, scaled_product
+from toolkit.nn.ops.attention import MASKED_SCORE, attention_weights, scaled_product
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
-from toolkit.nn.ops.sliding_window.mask import cached_mask
 
 MIN_BLOCK = 64
 MIN_BLOCKS = 5
@@ -116,3 +116,25 @@ class _Banded(torch.autograd.Function):
             grad_q[:, :, rows] = scaled_product(grad_scores, k[:, :, keys], ctx.scale)
             grad_k[:, :, keys] += scaled_product(grad_scores.mT, q[:, :, rows], ctx.scale)
         return grad_q, grad_k, grad_v, None, None, None, None
+
+
+CACHED_MASKS = 16
+
+
+def mask_outside(
+    differences: Int[Tensor, "#B S T"], radius: int, dtype: torch.dtype
+) -> Float[Tensor, "#B 1 S T"]:
+    """0 where |p_j - p_i| <= radius, else a score whose exp is 0 (Beltagy et al. 2020, 3.1)."""
+    outside = (differences.abs() > radius).unsqueeze(1)  # (#B, S, T) -> (#B, 1, S, T)
+    return outside.to(dtype) * MASKED_SCORE
+
+
+@lru_cache(maxsize=CACHED_MASKS)
+def cached_mask(
+    queries: int, keys: int, first: int, radius: int, device: torch.device, dtype: torch.dtype
+) -> Float[Tensor, "1 1 S T"]:
+    """The mask of queries at the positions first, first + 1, ... and keys at 0, 1, ..."""
+    with torch.inference_mode(False):
+        positions = torch.arange(first, first + queries, device=device)
+        differences = torch.arange(keys, device=device) - positions[:, None]
+        return mask_outside(differences[None], radius, dtype)

@@ -1,4 +1,4 @@
-"""The Triton kernels of `operation.py`: a program has some rows, whole."""
+"""Triton kernels of LN(x + dropout(y)) and its gradient: a program has some rows, whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from toolkit.nn.ops.triton_operations.dropout import (
+from toolkit.nn.ops.triton_dropout import (
     draw_row_bits,
     drop,
     dropout_numbers,

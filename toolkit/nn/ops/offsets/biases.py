@@ -1,4 +1,4 @@
-"""Biases by offset that are the same for all queries, for CPUs.
+"""Biases by offset that are the same for all queries, and a vector per head, with fast gradients.
 
 B batch   S queries   T keys   H heads   O offsets   b different sentences
 """
@@ -49,3 +49,25 @@ class _PairBias(torch.autograd.Function):
             by_head = taps.flatten().expand(len(sums), -1)
             sums.scatter_add_(1, by_head, scores.flatten(1).to(precise))
         return sums.to(dtype), None, None, None
+
+
+def add_by_head(
+    x: Float[Tensor, "B H S K"], bias: Float[Tensor, "H 1 K"]
+) -> Float[Tensor, "B H S K"]:
+    """x + bias; torch's sum over two separate axes takes ten times as long in bf16 on a CPU."""
+    if torch.compiler.is_compiling():
+        return x + bias.to(x.dtype)
+    y: Tensor = _AddByHead.apply(x, bias)
+    return y
+
+
+class _AddByHead(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bias):  # type: ignore[no-untyped-def]
+        ctx.dtype = bias.dtype
+        return x + bias.to(x.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return gradient, gradient.sum(2, keepdim=True).sum(0, dtype=ctx.dtype)

@@ -1,9 +1,16 @@
-"""Tiles of scores in Triton: a block of own rows against a block of other rows of one sentence.
+"""Forward pass of attention with learned taps as a Triton kernel, and the tiles of all its kernels.
 
-Own rows are queries in the forward pass and for the gradients of queries, and keys for those of
-keys. Both see a tap as the part of a score that depends on the offset of the other row from the own
-one: `own_taps` are products of own rows with their table, `other_taps` those of the other rows.
-What a call does not use is None, and compiles to nothing.
+N rows   B sentences   H heads   K head width   R offsets, 2 * radius + 1
+
+A program computes one block of rows of one head and sentence, and goes through the other rows of
+the sentence in blocks, with sums in fp32 and a running softmax (Dao et al. 2022). Each result is
+summed by one program in a fixed order, without atomics. `relative_attention` has the equation.
+
+A tile is a block of own rows against a block of other rows of one sentence. Own rows are queries in
+the forward pass and for the gradients of queries, and keys for those of keys. Both see a tap as the
+part of a score that depends on the offset of the other row from the own one: `own_taps` are
+products of own rows with their table, `other_taps` those of the other rows, computed inside from
+the rows and the tables. What a call does not use is None, and compiles to nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +19,8 @@ from typing import no_type_check
 
 import triton
 import triton.language as tl
+
+from toolkit.nn.ops.triton_dropout import draw_row_bits, drop, keep_weights
 
 
 @triton.jit
@@ -148,3 +157,52 @@ def sum_by_offset(scores, tap, own_rows, first, positions, R: tl.constexpr, RP: 
             found = tl.sum(tl.where(tap == each, scores, 0.0), 1)
             total = tl.where(columns == each, found[:, None], total)
     return total
+
+
+@triton.jit
+@no_type_check
+def attend_forward(
+    qkv, bias, query, key, starts, lengths, positions, seed, out, logsumexp,
+    blocks, scale, threshold, keep_scale,
+    PARTS: tl.constexpr, H: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr,
+    R: tl.constexpr, RP: tl.constexpr, QUERY_SHARED: tl.constexpr, KEY_SHARED: tl.constexpr,
+    CAUSAL: tl.constexpr, PRECISION: tl.constexpr, OWN: tl.constexpr, OTHERS: tl.constexpr,
+):  # fmt: skip
+    """Contexts of a block of queries, and the logarithms of their sums of exponentials."""
+    block, head, start, length = locate(starts, lengths, blocks, H)
+    if block * OWN >= length:
+        return
+    STRIDE: tl.constexpr = PARTS * H * WIDTH
+    qkv += start * STRIDE + head * WIDTH
+    rows = block * OWN + tl.arange(0, OWN)
+    q = load_rows(qkv, rows, length, STRIDE, WIDTH, PADDED)
+    ids = load_positions(positions, start, rows, length)
+    query_table = load_table(query, head, WIDTH, PADDED, R, RP, QUERY_SHARED, qkv.dtype.element_ty)
+    key_table = load_table(key, head, WIDTH, PADDED, R, RP, KEY_SHARED, qkv.dtype.element_ty)
+    query_taps = row_taps(q, query_table, bias, head, R, RP, PRECISION)
+    bits = draw_row_bits(seed, start + rows, head)
+    top = tl.full((OWN,), float("-inf"), tl.float32)
+    total = tl.zeros((OWN,), tl.float32)
+    context = tl.zeros((OWN, PADDED), tl.float32)
+    for first in range(0, tl.minimum(length, block * OWN + OWN) if CAUSAL else length, OTHERS):
+        keys = first + tl.arange(0, OTHERS)
+        k = load_rows(qkv + H * WIDTH, keys, length, STRIDE, WIDTH, PADDED)
+        key_taps = row_taps(k, key_table, None, head, R, RP, PRECISION)
+        tap = clip_offsets(ids, load_positions(positions, start, keys, length), R)
+        scores = score_tile(q, k, query_taps, key_taps, tap, scale, R, PRECISION)
+        scores = add_bias(scores, bias, head, query, tap, R)
+        seen = is_seen(rows[:, None], keys[None, :], length, CAUSAL)
+        scores = tl.where(seen, scores, float("-inf"))
+        new_top = tl.maximum(top, tl.max(scores, 1))
+        weights = tl.exp(scores - new_top[:, None])
+        shrink = tl.exp(top - new_top)
+        total = total * shrink + tl.sum(weights, 1)
+        weights = drop(weights, keep_weights(bits, keys, threshold, 0), 1.0)
+        v = load_rows(qkv + 2 * H * WIDTH, keys, length, STRIDE, WIDTH, PADDED)
+        context = tl.dot(weights.to(v.dtype), v, context * shrink[:, None], PRECISION)
+        top = new_top
+    context *= (keep_scale / total)[:, None]
+    out += start * (H * WIDTH) + head * WIDTH
+    store_rows(out, context, rows, length, H * WIDTH, WIDTH, PADDED)
+    logsumexp += start * H + head
+    tl.store(logsumexp + rows * H, top + tl.log(total), mask=rows < length)

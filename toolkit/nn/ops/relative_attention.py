@@ -1,17 +1,31 @@
-"""Registered operations of attention with learned taps: one forward, one backward."""
+"""Attention whose scores depend on clipped offsets between positions, as one operation on a GPU.
+
+out_i = sum_j dropout(softmax_j(scale q_i . k_j + bias_r + q_i . query_r + k_j . key_r')) v_j
+with r = clip(p_j - p_i, -radius, radius) + radius and r' = R - 1 - r (Shaw et al. 2018, eq. 4;
+Raffel et al. 2020, section 2.1; He et al. 2021, eq. 4), over the positions j of i's sentence.
+
+N rows of all sentences   B sentences   H heads   K head width   R offsets, 2 * radius + 1
+P parts: queries, keys, values, and others that are not read
+
+Sentences are ranges of rows, so padding takes neither time nor memory, and no score is written to
+memory. The plain form is `attention.attend` with the scores of `scatter_to_diagonals` as its bias.
+FLOPs are those of the products that the plain form would do: scores and taps that a kernel computes
+again are not counted, unlike the scores of torch's fused attention in its formula. The gradients of
+the tables are products of torch, with padded taps.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int, Int32
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.flop_counter import register_flop_formula
 
-from toolkit.nn.ops.relative_attention.flops import backward_flops, forward_flops
-from toolkit.nn.ops.relative_attention.inputs import OffsetTables, SentenceRows
 from toolkit.nn.ops.triton_operations import define, draw_seed, triton_runs
 
 MAX_HEAD_WIDTH = 128
@@ -71,7 +85,7 @@ BACKWARD = (
 @define("toolkit::relative_attention", schema=FORWARD)
 def _attention(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The context, and the logarithm of each row's sum of exponentials: (N, H, K), (N, H)."""
-    from toolkit.nn.ops.relative_attention.launch import launch_forward
+    from toolkit.nn.ops.relative_attention_backward import launch_forward
 
     results = allocate_forward(*arguments)
     launch_forward(results, arguments)
@@ -91,7 +105,7 @@ def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
 
     (N, P, H, K), (N, H, R'), (N, H, R') with R' >= R; empty without tables that need them.
     """
-    from toolkit.nn.ops.relative_attention.launch import launch_backward
+    from toolkit.nn.ops.relative_attention_backward import launch_backward
 
     results = allocate_backward(*arguments)
     launch_backward(results, arguments[:3], arguments[3:])
@@ -159,5 +173,98 @@ def grad_table(
 
 
 _attention.register_autograd(differentiate, setup_context=save_inputs)
+
+
+MAX_TAPS = 64
+"""Offsets of the largest tables; larger ones take the plain path."""
+
+
+class SentenceRows(NamedTuple):
+    """Rows of a tensor that hold sentences: sentence b is rows starts[b], starts[b] + 1, ..."""
+
+    starts: Int32[Tensor, " B"]
+    lengths: Int32[Tensor, " B"]
+    max_length: int
+    """Known on the host; no sentence is longer."""
+    positions: Int[Tensor, " N"] | None = None
+    """Position id of each row; None: 0, 1, ... in each sentence."""
+    covers_all: bool = False
+    """Whether every row belongs to a sentence, so that no row has to be set to 0."""
+
+
+class OffsetTables(NamedTuple):
+    """Parts of the scores that depend on the offset r of a key from a query."""
+
+    bias: Float[Tensor, "H R"] | None = None
+    """Scores are increased by bias[h, r]."""
+    query: Float[Tensor, "#H K R"] | None = None
+    """Scores are increased by q_i . query[h, :, r]; already scaled."""
+    key: Float[Tensor, "#H K R"] | None = None
+    """Scores are increased by k_j . key[h, :, R - 1 - r]; already scaled."""
+
+    @property
+    def offsets(self) -> int:
+        """R; 1 without tables."""
+        return next((table.shape[-1] for table in self if table is not None), 1)
+
+    @property
+    def fit(self) -> bool:
+        """Whether they are of equal and allowed size."""
+        sizes = {table.shape[-1] for table in self if table is not None}
+        return len(sizes) <= 1 and self.offsets <= MAX_TAPS
+
+    @property
+    def padded_offsets(self) -> int:
+        """Width of a tile of taps."""
+        return tile_size(self.offsets)
+
+
+def add_tables(tables: Sequence[OffsetTables | None]) -> OffsetTables | None:
+    """Their sum; None if one is missing."""
+    total = OffsetTables()
+    for summand in tables:
+        if summand is None:
+            return None
+        total = OffsetTables(*map(add_optional, total, summand))
+    return total
+
+
+def add_optional(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """The sum of two tensors, either of which may be missing."""
+    return b if a is None else a if b is None else a + b
+
+
+def tile_size(count: int) -> int:
+    """A power of two of at least 16, which products of tiles require."""
+    return max(16, 1 << (count - 1).bit_length())
+
+
+def forward_flops(qkv: Tensor, *rest: Any, **named: Any) -> int:
+    """FLOPs of the forward pass."""
+    return 2 * attention_flops(qkv, *rest) + taps_flops(qkv, *rest)
+
+
+def backward_flops(*arguments: Any, **named: Any) -> int:
+    """Of the gradients of queries, keys, values and weights, and of rows through their taps."""
+    return 4 * attention_flops(*arguments[3:]) + taps_flops(*arguments[3:])
+
+
+def attention_flops(qkv: Tensor, *rest: Any) -> int:
+    """Of a product of queries and keys; of weights and values as well.
+
+    Fake sentences all have the maximum length. Scores that a causal mask hides are counted.
+    """
+    lengths, max_length = rest[4], rest[7]
+    known = lengths.device.type != "meta" and not isinstance(lengths, FakeTensor)
+    pairs = sum(n * n for n in (lengths.tolist() if known else [max_length] * len(lengths)))
+    return 2 * pairs * qkv.shape[2] * qkv.shape[3]
+
+
+def taps_flops(qkv: Tensor, *rest: Any) -> int:
+    """Of the products of rows with tables."""
+    rows, _, heads, width = qkv.shape
+    return sum(2 * rows * heads * width * t.shape[-1] for t in rest[1:3] if t is not None)
+
+
 register_flop_formula(torch.ops.toolkit.relative_attention, get_raw=True)(forward_flops)
 register_flop_formula(torch.ops.toolkit.relative_attention_backward, get_raw=True)(backward_flops)

@@ -1,0 +1,236 @@
+"""Reading of taps by clipped offset, and its transpose, on CPUs.
+
+B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
+I inner taps, 2 * radius - 1   C positions of several keys
+
+In sentences at positions 0 .. S-1, all pairs at the radius or beyond read the first or the last
+tap, which bit masks select several times faster than products or indices; each of the other taps is
+on a diagonal. In other sentences the keys at each offset within the radius are found by their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from toolkit.nn.ops.dropout import INTEGER_DTYPES, apply_keep_mask
+
+
+class TapTable:
+    """The taps that the pairs of queries and keys of a batch read."""
+
+    def __init__(
+        self,
+        queries: Int[Tensor, "#B S"],
+        keys: Int[Tensor, "#B T"],
+        radius: int,
+        in_order: int | None = None,
+    ) -> None:
+        """The first `in_order` sentences are at positions 0 .. S-1; None: all."""
+        self.queries, self.keys, self.radius = queries, keys, radius
+        self.in_order = in_order
+        self._outermost: dict[torch.dtype, Outermost] = {}
+
+    @property
+    def offsets(self) -> Int[Tensor, "b 1 S T"]:
+        """p_j - p_i of sentences that are not in order."""
+        keys, queries = self.keys[self.in_order :], self.queries[self.in_order :]
+        return keys[:, None, None] - queries[:, None, :, None]
+
+    @cached_property
+    def index(self) -> Int[Tensor, "b 1 S T"]:
+        """Their taps."""
+        return self.offsets.clamp(-self.radius, self.radius) + self.radius
+
+    @cached_property
+    def inner_keys(self) -> InnerKeys:
+        """Their keys at the offsets within the radius."""
+        return find_inner_keys(
+            self.queries[self.in_order :], self.keys[self.in_order :], self.radius
+        )
+
+    def outermost(self, dtype: torch.dtype) -> Outermost:
+        """Their masks."""
+        if dtype not in self._outermost:
+            self._outermost[dtype] = mask_outermost(self.offsets, self.radius, dtype)
+        return self._outermost[dtype]
+
+    def read(self, taps: Float[Tensor, "#B H S R"]) -> Float[Tensor, "#B H S T"]:
+        """out[b, h, i, j] = taps[b, h, i, clip(p_j - p_i, -radius, radius) + radius]."""
+        if self.in_order is not None:
+            taps = taps.expand(max(len(taps), len(self.keys)), -1, -1, -1)
+        scores = taps.new_empty(*taps.shape[:3], self.keys.shape[1])
+        if self.in_order != 0:
+            read_diagonals(taps[: self.in_order], scores[: self.in_order])
+        if self.in_order is not None:
+            others = taps[self.in_order :]
+            index = self.index.expand(len(others), taps.shape[1], -1, -1)
+            torch.gather(others, -1, index, out=scores[self.in_order :])
+        return scores
+
+    def sum(self, scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S R"]:
+        """out[b, h, i, r] = sum of scores[b, h, i, j] over the j with the tap r."""
+        sums = scores.new_empty(*scores.shape[:3], 2 * self.radius + 1)
+        if self.in_order != 0:
+            sum_diagonals(scores[: self.in_order], sums[: self.in_order])
+        if self.in_order is not None:
+            others, out = scores[self.in_order :], sums[self.in_order :]
+            sum_outermost(others, self.outermost(scores.dtype), out)
+            out[..., 1:-1] = self.inner_keys.sum(others)
+        return sums
+
+
+def read_by_table(taps: Float[Tensor, "#B H S R"], table: TapTable) -> Float[Tensor, "#B H S T"]:
+    """`TapTable.read` with a gradient."""
+    scores: Tensor = _Linear.apply(taps, table.read, table.sum)
+    return scores
+
+
+def sum_by_table(scores: Float[Tensor, "B H S T"], table: TapTable) -> Float[Tensor, "B H S R"]:
+    """`TapTable.sum` with a gradient."""
+    sums: Tensor = _Linear.apply(scores, table.sum, table.read)
+    return sums
+
+
+class _Linear(torch.autograd.Function):
+    """A linear function, whose gradient is its transpose."""
+
+    @staticmethod
+    def forward(ctx, x, function, transpose):  # type: ignore[no-untyped-def]
+        ctx.transpose = transpose
+        return function(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return ctx.transpose(gradient), None, None
+
+
+class InnerKeys(NamedTuple):
+    """The single key at each inner offset of each query, or the several keys that share it."""
+
+    keys: Int[Tensor, "#B 1 S I"]
+    no_single: Bool[Tensor, "#B 1 S I"]
+    """Where no key or several keys have the position."""
+    groups: Int[Tensor, "#B 1 S I"]
+    no_group: Bool[Tensor, "#B 1 S I"]
+    """Where at most one key has the position."""
+    members: Float[Tensor, "#B 1 T C"]
+    """1 for the keys of each position that several share, else 0."""
+
+    def sum(self, scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S I"]:
+        """The sum of the scores of all keys at each inner offset."""
+        sums = gather_or_zero(scores, self.keys, self.no_single)
+        if self.members.shape[-1]:
+            of_groups = scores @ self.members.to(scores.dtype)
+            sums += gather_or_zero(of_groups, self.groups, self.no_group)
+        return sums
+
+
+def gather_or_zero(
+    scores: Float[Tensor, "B H S n"],
+    index: Int[Tensor, "#B 1 S I"],
+    absent: Bool[Tensor, "#B 1 S I"],
+) -> Float[Tensor, "B H S I"]:
+    """The scores at an index, 0 where absent."""
+    by_head = index.expand(*scores.shape[:2], -1, -1)
+    return scores.gather(-1, by_head).masked_fill_(absent, 0.0)
+
+
+def find_inner_keys(
+    queries: Int[Tensor, "B S"], keys: Int[Tensor, "B T"], radius: int
+) -> InnerKeys:
+    """The keys at p_i - radius + 1 .. p_i + radius - 1 for queries at p_i."""
+    ordered, order = keys.sort(dim=1)
+    wanted = queries[..., None] + torch.arange(1 - radius, radius)
+    first, count = find_runs(ordered, wanted)
+    start, size = find_runs(ordered, ordered)
+    shared = size > 1
+    numbers = (shared & (start == torch.arange(keys.shape[1]))).cumsum(1)  # from 1
+    group = torch.arange(1, int(numbers.max()) + 1)
+    members = ((numbers[..., None] == group) & shared[..., None]).float()  # (B, T, C) in order
+    members = torch.zeros_like(members).scatter_(1, order[..., None].expand_as(members), members)
+    return InnerKeys(
+        order.gather(1, first.flatten(1)).view_as(wanted)[:, None],
+        (count != 1)[:, None],
+        (numbers.gather(1, first.flatten(1)) - 1).clamp_(min=0).view_as(wanted)[:, None],
+        (count < 2)[:, None],
+        members[:, None],
+    )
+
+
+def find_runs(
+    ordered: Int[Tensor, "B T"], wanted: Int[Tensor, "B ..."]
+) -> tuple[Int[Tensor, "B ..."], Int[Tensor, "B ..."]]:
+    """Where each wanted number is first in an ascending row, and how often; 0 times if absent."""
+    flat = wanted.flatten(1)
+    first = torch.searchsorted(ordered, flat)
+    count = torch.searchsorted(ordered, flat, right=True) - first
+    first = first.clamp_(max=ordered.shape[1] - 1)
+    return first.view_as(wanted), count.view_as(wanted)
+
+
+class Outermost(NamedTuple):
+    """All bits of the pairs that read the first and the last tap, none of other pairs."""
+
+    first: Int[Tensor, "*b S T"]
+    last: Int[Tensor, "*b S T"]
+
+
+def mask_outermost(offsets: Int[Tensor, "*b S T"], radius: int, dtype: torch.dtype) -> Outermost:
+    """Masks of the size of `dtype` for offsets j - i."""
+    integer = INTEGER_DTYPES[dtype]
+    first, last = offsets <= -radius, offsets >= radius
+    return Outermost(first.to(integer).neg_(), last.to(integer).neg_())
+
+
+@lru_cache(maxsize=8)
+def cached_outermost(length: int, radius: int, dtype: torch.dtype) -> Outermost:
+    """The masks of positions 0 .. length-1."""
+    with torch.inference_mode(False):
+        positions = torch.arange(length)
+        return mask_outermost(positions - positions[:, None], radius, dtype)
+
+
+def read_diagonals(taps: Float[Tensor, "B H S R"], out: Float[Tensor, "B H S S"]) -> None:
+    """out[b, h, i, j] = taps[b, h, i, clip(j - i, -radius, radius) + radius]."""
+    radius, length = taps.shape[-1] // 2, out.shape[-1]
+    integer = INTEGER_DTYPES[out.dtype]
+    first, last = (taps[..., tap, None].contiguous().view(integer) for tap in (0, -1))
+    mask = cached_outermost(length, radius, out.dtype).first
+    torch.bitwise_and(first ^ last, mask, out=out.view(integer)).bitwise_xor_(last)
+    for of_out, of_taps in pair_diagonals(out, taps):
+        of_out.copy_(of_taps)
+
+
+def sum_diagonals(scores: Float[Tensor, "B H S S"], out: Float[Tensor, "B H S R"]) -> None:
+    """out[b, h, i, r] = sum of scores[b, h, i, j] over the j whose clipped offset is r - radius."""
+    sum_outermost(scores, cached_outermost(scores.shape[-1], out.shape[-1] // 2, out.dtype), out)
+    out[..., 1:-1] = 0
+    for of_scores, of_out in pair_diagonals(scores, out):
+        of_out.copy_(of_scores)
+
+
+def sum_outermost(
+    scores: Float[Tensor, "B H S T"], masks: Outermost, out: Float[Tensor, "B H S R"]
+) -> None:
+    """The sums of the first and the last tap."""
+    out[..., 0] = apply_keep_mask(scores, masks.first).sum(-1)
+    out[..., -1] = apply_keep_mask(scores, masks.last).sum(-1)
+
+
+def pair_diagonals(
+    scores: Float[Tensor, "B H S S"], taps: Float[Tensor, "B H S R"]
+) -> Iterator[tuple[Float[Tensor, "B H n"], Float[Tensor, "B H n"]]]:
+    """Scores and taps of each offset within the radius, as views."""
+    length, radius = scores.shape[-1], taps.shape[-1] // 2
+    reach = min(radius, length) - 1
+    for offset in range(-reach, reach + 1):
+        rows = slice(max(0, -offset), length - max(0, offset))
+        yield scores.diagonal(offset, -2, -1), taps[:, :, rows, radius + offset]

@@ -1,1 +1,0 @@
-"""Attention within a sliding window of positions."""
