@@ -43,13 +43,13 @@ class Case(NamedTuple):
 
 def dynamic_convolution() -> tuple[Function, Function]:
     from toolkit.nn.ops.banded_convolution import _BandedConvolution
-    from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
+    from toolkit.nn.ops.kernels.banded_convolution import triton_dynamic_convolution
 
     return triton_dynamic_convolution, _BandedConvolution.apply
 
 
 def depthwise_convolution() -> tuple[Function, Function]:
-    from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+    from toolkit.nn.ops.kernels.depthwise import triton_depthwise_convolution
 
     return partial(triton_depthwise_convolution, bias=None), convolve_channels_first
 

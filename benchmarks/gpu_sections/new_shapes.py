@@ -60,6 +60,6 @@ def forward_and_backward(form: Form, x: Tensor, weight: Tensor) -> None:
 
 
 def convolve_by_kernel(x: Tensor, weight: Tensor) -> Tensor:
-    from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+    from toolkit.nn.ops.kernels.depthwise import triton_depthwise_convolution
 
     return triton_depthwise_convolution(x, weight, None)

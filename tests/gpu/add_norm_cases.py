@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from toolkit.nn.ops import add_norm as operation
-from toolkit.nn.ops import add_norm_triton as kernels
 from toolkit.nn.ops.add_norm import add_norm_by_kernel
+from toolkit.nn.ops.kernels import add_norm as kernels
 
 EPS = 1e-12
 

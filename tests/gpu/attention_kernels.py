@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.gpu.machine_code import Variant
-from toolkit.nn.ops.relative_attention import tile_size
-from toolkit.nn.ops.relative_attention_backward import (
+from toolkit.nn.ops.kernels.attention_backward import (
     Blocks,
     choose_blocks,
     differentiate_keys,
     differentiate_queries,
 )
-from toolkit.nn.ops.relative_attention_forward import attend_forward
+from toolkit.nn.ops.kernels.attention_forward import attend_forward
+from toolkit.nn.ops.relative_inputs import tile_size
 
 KERNELS = {
     "attend": attend_forward,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from toolkit.nn.ops.banded_convolution import _BandedConvolution
-from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
+from toolkit.nn.ops.kernels.banded_convolution import triton_dynamic_convolution
 
 Results = tuple[Tensor, ...]
 

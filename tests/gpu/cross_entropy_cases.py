@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from toolkit.criteria import IGNORED, ProjectedClasses
 from toolkit.criteria import projected_cross_entropy as chunks
-from toolkit.nn.ops import aligned_linear, cross_entropy_triton
+from toolkit.nn.ops import aligned_linear
 from toolkit.nn.ops.cross_entropy import replace_by_gradient
+from toolkit.nn.ops.kernels import cross_entropy as cross_entropy_kernels
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def compare(case: LossCase, columns: int = 16) -> tuple[float, float]:
     logits = (case.scale * torch.randn(case.rows, case.padded)).to(getattr(torch, case.dtype))
     targets, valid = torch.randint(case.classes, (case.rows,)), torch.rand(case.rows) < 0.8
     expected = exact(logits, targets, valid, case)
-    with patch.object(cross_entropy_triton, "COLUMNS", columns):
+    with patch.object(cross_entropy_kernels, "COLUMNS", columns):
         losses = replace_by_gradient(logits, targets, valid, case.classes, case.smoothing)
     assert not logits[:, case.classes :].any()
     assert not logits[~valid].any()

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tests.gpu.convolution_cases import Results, differentiate
-from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+from toolkit.nn.ops.kernels.depthwise import triton_depthwise_convolution
 
 Shape = tuple[int, int, int, int]
 """Sentences, length, channels, taps."""

@@ -8,9 +8,10 @@ from itertools import product
 from tests.gpu.attention_kernels import attention_variants
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
-from toolkit.nn.ops import add_norm_triton as add_norm_kernels
-from toolkit.nn.ops import cross_entropy_triton, depthwise_triton
-from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
+from toolkit.nn.ops.kernels import add_norm as add_norm_kernels
+from toolkit.nn.ops.kernels import cross_entropy as cross_entropy_kernels
+from toolkit.nn.ops.kernels import depthwise as depthwise_kernels
+from toolkit.nn.ops.kernels.banded_convolution import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")
 TAPS = 9
@@ -42,19 +43,23 @@ def depthwise_variants() -> Iterator[tuple[str, Variant]]:
         types = {name: f"*{dtype}" for name in ("x", "y", "gradient")}
         types |= {name: "*fp32" for name in ("weight", "bias", "sums")}
         types |= {"length": "i32", "width": "i32:16"}
-        sizes = {"ROWS": depthwise_triton.ROWS, "CHANNELS": depthwise_triton.CHANNELS, "TAPS": TAPS}
-        yield f"depthwise {dtype}", Variant(depthwise_triton._convolve, types, sizes)
-        chunks = {**sizes, "CHUNK": depthwise_triton.CHUNK}
-        yield f"depthwise backward {dtype}", Variant(depthwise_triton._correlate, types, chunks)
+        sizes = {
+            "ROWS": depthwise_kernels.ROWS,
+            "CHANNELS": depthwise_kernels.CHANNELS,
+            "TAPS": TAPS,
+        }
+        yield f"depthwise {dtype}", Variant(depthwise_kernels._convolve, types, sizes)
+        chunks = {**sizes, "CHUNK": depthwise_kernels.CHUNK}
+        yield f"depthwise backward {dtype}", Variant(depthwise_kernels._correlate, types, chunks)
 
 
 def cross_entropy_variants() -> Iterator[tuple[str, Variant]]:
     for dtype in FORMATS:
         types = {"logits": f"*{dtype}", "targets": "*i64", "valid": "*i1", "losses": "*fp32"}
         types |= {"classes": "i32", "padded_classes": "i32:16", "smoothing": "fp32"}
-        constants = {"COLUMNS": cross_entropy_triton.COLUMNS}
+        constants = {"COLUMNS": cross_entropy_kernels.COLUMNS}
         variant = Variant(
-            cross_entropy_triton.differentiate, types, constants, cross_entropy_triton.WARPS
+            cross_entropy_kernels.differentiate, types, constants, cross_entropy_kernels.WARPS
         )
         yield f"cross-entropy {dtype}", variant
 

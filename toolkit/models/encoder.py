@@ -29,7 +29,8 @@ from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.norms import NORM_EPS, NormName, build_norm
 from toolkit.nn.offset_embedding import OffsetEmbedding
 from toolkit.nn.ops.layer_norm import RMSNorm
-from toolkit.nn.ops.relative_attention import SentenceRows, kernel_runs
+from toolkit.nn.ops.relative_attention import kernel_runs
+from toolkit.nn.ops.relative_inputs import SentenceRows
 
 
 @dataclass(frozen=True, kw_only=True)

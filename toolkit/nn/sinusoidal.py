@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from toolkit.nn.ops.host_copy import copy_to_device
+from toolkit.nn.memory import copy_to_device
 
 
 def sinusoidal_encodings(

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.ops.relative_attention import SentenceRows
+from toolkit.nn.ops.relative_inputs import SentenceRows
 
 
 class SequenceContext(NamedTuple):

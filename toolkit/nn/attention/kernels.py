@@ -19,7 +19,7 @@ from toolkit.nn.attention.offsets import Offsets, sum_by_offset
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.depthwise import SeparableConvolution
 from toolkit.nn.ops.offsets.attention import ValueTable
-from toolkit.nn.ops.relative_attention import OffsetTables
+from toolkit.nn.ops.relative_inputs import OffsetTables
 
 
 class Kernel(nn.Module, ABC):

@@ -18,12 +18,8 @@ from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.channel_mixing import mix_maps
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.ops.mixed_attention import (
-    MapSource,
-    MixedAttention,
-    mix_attention,
-    mixes_by_kernels,
-)
+from toolkit.nn.ops.map_sources import MapSource
+from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention, mixes_by_kernels
 
 
 class TwoStreamMaps(nn.Module, ABC):

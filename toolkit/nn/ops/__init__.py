@@ -13,17 +13,16 @@ its source; "-" if it was not measured separately.
 | offsets/taps | taps by clipped offset, and their sums | - | gather |
 | offsets/biases | a bias per offset; a vector per head | - | indexing, add |
 | add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
-| add_norm_triton | the same on a GPU | - | layer_norm(x + dropout(y)) |
+| kernels/add_norm | the same on a GPU | - | layer_norm(x + dropout(y)) |
 | layer_norm | LN(x) and RMSNorm in autocast's precision | 3-4 (c) | layer_norm, rms_norm |
 | dropout | masks from a hashed counter | - | F.dropout |
 | sliding_window | attention within a window, in blocks | 3.3 in fp32 (c) | attention |
 | banded_convolution | one kernel per token, as products | 2.1 in bf16 (b) | unfold, multiply |
-| banded_convolution_triton | the same on a GPU | - | banded_convolution |
+| kernels/banded_convolution | the same on a GPU | - | banded_convolution |
 | depthwise | gradient of the taps, tap by tap | up to 2 in bf16 (c) | conv2d with groups |
-| depthwise_triton | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
+| kernels/depthwise | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
 | convolution | relu(conv1d) as a product of windows | - | conv1d, relu |
 | channel_mixing | PReLU(1x1 convolution) per sentence | - | cat, conv2d, prelu |
-| triton_operations | what the Triton operations share: registration, seeds, dropout | - | - |
 | aligned_linear | classes padded to a multiple of 64 on a GPU | - | linear |
 | cross_entropy | loss and gradient on a GPU | - | log_softmax, gather |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |

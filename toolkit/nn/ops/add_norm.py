@@ -1,7 +1,7 @@
 """The post-norm residual LN(x + dropout(y)), on any device and as one operation on a GPU.
 
 On a CPU one sum and one mask are saved for the backward pass. On a GPU dropout is drawn again in
-the backward pass instead of stored, and the sum is stored once (`add_norm_triton`); torch's
+the backward pass instead of stored, and the sum is stored once (`kernels.add_norm`); torch's
 operations would read and write twice as much.
 """
 
@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 from toolkit.nn.ops.layer_norm import layer_norm
-from toolkit.nn.ops.triton_operations import define, draw_seed, triton_runs
 
 
 def add_norm(
@@ -113,7 +113,7 @@ BACKWARD = (
 @define("toolkit::add_norm", schema=FORWARD)
 def _add_norm(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The result, and x + dropout(y)."""
-    from toolkit.nn.ops.add_norm_triton import launch_forward
+    from toolkit.nn.ops.kernels.add_norm import launch_forward
 
     results = allocate_forward(*arguments)
     launch_forward(results, *arguments)
@@ -129,7 +129,7 @@ def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
 @define("toolkit::add_norm_backward", schema=BACKWARD)
 def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x and, with dropout, of y; summands of those of weight and bias (P, 2, D)."""
-    from toolkit.nn.ops.add_norm_triton import launch_backward
+    from toolkit.nn.ops.kernels.add_norm import launch_backward
 
     results = allocate_backward(*arguments)
     launch_backward(results, *arguments)

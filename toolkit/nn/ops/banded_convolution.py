@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.triton_operations import triton_runs
+from toolkit.nn.ops.kernels import triton_runs
 
 BLOCK = 32
 """Minimum rows of a block, a multiple of the vector width; wider kernels have larger blocks."""
@@ -27,10 +27,10 @@ def dynamic_convolution(
 ) -> Float[Tensor, "B H S K"]:
     """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends.
 
-    Computed by `banded_convolution_triton.py` on a GPU if Triton is installed.
+    Computed by `kernels.banded_convolution` on a GPU if Triton is installed.
     """
     if triton_runs(v.device, v.dtype):
-        from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
+        from toolkit.nn.ops.kernels.banded_convolution import triton_dynamic_convolution
 
         return triton_dynamic_convolution(taps, v)
     if torch.compiler.is_exporting():

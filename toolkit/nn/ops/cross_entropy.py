@@ -3,7 +3,7 @@
 loss_n = -(1 - s) log p_n(target_n) - s mean_c log p_n(c), p = softmax of the logits
 d loss_n / d logits_n = p_n - (1 - s) onehot(target_n) - s / C
 
-Computed by `cross_entropy_triton.py`: logits are read twice and written once. Torch's operations
+Computed by `kernels.cross_entropy`: logits are read twice and written once. Torch's operations
 would write several matrices in fp32.
 """
 
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from toolkit.nn.ops.triton_operations import define, triton_runs
+from toolkit.nn.ops.kernels import define, triton_runs
 
 
 def cross_entropy_kernel_runs(logits: Tensor) -> bool:
@@ -32,7 +32,7 @@ def replace_by_gradient(
 
     logits (N, P), P >= C; columns from C on count as -inf. targets and valid (N).
     """
-    from toolkit.nn.ops.cross_entropy_triton import launch
+    from toolkit.nn.ops.kernels.cross_entropy import launch
 
     losses = allocate_losses(logits, targets, valid, classes, smoothing)
     launch(logits, targets, valid, losses, classes, smoothing)

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.convolution import to_compute_dtype
-from toolkit.nn.ops.triton_operations import triton_runs
+from toolkit.nn.ops.kernels import triton_runs
 
 MAX_UNSAFE_BF16_CHANNELS = 16
 """With this many channels or fewer and 15 taps or more, torch's bf16 kernel for CPUs (oneDNN's)
@@ -26,7 +26,7 @@ def mask_padding(
 class DepthwiseConvolution(nn.Module):
     """y_{i,c} = b_c + sum_m w_{c,m} x_{i+m,c}, |m| <= radius, zeros beyond the ends.
 
-    Computed by `depthwise_triton.py` on a GPU if Triton is installed.
+    Computed by `kernels.depthwise` on a GPU if Triton is installed.
     """
 
     def __init__(self, width: int, radius: int, *, bias: bool = True) -> None:
@@ -38,7 +38,7 @@ class DepthwiseConvolution(nn.Module):
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         weight, bias = self.convolution.weight, self.convolution.bias
         if triton_runs(x.device, x.dtype):
-            from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+            from toolkit.nn.ops.kernels.depthwise import triton_depthwise_convolution
 
             return triton_depthwise_convolution(to_compute_dtype(x), weight, bias)
         if x.device.type != "cpu":

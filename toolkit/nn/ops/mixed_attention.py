@@ -4,7 +4,7 @@ weights = dropout(softmax(PReLU(W * [maps] + b)))
 
 B batch   S queries   T = S keys   H heads   C maps, in groups of one product each
 
-The kernels of `mixed_attention_triton` read maps where the products left them, with any strides,
+The kernels of `kernels.mixed_attention` read maps where the products left them, with any strides,
 taps for instance without a copy, and write gradients where the products of the backward pass read
 them. Plain operations would copy every map into one tensor, and write six more of the size of the
 scores. FLOPs are those of the convolution; the backward pass mixes the maps again, which is not
@@ -22,7 +22,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.flop_counter import register_flop_formula
 
-from toolkit.nn.ops.triton_operations import define, draw_seed, triton_runs
+from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
+from toolkit.nn.ops.map_sources import MapSource, empty_by_head, empty_sums, to_rows, view_maps
 
 MIX = "Tensor[] sources, int[] kinds, Tensor weight, Tensor bias, Tensor slope"
 NORMALIZE = "Tensor scores, Tensor? padding, Tensor? seed, float rate"
@@ -68,7 +69,7 @@ def mix_maps(
     sources: list[Tensor], kinds: list[int], weight: Tensor, bias: Tensor, slope: Tensor
 ) -> Tensor:
     """PReLU(W * [maps] + b)."""
-    from toolkit.nn.ops.mixed_attention_triton import launch_mix
+    from toolkit.nn.ops.kernels.mixed_attention import launch_mix
 
     out = allocate_scores(sources, kinds, weight)
     launch_mix(view_maps(sources, kinds), weight, bias, slope, out)
@@ -94,7 +95,7 @@ def mix_maps_backward(
     gradient: Tensor,
 ) -> list[Tensor]:
     """Summands of the gradients of weight, bias and slope, then the gradients of the sources."""
-    from toolkit.nn.ops.mixed_attention_triton import launch_mix_backward
+    from toolkit.nn.ops.kernels.mixed_attention import launch_mix_backward
 
     sums, *grads = allocate_gradients(sources, kinds, weight, bias, slope, gradient)
     maps, into = view_maps(sources, kinds), view_maps(grads, kinds)
@@ -116,7 +117,7 @@ def normalize_scores(
     scores: Tensor, padding: Tensor | None, seed: Tensor | None, rate: float
 ) -> Tensor:
     """dropout(softmax(scores)), with padding masked; heads first."""
-    from toolkit.nn.ops.mixed_attention_triton import launch_normalize
+    from toolkit.nn.ops.kernels.mixed_attention import launch_normalize
 
     return launch_normalize(scores, padding, seed, rate)
 
@@ -129,7 +130,7 @@ def normalize_scores_backward(
     scores: Tensor, padding: Tensor | None, seed: Tensor | None, rate: float, *gradients: Tensor
 ) -> Tensor:
     """The gradient of the scores: through the weights, and otherwise; heads first."""
-    from toolkit.nn.ops.mixed_attention_triton import launch_normalize_backward
+    from toolkit.nn.ops.kernels.mixed_attention import launch_normalize_backward
 
     return launch_normalize_backward(scores, padding, seed, rate, gradients)
 
@@ -174,65 +175,6 @@ class _MixedAttention(torch.autograd.Function):
         of_weight, of_bias, of_slope = sums.sum(0).split([weight.shape[1], 1, 1], 1)
         of_parameters = of_weight.to(weight.dtype), of_bias[:, 0], of_slope[:, 0]
         return *of_parameters, None, None, None, None, None, *grads
-
-
-MAP, QUERY_TAPS, KEY_TAPS = range(3)
-
-
-class MapSource(NamedTuple):
-    """Attention maps, or taps that they are views of."""
-
-    tensor: Float[Tensor, "B H S _"]
-    kind: int = MAP
-    """QUERY_TAPS are 2 S columns with map[i, j] = taps[i, j - i + S - 1], KEY_TAPS those of keys
-    with map[i, j] = taps[j, i - j + S - 1]."""
-
-
-def to_rows(tensor: Tensor, kind: int) -> Tensor:
-    """Taps with contiguous rows."""
-    packed = kind == MAP or tensor.stride()[-2:] == (tensor.shape[-1], 1)
-    return tensor if packed else tensor.contiguous()
-
-
-def view_maps(tensors: Sequence[Tensor], kinds: Sequence[int]) -> list[Float[Tensor, "B _ S T"]]:
-    """Maps of sources; those of taps are views with overlapping rows."""
-    return [view_map(tensor, kind) for tensor, kind in zip(tensors, kinds, strict=True)]
-
-
-def view_map(tensor: Tensor, kind: int) -> Float[Tensor, "B _ S T"]:
-    """The attention map that a source stands for, as a view of its tensor."""
-    if kind == MAP:
-        return tensor
-    length = tensor.shape[2]
-    strides = (*tensor.stride()[:2], 2 * length - 1, 1)
-    start = tensor.storage_offset() + length - 1
-    view = tensor.as_strided((*tensor.shape[:3], length), strides, start)
-    return view if kind == QUERY_TAPS else view.mT
-
-
-def tile_size(x: Tensor) -> tuple[int, int]:
-    """Queries and keys whose maps are mixed together: half as many numbers of four bytes."""
-    return 32 // x.element_size(), 16
-
-
-def count_tiles(scores: Float[Tensor, "B H S T"]) -> tuple[int, int]:
-    """Along the queries and along the keys."""
-    queries, keys = tile_size(scores)
-    length = scores.shape[-1]
-    return -(-length // queries), -(-length // keys)
-
-
-def empty_sums(gradient: Float[Tensor, "B H S T"], weight: Float[Tensor, "H C"]) -> Tensor:
-    """Summands of the gradients of weight, bias and slope, of every tile."""
-    rows, columns = count_tiles(gradient)
-    shape = gradient.shape[0] * rows * columns, weight.shape[0], weight.shape[1] + 2
-    return gradient.new_empty(shape, dtype=torch.float32)
-
-
-def empty_by_head(sizes: Sequence[int], like: Tensor) -> Float[Tensor, "B H S _"]:
-    """A new tensor whose first axis in memory is that of heads, as batched products take it."""
-    batch, heads, *rest = sizes
-    return like.new_empty(heads, batch, *rest).transpose(0, 1)
 
 
 def forward_flops(

@@ -1,10 +1,12 @@
-"""Limit of the memory of a model while it is built."""
+"""Memory of a model: a limit while it is built, and copies of small tables to its device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
@@ -35,3 +37,10 @@ def memory_limit() -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def copy_to_device(table: Shaped[Tensor, "*shape"], device: torch.device) -> Tensor:
+    """The table on the device; from pinned memory, so that the host does not wait for a GPU."""
+    if device.type == "cuda":
+        return table.pin_memory().to(device, non_blocking=True)
+    return table.to(device)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from toolkit.nn.ops import triton_operations as register
-from toolkit.nn.ops.triton_operations import draw_seed, triton_runs
+from toolkit.nn.ops import kernels as register
+from toolkit.nn.ops.kernels import draw_seed, triton_runs
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

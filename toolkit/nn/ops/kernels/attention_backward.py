@@ -15,8 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from toolkit.nn.ops.relative_attention import OffsetTables, tile_size
-from toolkit.nn.ops.relative_attention_forward import (
+from toolkit.nn.ops.kernels.attention_forward import (
     add_bias,
     attend_forward,
     clip_offsets,
@@ -30,7 +29,7 @@ from toolkit.nn.ops.relative_attention_forward import (
     store_rows,
     sum_by_offset,
 )
-from toolkit.nn.ops.triton_dropout import (
+from toolkit.nn.ops.kernels.dropout import (
     draw_row_bits,
     drop,
     dropout_numbers,
@@ -38,6 +37,7 @@ from toolkit.nn.ops.triton_dropout import (
     load_row_bits,
     store_row_bits,
 )
+from toolkit.nn.ops.relative_inputs import OffsetTables, tile_size
 
 
 @triton.jit

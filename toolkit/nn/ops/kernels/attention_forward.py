@@ -20,7 +20,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from toolkit.nn.ops.triton_dropout import draw_row_bits, drop, keep_weights
+from toolkit.nn.ops.kernels.dropout import draw_row_bits, drop, keep_weights
 
 
 @triton.jit

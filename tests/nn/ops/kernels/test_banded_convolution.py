@@ -21,7 +21,7 @@ SHAPES = [(1, 1, 4), (5, 9, 6), (33, 9, 64), (70, 17, 54)]
 @pytest.mark.parametrize(("length", "taps", "width"), SHAPES)
 def test_triton_kernels_and_their_gradients_equal_the_products(length, taps, width):
     pytest.importorskip("triton")
-    from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
+    from toolkit.nn.ops.kernels.banded_convolution import triton_dynamic_convolution
 
     torch.manual_seed(0)
     kernels = torch.randn(2, 3, length, taps, device=DEVICE, requires_grad=True)

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from toolkit.nn.ops.triton_operations import define
+from toolkit.nn.ops.kernels import define
 
 ROWS = 32
 """Positions that a program holds at a time."""

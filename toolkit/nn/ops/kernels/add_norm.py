@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from toolkit.nn.ops.triton_dropout import (
+from toolkit.nn.ops.kernels.dropout import (
     draw_row_bits,
     drop,
     dropout_numbers,

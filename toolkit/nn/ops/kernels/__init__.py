@@ -1,4 +1,7 @@
-"""Registration of operations with Triton kernels; Triton itself is imported when they run."""
+"""Triton kernels for GPUs, and the registration of the operations that they compute.
+
+Triton itself is imported by the modules of this package, when an operation first runs.
+"""
 
 from __future__ import annotations
 

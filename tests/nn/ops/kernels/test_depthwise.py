@@ -19,7 +19,7 @@ SHAPES = [(1, 4, 1), (5, 6, 9), (33, 64, 9), (300, 130, 17)]
 @pytest.mark.parametrize(("length", "width", "taps"), SHAPES)
 def test_triton_kernels_and_their_gradients_equal_torchs(length, width, taps):
     pytest.importorskip("triton")
-    from toolkit.nn.ops.depthwise_triton import triton_depthwise_convolution
+    from toolkit.nn.ops.kernels.depthwise import triton_depthwise_convolution
 
     torch.manual_seed(0)
     shapes = (2, length, width), (width, 1, taps), (width,)
