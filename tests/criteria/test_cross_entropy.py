@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses, rows
+from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses, criterion
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 ROWS, CLASSES = 32, 11
@@ -16,7 +16,7 @@ COUNT = 2 * ROWS + 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(rows, "BLOCK", ROWS * CLASSES)
+    monkeypatch.setattr(criterion, "BLOCK", ROWS * CLASSES)
 
 
 def prediction(dtype: torch.dtype = torch.float64) -> Classes:

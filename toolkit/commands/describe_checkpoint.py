@@ -23,7 +23,7 @@ from toolkit.training.callbacks.saved_state import SavedState, read_state
 from toolkit.training.callbacks.validation import BestValidation
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
-"""Tensors of a task with layer_mixing (toolkit/models/features.py)."""
+"""Tensors of a task with layer_mixing (toolkit/models/heads.py)."""
 
 
 class SavedCheckpoint(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -114,3 +114,15 @@ class Criterion(nn.Module, ABC):
     @abstractmethod
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
         """Objective -> summed loss of its predictions."""
+
+
+BLOCK = 1 << 18
+"""Logits per block on a CPU: 1 MiB in fp32."""
+
+
+def split_rows(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Corresponding blocks of rows of all tensors; all rows at once on other devices."""
+    rows = max(1, len(logits))
+    if logits.device.type == "cpu":
+        rows = max(1, BLOCK // max(1, logits.shape[-1]))
+    return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

@@ -23,10 +23,10 @@ from toolkit.criteria.criterion import (
     MaskedClasses,
     ProjectedClasses,
     Values,
+    split_rows,
 )
 from toolkit.criteria.projected_cross_entropy import projected_cross_entropy
 from toolkit.criteria.regression import squared_error
-from toolkit.criteria.rows import split_rows
 
 
 @dataclass(frozen=True, kw_only=True)

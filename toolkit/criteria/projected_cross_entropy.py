@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.criteria.criterion import IGNORED, ProjectedClasses
-from toolkit.criteria.rows import split_rows
+from toolkit.criteria.criterion import IGNORED, ProjectedClasses, split_rows
 from toolkit.nn.ops import cross_entropy
 from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes
 from toolkit.nn.ops.cross_entropy import cross_entropy_kernel_runs

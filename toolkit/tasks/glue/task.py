@@ -11,8 +11,7 @@ from toolkit.data.formats.classification.raw_texts import encode_raw_texts
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.features import build_features
-from toolkit.models.heads import SentenceHead, build_pooler
+from toolkit.models.heads import SentenceHead, build_features, build_pooler
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.glue.config import GlueConfig

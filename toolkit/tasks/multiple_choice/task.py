@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.features import build_features
-from toolkit.models.heads import OptionHead, build_pooler
+from toolkit.models.heads import OptionHead, build_features, build_pooler
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig

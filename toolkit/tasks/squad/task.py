@@ -10,8 +10,7 @@ from torch import Tensor
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.features import build_features
-from toolkit.models.heads import SpanHead
+from toolkit.models.heads import SpanHead, build_features
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.squad.config import SquadConfig

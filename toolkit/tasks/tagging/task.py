@@ -15,7 +15,7 @@ from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.spans import SpanTags
-from toolkit.models.features import build_features
+from toolkit.models.heads import build_features
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
