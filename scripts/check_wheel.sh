@@ -64,9 +64,9 @@ echo "a lovely film" | toolkit-predict --path moods
 say "Plot and convert, which need extras"
 "${pip[@]}" install "$wheel[plot,hf]"
 toolkit-plot curve run --output curve.png
-toolkit-convert averaged exported --to hf
-toolkit-convert moods/checkpoint_best bert --to hf --classes native
-toolkit-convert bert restored --to toolkit
+toolkit-convert export averaged exported
+toolkit-convert export moods/checkpoint_best bert --classes native
+toolkit-convert import bert restored
 ls -s curve.png exported/model.safetensors restored/model.safetensors
 
 say "Every command of $(basename "$wheel") works"

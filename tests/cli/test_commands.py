@@ -21,7 +21,7 @@ WORDS = {
     "validate": ["data", "--path", "one", "two", "--valid-subset", "valid,test"],
     "generate": ["fill-mask", "--task", "mlm", "--path", "run", "--input", "-"],
     "average": ["run", "--last", "3", "--output", "averaged"],
-    "convert": ["bert", "ours", "--to", "toolkit"],
+    "convert": ["import", "bert", "ours"],
     "plot": ["curve", "run", "--output", "x.png"],
 }
 

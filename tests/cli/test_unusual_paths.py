@@ -8,7 +8,7 @@ COMMANDS = [
     "inspect PATH",
     "plot curve PATH",
     "average PATH PATH --output new",
-    "convert PATH new --to hf",
+    "convert export PATH new",
     "train PATH --arch bert_tiny --task mlm",
     "train data --user-dir PATH",
     "train data --config PATH",

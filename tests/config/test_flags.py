@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.cli.average import COMMAND as AVERAGE
-from toolkit.cli.convert import COMMAND as CONVERT
+from toolkit.cli.convert import DIRECTIONS
 from toolkit.cli.generate import MODES
 from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.plot import KINDS
@@ -101,7 +101,7 @@ LISTS = [(TRAIN, "dirs"), (PREPROCESS, "trainpref"), (PREPROCESS, "validpref")]
 LISTS += [(PREPROCESS, "testpref"), (VALIDATE, "path"), (MINIMAL_PAIRS, "path")]
 LISTS += [(mode, "path") for mode in MODES[:4]] + [
     (command, command.positional)
-    for command in (VALIDATE, MINIMAL_PAIRS, AVERAGE, CONVERT, INSPECT, *MODES, *KINDS)
+    for command in (VALIDATE, MINIMAL_PAIRS, AVERAGE, INSPECT, *DIRECTIONS, *MODES, *KINDS)
     if command.positional
 ]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.cli.average import COMMAND as AVERAGE
-from toolkit.cli.convert import COMMAND as CONVERT
+from toolkit.cli.convert import DIRECTIONS
 from toolkit.cli.generate import MODES
 from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.plot import KINDS
@@ -112,7 +112,8 @@ def test_every_option_of_the_other_tools_is_answered(command):
 
 
 def test_commands_are_those_of_the_command_line():
-    commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, AVERAGE, CONVERT, INSPECT, *MODES, *KINDS]
+    commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, AVERAGE, INSPECT]
+    commands += [*DIRECTIONS, *MODES, *KINDS]
     names = {command.name for command in commands}
     assert names | {"toolkit-validate --task minimal_pairs"} == owners.CONFIGS.keys()
 

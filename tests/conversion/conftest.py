@@ -9,9 +9,10 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 
-from toolkit.config.commands.checkpoints import ConvertConfig  # noqa: E402
+from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, OnnxConfig  # noqa: E402
 from toolkit.conversion.convert import convert  # noqa: E402
 
+FORMATS = {"toolkit": ImportConfig, "hf": ExportConfig, "onnx": OnnxConfig}
 PIECES = [
     "[PAD]",
     "[UNK]",
@@ -99,6 +100,6 @@ def converted(tmp_path):
 
     def call(source, to="toolkit", name=None, **options):
         target = tmp_path / (name or f"{source.name}-{to}")
-        return convert(ConvertConfig(paths=[str(source), str(target)], to=to, **options))
+        return convert(FORMATS[to](paths=[str(source), str(target)], **options))
 
     return call

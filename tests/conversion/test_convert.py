@@ -23,7 +23,7 @@ from .conftest import PIECES
 def test_convert_reports_text_and_json(saved, tmp_path, capsys):
     _, folder = saved("BertForPreTraining")
     events = tmp_path / "events.jsonl"
-    words = [str(folder), str(tmp_path / "checkpoint"), "--to", "toolkit", "--json", str(events)]
+    words = ["import", str(folder), str(tmp_path / "checkpoint"), "--json", str(events)]
     assert main(words) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "architecture bert task mlm layers 2 width 24" in printed
@@ -95,7 +95,7 @@ def test_convert_rejects_an_existing_or_reserved_target(tmp_path, name, message,
 
 
 def test_convert_rejects_a_missing_source(tmp_path, capsys):
-    assert main([str(tmp_path / "no"), str(tmp_path / "x"), "--to", "hf"]) == 2
+    assert main(["export", str(tmp_path / "no"), str(tmp_path / "x")]) == 2
     assert "No such file or directory: " in capsys.readouterr().err
 
 

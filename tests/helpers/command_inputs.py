@@ -10,7 +10,9 @@ RUN = "--batch-size 8 --num-workers 0 --max-update 1 --max-epoch 1 --device cpu 
 WORDS = "--tokenizer words --workers 1"
 COMMAND_LINES = {  # command and config class -> words after the command; they write into out*
     "average AverageConfig": "{run} --last 1 --output out",
-    "convert ConvertConfig": "{run}/checkpoint_last out --to toolkit",
+    "convert ExportConfig": "{run}/checkpoint_last out --classes toolkit",
+    "convert ImportConfig": "{exported} out",
+    "convert OnnxConfig": "{run}/checkpoint_last out --batch 1 --length 8",
     "generate TranslateConfig": "--path {translator} --input text.txt --max-len-b 5",
     "generate ContinueConfig": "--path {lm} --input text.txt --max-len-b 5",
     "generate FillMaskConfig": "--path {run} --input text.txt",
@@ -71,4 +73,7 @@ def make_inputs(folder: Path, mains: Mapping[str, Main]) -> dict[str, str]:
     for name, words in MODELS.items():
         argv = f"{words} {RUN}".format(**fields).split()
         assert mains["train"]([*argv[:-1], fields[name]]) == 0, argv
+    fields["exported"] = str(folder / "exported")
+    words = ["export", fields["run"], fields["exported"], "--classes", "toolkit"]
+    assert mains["convert"](words) == 0
     return fields

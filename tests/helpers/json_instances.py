@@ -244,8 +244,8 @@ class Instances:
     @cached_property
     def bert_json(self) -> Path:
         folder = shutil.copytree(self.bert, self.path / "bert_json")
-        must("convert", self.bert, self.path / "bert-toolkit", "--to", "toolkit")
-        must("convert", self.path / "bert-toolkit", self.path / "bert-hf", "--to", "hf")
+        must("convert", "import", self.bert, self.path / "bert-toolkit")
+        must("convert", "export", self.path / "bert-toolkit", self.path / "bert-hf")
         shutil.copy(self.path / "bert-hf" / "tokenizer.json", folder)
         return folder
 
@@ -259,10 +259,9 @@ class Instances:
         target = self.path / "exported"
         must(
             "convert",
+            "export",
             self.classifier / "checkpoint_last",
             target,
-            "--to",
-            "hf",
             "--classes",
             "toolkit",
         )
@@ -350,7 +349,7 @@ def checkpoint(task: str, data: str) -> Words:
             strings("inspect", last),
             strings("validate", corpus, "--path", last),
             strings("inspect", last, "--flops"),
-            strings("convert", last, folder / "out", "--to", "hf", "--classes", "toolkit"),
+            strings("convert", "export", last, folder / "out", "--classes", "toolkit"),
             strings("average", folder, "--last", 2, "--output", folder / "mean"),
             strings("generate", "--path", last, "--input", at.lines),
             strings("predict", "--path", last, "--input", at.lines),
@@ -382,11 +381,11 @@ def inspect_data(task: str) -> Words:
 
 
 def convert(folder: Path, at: Instances) -> list[list[str]]:
-    return [strings("convert", folder, folder / "out", "--to", "toolkit")]
+    return [strings("convert", "import", folder, folder / "out")]
 
 
 def export(folder: Path, at: Instances) -> list[list[str]]:
-    return [strings("convert", folder, folder / "out", "--to", "hf")]
+    return [strings("convert", "export", folder, folder / "out")]
 
 
 def rows(folder: Path, at: Instances) -> list[list[str]]:

@@ -95,7 +95,7 @@ def export(tmp_path):
     def make(learner, *words):
         learner.save(tmp_path / "run")
         paths = [str(tmp_path / "run"), str(tmp_path / "exported")]
-        assert main([*paths, "--to", "hf", *words]) == 0
+        assert main(["export", *paths, *words]) == 0
         return tmp_path / "run", tmp_path / "exported"
 
     return make

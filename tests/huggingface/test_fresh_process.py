@@ -37,7 +37,7 @@ def test_exports_train_in_transformers_and_come_back(make_learner, hf_inputs, tm
         folder = tmp_path / "models" / arch
         folder.mkdir(parents=True)
         learner.save(folder / "run")
-        words = [str(folder / "run"), str(folder / "exported"), "--to", "hf"]
+        words = ["export", str(folder / "run"), str(folder / "exported")]
         assert main([*words, "--classes", "toolkit"]) == 0
         given = hf_inputs(batch.inputs)
         given.setdefault("attention_mask", torch.ones_like(given["input_ids"]))
@@ -54,7 +54,7 @@ def test_exports_train_in_transformers_and_come_back(make_learner, hf_inputs, tm
         outputs = load_file(folder / "outputs.safetensors")
         before = scores(load_checkpoint(folder / "run"), given, labels)
         assert torch.equal(outputs["before"], before), arch
-        assert main([str(folder / "tuned"), str(folder / "back"), "--to", "toolkit"]) == 0
+        assert main(["import", str(folder / "tuned"), str(folder / "back")]) == 0
         after = scores(load_checkpoint(folder / "back"), given, labels)
         assert torch.equal(outputs["after"], after), arch
         assert not torch.equal(before, after)

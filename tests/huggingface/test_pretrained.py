@@ -55,7 +55,7 @@ def test_trained_heads_keep_their_labels_on_the_way_back(make_learner, export, t
     labels = {0: "bad", 1: "fair", 2: "good"}
     model = AutoModelForSequenceClassification.from_pretrained(export(learner)[1], id2label=labels)
     model.save_pretrained(tmp_path / "tuned")
-    assert main([str(tmp_path / "tuned"), str(tmp_path / "back"), "--to", "toolkit"]) == 0
+    assert main(["import", str(tmp_path / "tuned"), str(tmp_path / "back")]) == 0
     back = load_checkpoint(tmp_path / "back")
     assert back.tokenizer.labels.classes == ["bad", "fair", "good"]
     assert back.tokenizer.fingerprint.startswith(learner.tokenizer.fingerprint)
@@ -156,7 +156,7 @@ def test_a_plugins_export_needs_its_folder_to_come_back(
 ):
     _, folder = plugin_export("absent_bert")
     monkeypatch.setattr("toolkit.common.plugins._loaded", {})
-    assert main([str(folder), str(tmp_path / "back"), "--to", "toolkit"]) == 2
+    assert main(["import", str(folder), str(tmp_path / "back")]) == 2
     said = capsys.readouterr().err
     assert "requires the plugin 'absent_bert_plugin', which is not loaded" in said
     assert "Pass its folder with --user-dir." in said

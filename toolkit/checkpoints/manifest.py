@@ -93,7 +93,7 @@ def read(folder: Path) -> Manifest:
 def suggest_folder(folder: Path) -> str:
     """What to do about a folder without manifest."""
     if (folder / "config.json").exists():
-        return "If it is a model of Transformers, run toolkit-convert with --to toolkit first."
+        return "If it is a model of Transformers, run toolkit-convert import first."
     return "Name a folder that toolkit-train wrote."
 
 

@@ -1,4 +1,4 @@
-"""toolkit-convert: models from and to Hugging Face Transformers, and from fairseq."""
+"""toolkit-convert: models from and to Hugging Face Transformers, from fairseq, and to ONNX."""
 
 from __future__ import annotations
 
@@ -7,17 +7,39 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.checkpoints import ConvertConfig
+from toolkit.config.command_group import CommandGroup
+from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, OnnxConfig
 
-COMMAND = Command(
+DIRECTIONS = (
+    Command(
+        name="toolkit-convert import",
+        summary="Turn a BERT, ELECTRA, ConvBERT, DeBERTa (v2, v3) or ModernBERT folder of Hugging "
+        "Face Transformers, or a RoBERTa checkpoint of fairseq (.pt), into a checkpoint. Nothing "
+        "is downloaded.",
+        example="toolkit-convert import bert-base-uncased bert",
+        config=ImportConfig,
+    ),
+    Command(
+        name="toolkit-convert export",
+        summary="Write a checkpoint as a folder for Hugging Face Transformers.",
+        example="toolkit-convert export run/checkpoint_best exported",
+        config=ExportConfig,
+    ),
+    Command(
+        name="toolkit-convert onnx",
+        summary="Write a checkpoint as a graph for ONNX Runtime.",
+        example="toolkit-convert onnx run/checkpoint_best graph",
+        config=OnnxConfig,
+    ),
+)
+COMMAND = CommandGroup(
     name="toolkit-convert",
-    summary="Convert a BERT, ELECTRA, ConvBERT, DeBERTa (v2, v3) or ModernBERT model of Hugging "
-    "Face Transformers, or fairseq's RoBERTa, to a checkpoint; or any checkpoint to a folder for "
-    "Transformers or to ONNX. The tokenizer is included. No code of the model is executed, and "
-    "nothing is written unless every tensor is accounted for.",
-    example="toolkit-convert run/checkpoint_best exported --to hf",
-    config=ConvertConfig,
-    common=("to", "classes", "weights"),
+    summary="Convert models from and to Hugging Face Transformers, from fairseq, and to ONNX. The "
+    "tokenizer is included. No code of the model is executed, and nothing is written unless every "
+    "tensor is accounted for.",
+    example="toolkit-convert import bert-base-uncased bert",
+    metavar="DIRECTION",
+    commands={command.name.split()[-1]: command for command in DIRECTIONS},
 )
 
 

@@ -48,7 +48,7 @@ REMEDIES = {
     "raw": "Run toolkit-preprocess --trainpref {path}{options} --destdir data.",
     "checkpoint": "Give the folder of toolkit-preprocess.",
     "config": "Write --config {path}.",
-    "transformers": "Run toolkit-convert {path} converted --to toolkit.",
+    "transformers": "Run toolkit-convert import {path} converted.",
 }
 """Kind -> what to do if the command has no option for it."""
 

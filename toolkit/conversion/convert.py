@@ -12,7 +12,12 @@ from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
-from toolkit.config.commands.checkpoints import ConvertConfig
+from toolkit.config.commands.checkpoints import (
+    ConversionOptions,
+    ExportConfig,
+    ImportConfig,
+    OnnxConfig,
+)
 from toolkit.conversion import onnx, write_checkpoint
 from toolkit.conversion.fairseq import roberta
 from toolkit.conversion.huggingface import (
@@ -28,7 +33,7 @@ from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
 
 
-def convert(c: ConvertConfig) -> Path:
+def convert(c: ConversionOptions) -> Path:
     """Convert SOURCE to DESTINATION and report what was converted."""
     source, target = map(Path, c.paths)
     check_new_folder(target, "DESTINATION")
@@ -38,11 +43,7 @@ def convert(c: ConvertConfig) -> Path:
             f"downloaded first: hf download NAME --local-dir FOLDER."
         )
     with Output(c.json) as output:
-        facts = (
-            import_model(source, target, c)
-            if c.to == "toolkit"
-            else export_model(source, target, c)
-        )
+        facts = convert_model(source, target, c)
         output.write("converted", {"from": str(source), "to": str(target), **facts})
         rows = {
             name.replace("_", " "): format_fact(value) for name, value in facts.items() if value
@@ -52,38 +53,37 @@ def convert(c: ConvertConfig) -> Path:
     return target
 
 
-def import_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
-    """Write another program's model as a checkpoint."""
-    model = read_model(source, pairs=c.pairs)
-    write_checkpoint.write_checkpoint(target, model, source)
-    return describe_imported(model)
+def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObject:
+    """Write the model in the format that the class of the options means; returns its facts."""
+    match c:
+        case ImportConfig():
+            imported = read_model(source, pairs=c.pairs)
+            write_checkpoint.write_checkpoint(target, imported, source)
+            return describe_imported(imported)
+        case OnnxConfig():
+            return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
+        case ExportConfig():
+            native = c.classes == "native" or (
+                c.classes == "auto" and exporter.has_native_class(source, c.component)
+            )
+            if not native:
+                return toolkit_export.export(
+                    source, target, weights=c.weights, component=c.component
+                )
+            model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
+            exporter.write_model(target, model, source)
+            return describe_exported(model)
+    raise AssertionError(type(c))
 
 
 def read_model(source: Path, *, pairs: bool) -> ConvertedModel:
     """The model of a folder or file; `pairs` tells that a classifier reads pairs of texts."""
-    file = roberta.find_file(source)
-    if file and pairs:
-        raise ToolkitError(f"--pairs requires a model of Transformers, but {file} is fairseq's.")
-    if file:
+    if file := roberta.find_file(source):
         return roberta.import_file(file)
     config = files.read_config(source)
     if config.get("model_type") == toolkit_import.MODEL_TYPE:
         return toolkit_import.import_folder(source, config, pairs=pairs)
     return importer.import_folder(source, pairs=pairs)
-
-
-def export_model(source: Path, target: Path, c: ConvertConfig) -> JsonObject:
-    """Write a checkpoint as a folder for Transformers or ONNX Runtime."""
-    if c.to == "onnx":
-        return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
-    classes = c.classes
-    if classes == "auto" and not exporter.has_native_class(source, c.component):
-        classes = "toolkit"
-    if classes == "toolkit":
-        return toolkit_export.export(source, target, weights=c.weights, component=c.component)
-    model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
-    exporter.write_model(target, model, source)
-    return describe_exported(model)
 
 
 def describe_imported(model: ConvertedModel) -> JsonObject:

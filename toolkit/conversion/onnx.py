@@ -71,7 +71,7 @@ def check_packages() -> None:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise ToolkitError(
-            f"--to onnx requires {', '.join(missing)}. Install with: "
+            f"toolkit-convert onnx requires {', '.join(missing)}. Install with: "
             f"pip install 'toolkit-seq[hf,onnx]'"
         )
 

@@ -163,7 +163,9 @@ def test_import_rejects_other_folders(tmp_path):
     with pytest.raises(ToolkitError, match=r"SOURCE must be a folder .* has no config.json"):
         read_model(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(ToolkitError, match=r"is a checkpoint of the toolkit; for that use --to hf"):
+    with pytest.raises(
+        ToolkitError, match=r"is a checkpoint of the toolkit; for that use toolkit-convert export"
+    ):
         read_model(tmp_path)
 
 

@@ -372,14 +372,3 @@ def test_import_reports_a_missing_classifier(saved, converted, capsys):
     with pytest.raises(ToolkitError, match="2 mismatches"):
         converted(folder)
     assert "classifier.weight" in capsys.readouterr().err
-
-
-def test_pairs_require_a_classifier(saved, converted):
-    _, folder = saved("BertForMaskedLM")
-    with pytest.raises(ToolkitError, match=r"^--pairs requires a model for sequence classif"):
-        converted(folder, pairs=True)
-    (folder / "model.pt").touch()
-    with pytest.raises(ToolkitError, match=r"^--pairs requires a model of Transformers, but"):
-        converted(folder / "model.pt", pairs=True)
-    with pytest.raises(ToolkitError, match=r"^--pairs requires --to toolkit\.$"):
-        converted(folder, "hf", pairs=True)

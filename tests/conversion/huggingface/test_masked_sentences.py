@@ -118,7 +118,7 @@ def imported(case, sentences, folder):
         tokenizer_object=tokenizer, **dict(zip(names, SPECIAL, strict=True))
     )
     fast.save_pretrained(folder)
-    assert main([str(folder), str(folder) + "-toolkit", "--to", "toolkit"]) == 0
+    assert main(["import", str(folder), str(folder) + "-toolkit"]) == 0
     return load_checkpoint(str(folder) + "-toolkit")
 
 
@@ -134,7 +134,7 @@ def exported(case, sentences, folder):
     learner.save(str(folder) + "-toolkit")
     classes = "native" if algorithm == "unigram" and len(options) == 1 else "toolkit"
     paths = [str(folder) + "-toolkit", str(folder)]
-    assert main([*paths, "--to", "hf", "--classes", classes]) == 0
+    assert main(["export", *paths, "--classes", classes]) == 0
     return learner
 
 

@@ -33,7 +33,7 @@ def test_code_of_a_model_card_runs(make_learner, export, monkeypatch, capsys, ki
 
 
 def test_model_card_has_metrics_and_options_of_the_run(trained, tmp_path):
-    assert main([str(trained), str(tmp_path / "exported"), "--to", "hf"]) == 0
+    assert main(["export", str(trained), str(tmp_path / "exported")]) == 0
     card = (tmp_path / "exported" / "README.md").read_text()
     assert "* updates: 10\n" in card and "valid: accuracy" in card
     assert re.search(r"\* toolkit commit: [0-9a-f]{40}", card)

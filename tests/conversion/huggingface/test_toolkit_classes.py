@@ -30,7 +30,7 @@ def test_round_trip_restores_weights_options_and_tokenizer(
 ):
     learner, _ = make_learner(kind, arch)
     _, exported = export(learner)
-    assert main([str(exported), str(tmp_path / "back"), "--to", "toolkit"]) == 0
+    assert main(["import", str(exported), str(tmp_path / "back")]) == 0
     back = load_checkpoint(tmp_path / "back")
     before, after = learner.state_dict(), back.state_dict()
     assert before.keys() == after.keys()

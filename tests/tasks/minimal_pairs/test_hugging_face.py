@@ -91,7 +91,7 @@ def save_bert(folder, symbols):
 @pytest.mark.parametrize("within_word", [False, True])
 def test_scores_of_an_imported_bert_equal_a_loop_over_it(tmp_path, sentences, pieces, within_word):
     model, tokenizer = save_bert(tmp_path / "bert", pieces.vocabulary.symbols)
-    assert convert([str(tmp_path / "bert"), str(tmp_path / "ours"), "--to", "toolkit"]) == 0
+    assert convert(["import", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 0
     scoring = "within_word_left_to_right" if within_word else "pseudo_log_likelihood"
     found = score(load_checkpoint(tmp_path / "ours").double(), sentences, scoring)
     expected = masked_scores(model.double(), tokenizer, sentences, within_word=within_word)
@@ -102,7 +102,7 @@ def test_scores_of_an_imported_bert_equal_a_loop_over_it(tmp_path, sentences, pi
 def test_scores_equal_a_loop_over_the_exported_model(tmp_path, make_learner, sentences, pieces):
     learner = make_learner("bert_tiny", tokenizer=pieces, width=WIDTH, heads=4)
     learner.save(tmp_path / "ours")
-    assert convert([str(tmp_path / "ours"), str(tmp_path / "bert"), "--to", "hf"]) == 0
+    assert convert(["export", str(tmp_path / "ours"), str(tmp_path / "bert")]) == 0
     model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "bert").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")
     expected = masked_scores(model.double(), tokenizer, sentences)

@@ -7,8 +7,8 @@ from toolkit.common.other_tools.counterpart import ABSENT, CLASSES, EACH_EPOCH, 
 RANK_EXAMPLES = "It is the number of examples on each rank."
 FRACTION = "A fraction of the run is --warmup-fraction."
 RESUMES = "The same command resumes the latest checkpoint in --save-dir."
-CONVERT = "toolkit-convert --to toolkit makes a checkpoint of a model of Transformers."
-NO_UPLOAD = "Nothing is uploaded. toolkit-convert --to hf writes a folder for Transformers."
+CONVERT = "toolkit-convert import makes a checkpoint of a model of Transformers."
+NO_UPLOAD = "Nothing is uploaded. toolkit-convert export writes a folder for Transformers."
 COLUMNS = "toolkit-preprocess names them: --text-field, --text-columns and --label-column."
 RAW_DATA = "toolkit-preprocess reads the files: --trainpref, --validpref and --testpref."
 

@@ -78,7 +78,7 @@ def read_config(folder: Path) -> JsonObject:
     """The config.json of a folder; raises a ToolkitError if the folder is no model."""
     reason = "" if (folder / CONFIG).exists() else f"has no {CONFIG}"
     if any((folder / name).exists() for name in (manifest.NAME, "checkpoint_last")):
-        reason = "is a checkpoint of the toolkit; for that use --to hf"
+        reason = "is a checkpoint of the toolkit; for that use toolkit-convert export"
     if reason:
         raise ToolkitError(
             f"SOURCE must be a folder written by save_pretrained, or a .pt file of fairseq, but "

@@ -83,12 +83,6 @@ def read_head(
         unsupported = describe_unsupported(task, kind, config)
         if model_type is MODERNBERT:
             unsupported = "predicts from a map with a norm"
-    if pairs and (task != "glue" or unsupported):
-        names = config.get("architectures")
-        raise ToolkitError(
-            f"--pairs requires a model for sequence classification with one label per text, but "
-            f"architectures in config.json is {names}. Omit --pairs."
-        )
     if kind is None or unsupported:
         note = f"the head of {model_type.class_prefix}{ending} {unsupported}: kept, not used"
         return ImportedHead(
