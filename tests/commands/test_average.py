@@ -226,18 +226,3 @@ def test_average_rejects_mismatched_tensors(tmp_path):
         average_tensors([one, other])
     with pytest.raises(ToolkitError, match=r"the same tensors to be averaged, .* missing: count"):
         average_tensors([one, checkpoint("less", w=half)])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"output": "x"}, "Name the checkpoints to average"),
-        ({"paths": ["a"]}, "--output is required"),
-        ({"paths": ["a"], "output": "x", "last": 0}, "last must be at least 1, but is 0"),
-        ({"paths": ["a"], "output": "x", "last": 1, "kind": "best"}, "but is 'best'"),
-        ({"paths": ["a"], "output": "x", "kind": "epochs"}, "--kind requires --last"),
-    ],
-)
-def test_average_options_reject_impossible_values(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        AverageConfig(**options)

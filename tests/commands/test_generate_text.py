@@ -199,7 +199,6 @@ def test_sampling_depends_only_on_seed_and_line(generated):
         (["--order"], "no option is called --order"),
         (["--nbest", "9"], "nbest must be at most beam (5), but is 9"),
         (["--beam", "4", "--diverse-beam-groups", "3"], "beam must be a multiple of"),
-        (["--temperature", "2"], "--temperature requires --sampling"),
         (["--top", "9"], "no option is called --top"),
     ],
 )

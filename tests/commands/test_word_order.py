@@ -40,12 +40,9 @@ def test_word_order_of_a_text_file_compares_checkpoints(finished, trained, text,
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("{run} --word-order ", "--word-order must be a data folder or a text file, but is ''."),
-        ("{run} --shuffles 9 --limit 5", "--limit requires --word-order, the only mode"),
         ("{run} --word-order no/file", "No such file or directory: no/file (--word-order)."),
         ("{data} --word-order {text}", "--word-order needs checkpoints, but {data} is none."),
         ("{run} --word-order {blank}", "must have a sentence per line, but is blank"),
-        ("{run} --word-order {text} --flops", "--word-order cannot be combined with --flops."),
         ("{run} --word-order {run}", "toolkit-inspect: {run} is a save folder, not a data folder."),
         ("{rtd} --word-order {text}", "language_modeling; {rtd} was trained with rtd."),
         ("{positions} --word-order {text}", "this one was trained with mpm."),

@@ -39,9 +39,8 @@ def test_warmup_fraction_equals_the_same_number_of_updates(name):
     assert [fraction(n) for n in range(1, 31)] == [updates(n) for n in range(1, 31)]
 
 
-def test_warmup_updates_cannot_be_combined_with_warmup_fraction():
-    with pytest.raises(ToolkitError, match=r"warmup_updates cannot be combined with"):
-        WarmupConfig(warmup_updates=5, warmup_fraction=0.1)
+def test_warmup_fraction_replaces_warmup_updates():
+    assert WarmupConfig(warmup_updates=5, warmup_fraction=0.1).warmup(100) == 10
     with pytest.raises(
         ToolkitError, match=r"warmup_fraction must be at least 0 and at most 1, but is 10.0"
     ):

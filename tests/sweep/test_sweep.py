@@ -70,7 +70,7 @@ def test_sweep_trains_every_run_and_prints_a_table(words, trained, tmp_path, cap
 
 
 def test_random_search_compares_each_variant_at_its_best_value(words, trained, tmp_path, capsys):
-    c = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], search="random", trials=3)
+    c = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], trials=3)
     assert run_sweep(words, c) == 0
     rates = [name.split("lr=")[1].split(",")[0] for name in trained.names]
     assert len(trained.names) == 12 and rates[:6] == rates[6:] and len(set(rates)) == 3
@@ -78,7 +78,7 @@ def test_random_search_compares_each_variant_at_its_best_value(words, trained, t
     found = json.loads((tmp_path / "s" / "sweep.json").read_text())
     assert [row["arch.fixed"] for row in found["tuned"]["rows"]] == ["true", "false"]
     assert "best lr of each variant" in (tmp_path / "s" / "sweep.md").read_text()
-    more = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], search="random", trials=4)
+    more = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], trials=4)
     run_sweep(words, more)
     assert len(trained.names) == 16
 

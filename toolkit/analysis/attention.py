@@ -74,7 +74,7 @@ def analyze_checkpoint(
     output.write("sentence", {"checkpoint": path, "tokens": symbols})
     for head_map in maps:
         output.write("map", head_map._asdict())
-    if not c.mean:
+    if not c.draws_means:
         head_table(maps, [i in vocabulary.special for i in ids]).print(output.console)
     tokens = [vocabulary.display_symbol(symbol) for symbol in symbols]
     return SentenceAttention(path, tokens, maps, measure_locality(path, learner, lines, c))
@@ -82,7 +82,7 @@ def analyze_checkpoint(
 
 def draw_sentence(models: Sequence[SentenceAttention], title: str, c: AttentionConfig) -> Figure:
     """All maps of one model, or the mean maps of several models."""
-    if not c.mean:
+    if not c.draws_means:
         return draw_maps(models[0].maps, models[0].tokens, title)
     names = short_names([model.path for model in models]) if len(models) > 1 else [""]
     given = parse_labels(c.labels, names)
@@ -119,7 +119,7 @@ def select_maps(
     layers = c.layers or range(1, len(maps) + 1)
     heads = [head - 1 for head in c.heads or range(1, len(maps[0]) + 1)]
     means = [maps[layer - 1][heads].mean(0) for layer in layers]
-    if c.mean:
+    if c.draws_means:
         return [HeadMap(None, None, torch.stack(means).mean(0).tolist())]
     if c.mean_heads:
         return [HeadMap(layer, None, m.tolist()) for layer, m in zip(layers, means, strict=True)]

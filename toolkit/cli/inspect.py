@@ -70,13 +70,14 @@ def inspect(loaded: LoadedConfig) -> None:
     """Print facts about each path, or what checkpoints lose without the order of words."""
     from toolkit.reporting.json_output import Output
 
-    with Output(loaded.config.json) as output:
-        if loaded.config.word_order is not None:
+    c: InspectConfig = loaded.config
+    with Output(c.json) as output:
+        if c.word_order:
             from toolkit.commands.word_order import show_word_order
 
-            show_word_order(loaded.config, output)
-        else:
-            describe_paths(loaded.config, output)
+            show_word_order(c, output)
+        if not c.word_order or c.verify or c.examples or c.flops:
+            describe_paths(c, output)
 
 
 def describe_paths(config: InspectConfig, output: Output) -> None:

@@ -54,7 +54,7 @@ RESERVED_NAMES = {
     "grid": "sweep.grid",
 }
 
-OTHER_NAMES = {"relative": "arch.positions"}
+OTHER_NAMES = {"relative": "arch.positions", "search": "sweep.grid"}
 """Last part of an option -> the option with that purpose in other architectures."""
 
 MIN_SIMILARITY = 0.75

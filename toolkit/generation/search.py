@@ -51,7 +51,7 @@ class BatchSearch:
         self.eos = special_tokens.eos
         self.numbers = np.array([prompt.number for prompt in prompts], np.int64)
         self.constraints = Constraints(prompts, special_tokens, c.no_repeat_ngram_size)
-        self.groups = c.beam if c.sampling else c.diverse_beam_groups
+        self.groups = c.beam if c.samples else c.diverse_beam_groups
         self.size = c.beam // self.groups
         self.strategy = make_strategy(c, self.size)
         self.beams = BeamState.initial(len(prompts), self.groups)
@@ -139,7 +139,7 @@ class BatchSearch:
 
 def make_strategy(c: SearchConfig, size: int) -> Strategy:
     """The sampler or beam search that the options choose, for `size` hypotheses per group."""
-    if c.sampling:
+    if c.samples:
         return Sampler(c.beam, c.seed, c.temperature, c.sampling_topk, c.sampling_topp)
     return BeamSearch(c.diverse_beam_groups, size, c.diverse_beam_strength)
 

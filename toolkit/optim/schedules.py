@@ -56,14 +56,6 @@ class WarmupConfig(Options, section="lr_scheduler"):
     warmup_fraction: Fraction = 0.0
     """Warm-up as a fraction of the run's updates, instead of warmup_updates."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.warmup_fraction and self.warmup_updates != type(self).warmup_updates:
-            raise ToolkitError(
-                f"lr_scheduler.warmup_updates cannot be combined with warmup_fraction, but are "
-                f"{self.warmup_updates} and {self.warmup_fraction}."
-            )
-
     def warmup(self, total_updates: int) -> int:
         """Number of warm-up updates."""
         fraction = self.warmup_fraction

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import torch
 from torch.optim import Optimizer
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import PositiveFloat, Rate
 from toolkit.config.options import ADVANCED
@@ -28,15 +27,7 @@ class SgdConfig(OptimizerConfig):
     momentum: Rate = 0.0
     """Momentum: fraction of the previous step kept at each update."""
     nesterov: bool = False
-    """Use Nesterov's momentum."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.nesterov and not self.momentum:
-            raise ToolkitError(
-                "optimizer.nesterov requires optimizer.momentum above 0. Pass --momentum 0.9, or "
-                "omit --nesterov."
-            )
+    """Use Nesterov's momentum. Without momentum, it is plain SGD."""
 
 
 @register_optimizer("sgd", SgdConfig(lr=0.1, weight_decay=0.0))
@@ -52,7 +43,7 @@ def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
         build_parameter_groups(named, c),
         lr=c.lr,
         momentum=c.momentum,
-        nesterov=c.nesterov,
+        nesterov=c.nesterov and c.momentum > 0,
         fused=not any(is_sharded_tensor(p) for _, p in named),
     )
     if c.momentum:

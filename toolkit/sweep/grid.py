@@ -45,7 +45,7 @@ def grid_points(c: SweepConfig) -> list[GridPoint]:
     """All combinations of listed values and drawn trials; the seed varies fastest."""
     ranges, seeds = c.ranges(), list[int | None](c.seeds) or [None]
     listed = {option: values for option, values in c.parse_grid().items() if option not in ranges}
-    trials = draw_trials(ranges, c.trials) if c.trials else [{}]
+    trials = draw_trials(ranges, c.trials) if ranges else [{}]
     points = [
         GridPoint({**dict(zip(listed, values, strict=True)), **trial}, seed)
         for values in product(*listed.values())

@@ -32,18 +32,20 @@ PATH = {"path": ["run"]}
             "temperature must be above 0, but is 0",
         ),
         ({"sampling": True, "sampling_topp": 1.5}, "sampling_topp must be above 0 and at most 1"),
-        ({"sampling_topk": 4}, "--sampling-topk requires --sampling"),
         ({"diverse_beam_groups": 2}, "beam must be a multiple of diverse_beam_groups, but 5"),
-        ({"diverse_beam_strength": 1.0}, "--diverse-beam-strength requires --diverse-beam-groups"),
-        (
-            {"diverse_beam_groups": 5, "sampling": True},
-            "--diverse-beam-groups cannot be combined with --sampling",
-        ),
     ],
 )
 def test_search_rejects_impossible_options(options, message):
     with pytest.raises(ToolkitError, match=message):
         SearchConfig(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sampling": True}, {"sampling_topk": 4}, {"sampling_topp": 0.9}, {"temperature": 2}],
+)
+def test_options_of_sampling_imply_it(options):
+    assert SearchConfig(**options).samples and not SearchConfig().samples
 
 
 def test_maximum_length_grows_with_the_source():
@@ -58,7 +60,6 @@ def test_maximum_length_grows_with_the_source():
         (OrderConfig, {"path": ["a", "b"]}, r"--path must name one checkpoint"),
         (ContinueConfig, {**PATH, "weights": "x"}, r"weights must be one of auto, .*, but is 'x'"),
         (ScoreConfig, {"files": ["a"]}, "needs two files, SYSTEM and REFERENCE; 1 are given"),
-        (TranslateConfig, {**PATH, "prefix_size": 3}, "--prefix-size requires a data folder"),
         (TranslateConfig, {**PATH, "gen_subset": "valid"}, "--gen-subset requires a data folder"),
         (
             TranslateConfig,
@@ -67,18 +68,8 @@ def test_maximum_length_grows_with_the_source():
         ),
         (
             TranslateConfig,
-            {**PATH, "score_reference": True, "nbest": 2},
-            "--score-reference cannot be combined with --nbest",
-        ),
-        (
-            TranslateConfig,
-            {**PATH, "prefixes": True, "score_reference": True},
-            "--score-reference cannot be combined with --prefixes",
-        ),
-        (
-            TranslateConfig,
             {**PATH, "dirs": ["bin"], "input": "text"},
-            "--input and --prefixes cannot be combined with data folders",
+            "--input cannot be combined with data folders",
         ),
         (
             TranslateConfig,

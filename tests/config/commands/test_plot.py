@@ -37,12 +37,6 @@ SENTENCE = {**PATH, "sentence": "Hello."}
         (KernelsConfig, {**PATH, "radius": 0}, r"radius must be at least 1, but is 0"),
         (KernelsConfig, {**PATH, "layers": [0]}, r"each item of layers must be at least 1, but is"),
         (AttentionConfig, {**PATH, "sentence": " "}, r"needs --sentence"),
-        (AttentionConfig, {**SENTENCE, "path": ["a", "b"]}, r"Several checkpoints require --mean"),
-        (
-            AttentionConfig,
-            {**SENTENCE, "mean_heads": True, "mean": True},
-            r"--mean cannot be combined with --mean-heads",
-        ),
         (PerturbationConfig, PATH, r"toolkit-plot perturbation needs --sentences FILE"),
     ],
 )
@@ -62,3 +56,8 @@ def test_size_is_read_in_inches(size, inches):
 def test_output_file_defaults_to_the_kind_of_plot():
     assert KernelsConfig(**PATH).output_file == "kernels.png"
     assert AttentionConfig(**SENTENCE, output="x.svg").output_file == "x.svg"
+
+
+def test_several_attention_maps_are_drawn_as_means():
+    c = AttentionConfig(**{**SENTENCE, "path": ["a", "b"]})
+    assert c.draws_means and not AttentionConfig(**{**SENTENCE, "path": ["a"]}).draws_means

@@ -66,54 +66,17 @@ def test_common_options_are_checked(options, complaint):
         ({**TAGGED, "max_word_vectors": -1}, "max_word_vectors must be at least 0, but is -1"),
         ({**TAGGED, "tokenizer": "words"}, "cannot be combined with tagged text"),
         ({**TAGGED, "srcdict": "d"}, "cannot be combined with tagged text"),
-        ({**TAGGED, "lowercase": True}, "--lowercase requires --sentencepiece-model or --wordp"),
+        ({**TAGGED, "lowercase": True}, "cannot be combined with tagged text"),
         ({"format": "squad", "on_malformed": "x"}, "must be one of error, skip, but is 'x'"),
         ({"format": "parallel"}, "parallel text requires --source-lang and --target-lang"),
         ({"source_lang": "de"}, "parallel text requires --source-lang and --target-lang"),
         ({"source_lang": "de", "target_lang": "de"}, "must differ, but both are de"),
-        (
-            {**LANGUAGES, "tgtdict": "d", "joined_dictionary": True},
-            "--tgtdict cannot be combined with --joined-dictionary",
-        ),
-        ({**LANGUAGES, "tgtdict": "d"}, "--tgtdict requires --tokenizer words, but the tokenizer"),
-        (
-            {**LANGUAGES, "target_sentencepiece_model": "m", "tokenizer": "words"},
-            "--target-sentencepiece-model requires --tokenizer sentencepiece",
-        ),
         ({**LANGUAGES, "overlength": "split", "max_item_tokens": 5}, "error, skip, truncate, but"),
     ],
 )
 def test_options_of_a_format_are_checked(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         build_format(**options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"format": "glue", "glue_task": "CoLA"},
-        {"format": "squad"},
-        LANGUAGES,
-        {"srcdict": "d", "tgtdict": "d", **LANGUAGES},
-        {**TAGGED, "wordpiece_vocab": "v"},
-    ],
-)
-def test_min_count_requires_words_to_count(options):
-    with pytest.raises(ToolkitError, match="--min-count requires a vocabulary of words"):
-        build_format(min_count=5, **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        TAGGED,
-        {"tokenizer": "words"},
-        {**LANGUAGES, "tokenizer": "words"},
-        {**LANGUAGES, "srcdict": "d"},
-    ],
-)
-def test_min_count_is_accepted_if_words_are_counted(options):
-    assert build_format(min_count=5, **options).config.min_count == 5
 
 
 def test_pieces_of_tagged_text_may_be_lowercased():

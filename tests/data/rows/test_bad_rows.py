@@ -169,12 +169,6 @@ def test_plain_text_with_a_text_field_is_rejected(error, text_file):
     assert "text.txt is not one. Leave the option out for plain text." in message
 
 
-def test_rows_require_a_field(error, text_file):
-    assert (
-        error(text_file("x"), text_field="", rows="lines") == "--rows lines requires --text-field."
-    )
-
-
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.txt.zst", "a.jsonl.zst"])
 def test_missing_pyarrow_is_reported_with_the_command(error, text_file, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "pyarrow", None)

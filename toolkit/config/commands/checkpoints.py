@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, Limit, NonNegativeInt, PositiveInt
-from toolkit.config.options import NO_SPLIT, changed_options, to_flag
+from toolkit.config.options import NO_SPLIT
 from toolkit.config.sections import DeviceOptions, OutputOptions, WeightsOptions
 
 
@@ -32,13 +32,6 @@ class AverageConfig(
     kind: Literal["all", "epochs", "updates"] = "all"
     """Checkpoints that --last counts: epochs, saved at the end of an epoch; updates, saved between
     epochs; or all."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.last is None and self.kind != "all":
-            raise ToolkitError(
-                "--kind requires --last: all checkpoints that are named are averaged."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,29 +65,12 @@ class InspectConfig(
     limit: PositiveInt = 2000
     """Maximum number of sentences that --word-order reads, evenly spread over the text."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        modes = {"--verify": self.verify, "--examples": self.examples, "--flops": self.flops}
-        given = [option for option, value in modes.items() if value]
-        if self.word_order is not None and given:
-            raise ToolkitError(f"--word-order cannot be combined with {given[0]}.")
-        if self.word_order == "":
-            raise ToolkitError(
-                "--word-order must be a data folder or a text file, but is ''. Name one."
-            )
-        unused = sorted({"shuffles", "limit"} & changed_options(self))
-        if self.word_order is None and unused:
-            raise ToolkitError(
-                f"{to_flag(unused[0])} requires --word-order, the only mode that reads it. Add "
-                f"--word-order TEXT, or leave {to_flag(unused[0])} out."
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
-class FlopsConfig(OutputOptions, section="inspect", required={"flops": "--arch requires --flops."}):
-    """Options of toolkit-inspect --flops with an architecture."""
+class FlopsConfig(OutputOptions, section="inspect"):
+    """Options of toolkit-inspect with an architecture."""
 
-    flops: bool = False
+    flops: bool = True
     """Count the floating-point operations of each layer, of an update and of the whole run that
     the options of toolkit-train describe. No data is needed; a data folder gives its vocabulary
     size."""

@@ -59,17 +59,8 @@ class ValidateConfig(
         splits = self.valid_subset.strip(", ")
         if not splits:
             raise ToolkitError("--valid-subset must name a split, but is empty.")
-        if self.predictions is not None and (len(self.path) > 1 or "," in splits):
-            raise ToolkitError(
-                f"--predictions requires one checkpoint and one split, but there are "
-                f"{len(self.path)} and {splits}. Run toolkit-validate for each."
-            )
-        for name, values in self.task.values.items():
-            if self.predictions is not None and len(values) > 1:
-                raise ToolkitError(
-                    f"--predictions requires one value of task.{name}, but there are "
-                    f"{', '.join(values)}. Run toolkit-validate for each."
-                )
+        if self.predictions is not None and not self.is_single:
+            raise single_predictions_error()
         metrics = None if self.json == "-" else self.json
         files = {"--results-path": self.results_path, "--predictions": self.predictions}
         check_distinct_files([("--json", metrics), *files.items()])
@@ -79,6 +70,14 @@ class ValidateConfig(
         """Whether one checkpoint is evaluated on one split with one value of every option."""
         several = [self.path, *self.task.values.values()]
         return max(map(len, several)) == 1 and "," not in self.valid_subset.strip(", ")
+
+
+def single_predictions_error() -> ToolkitError:
+    """The error for several evaluations whose predictions would replace each other."""
+    return ToolkitError(
+        "--predictions requires one checkpoint, one split and one value of each option of the "
+        "task. Run toolkit-validate for each."
+    )
 
 
 MINIMAL_PAIRS_TASK = "minimal_pairs"
@@ -134,10 +133,7 @@ class MinimalPairsConfig(
                 f" it: checkpoints are evaluated with the task that they were trained with."
             )
         if self.predictions is not None and len(self.path) > 1:
-            raise ToolkitError(
-                f"--predictions requires one checkpoint, but there are {len(self.path)}. Run "
-                f"toolkit-validate for each."
-            )
+            raise single_predictions_error()
         metrics = None if self.json == "-" else self.json
         files = {"--results-path": self.results_path, "--predictions": self.predictions}
         outputs = [("--json", metrics), *files.items()]

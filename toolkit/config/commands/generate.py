@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
@@ -19,13 +19,7 @@ from toolkit.config.declared import (
     Size,
     Tokens,
 )
-from toolkit.config.options import (
-    ADVANCED,
-    MULTI_WORD,
-    NO_SPLIT,
-    changed_options,
-    to_flag,
-)
+from toolkit.config.options import ADVANCED, MULTI_WORD, NO_SPLIT
 from toolkit.config.sections import (
     DeviceOptions,
     OutputOptions,
@@ -57,7 +51,7 @@ class SearchConfig(Options, title="search"):
     no_repeat_ngram_size: NonNegativeInt = 0
     """Forbid repeated n-grams of this size (0: allow them)."""
     sampling: bool = False
-    """Sample instead of beam search."""
+    """Sample instead of beam search. Each of the following options implies it."""
     sampling_topk: NonNegativeInt = 0
     """Top-k sampling: sample from the k most probable tokens (0: all)."""
     sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
@@ -82,13 +76,12 @@ class SearchConfig(Options, title="search"):
                 f"beam must be a multiple of diverse_beam_groups, but {self.beam} is not one of "
                 f"{self.diverse_beam_groups}."
             )
-        for name, default in (("sampling_topk", 0), ("sampling_topp", 1.0), ("temperature", 1.0)):
-            if not self.sampling and getattr(self, name) != default:
-                raise ToolkitError(f"{to_flag(name)} requires --sampling.")
-        if self.diverse_beam_groups == 1 and self.diverse_beam_strength != 0.5:
-            raise ToolkitError("--diverse-beam-strength requires --diverse-beam-groups 2 or more.")
-        if self.sampling and self.diverse_beam_groups > 1:
-            raise ToolkitError("--diverse-beam-groups cannot be combined with --sampling.")
+
+    @property
+    def samples(self) -> bool:
+        """Whether tokens are drawn at random."""
+        limited = self.sampling_topk > 0 or self.sampling_topp < 1 or self.temperature != 1
+        return self.sampling or limited
 
     def max_length(self, length: int) -> int:
         """Maximum number of tokens of a hypothesis for a source of this length."""
@@ -138,29 +131,18 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
     prefixes: bool = False
     """Each input line has, after a tab, text that its hypotheses must start with."""
     prefix_size: NonNegativeInt = 0
-    """Start each hypothesis with the first N tokens of its reference."""
+    """With data folders, start each hypothesis with the first N tokens of its reference."""
     score_reference: bool = False
-    """Generate nothing, but print the log-probabilities of the references."""
+    """Generate nothing, but print the log-probabilities of the complete references."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        changed = changed_options(self)
-        if self.dirs and {"input", "prefixes"} & changed:
-            raise ToolkitError("--input and --prefixes cannot be combined with data folders.")
-        for name in ("gen_subset", "prefix_size"):
-            if name in changed and not self.dirs:
-                more = " Give the prefixes of lines with --prefixes." * (name == "prefix_size")
-                raise ToolkitError(f"{to_flag(name)} requires a data folder.{more}")
+        if self.dirs and self.input != "-":
+            raise ToolkitError("--input cannot be combined with data folders.")
+        if not self.dirs and self.gen_subset != "test":
+            raise ToolkitError("--gen-subset requires a data folder.")
         if not self.gen_subset.strip(" ,"):
             raise ToolkitError(f"--gen-subset must name a split, but is {self.gen_subset!r}.")
-        searching = {f.name for f in fields(SearchConfig)} - {"lenpen", "beam"}
-        without_effect = {*searching, "prefixes", "prefix_size"} & changed
-        unused = [f.name for f in fields(self) if f.name in without_effect]
-        if self.score_reference and unused:
-            raise ToolkitError(
-                f"--score-reference cannot be combined with {to_flag(unused[0])}: it scores the "
-                f"complete reference."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

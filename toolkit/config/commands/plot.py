@@ -195,16 +195,18 @@ class AttentionConfig(CheckpointOptions, LayerOptions, PlotOptions):
     mean_heads: bool = False
     """Draw the mean over each layer's heads."""
     mean: bool = False
-    """Draw one map per checkpoint, the mean over its layers and heads, side by side."""
+    """Draw one map per checkpoint, the mean over its layers and heads, side by side. Several
+    checkpoints are always drawn so."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.sentence.strip() and not self.sentences:
             raise ToolkitError('toolkit-plot attention needs --sentence "..." or --sentences FILE.')
-        if len(self.path) > 1 and not self.mean:
-            raise ToolkitError("Several checkpoints require --mean: draw one, or their means.")
-        if self.mean and self.mean_heads:
-            raise ToolkitError("--mean cannot be combined with --mean-heads.")
+
+    @property
+    def draws_means(self) -> bool:
+        """Whether each checkpoint has one map."""
+        return self.mean or len(self.path) > 1
 
 
 @dataclass(frozen=True, kw_only=True)

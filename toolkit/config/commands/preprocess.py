@@ -113,7 +113,8 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     stands for its best checkpoint."""
     lowercase: bool = False
     """Lowercase and strip accents, as Chang et al. and ALBERT do: NFKD without combining marks.
-    With wordpiece, as BERT's uncased models do, which keep compatibility characters."""
+    With wordpiece, as BERT's uncased models do, which keep compatibility characters. Without
+    effect on --tokenizer-from."""
     min_count: PositiveInt = 1
     """Minimum number of occurrences of a word in the training text; only for word vocabularies."""
     sentencepiece_type: Literal["unigram", "bpe"] = "unigram"
@@ -126,32 +127,20 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     )
     """Fraction of the text's characters that SentencePiece covers; 1.0 for small alphabets."""
     split_digit_commas: bool = field(default=False, metadata=ADVANCED)
-    """Split the comma off subwords that end in a digit and a comma, as Chang et al. and ALBERT
-    do."""
+    """Split the comma off SentencePiece's subwords that end in a digit and a comma, as Chang et al.
+    and ALBERT do."""
     format: ComponentConfig
     """What the files hold: a registered data format and its options."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
-        if len(given) > 1:
+        kinds = {TOKENIZER_BY_OPTION[name] for name in given} - {self.tokenizer}
+        if len(given) > 1 or (self.tokenizer and kinds):
+            others = [f"--tokenizer {self.tokenizer}"] * bool(self.tokenizer)
             raise ToolkitError(
-                f"{' and '.join(map(to_flag, given))} cannot be combined: each brings a vocabulary."
-            )
-        for name in given:
-            if self.tokenizer not in (None, TOKENIZER_BY_OPTION[name]):
-                raise ToolkitError(
-                    f"--tokenizer {self.tokenizer} cannot be combined with {to_flag(name)}."
-                )
-        if self.tokenizer_from and (self.lowercase or self.split_digit_commas):
-            raise ToolkitError(
-                "--lowercase and --split-digit-commas cannot be combined with --tokenizer-from, "
-                "whose tokenizer decides."
-            )
-        if self.split_digit_commas and self.tokenizer_kind != "sentencepiece":
-            raise ToolkitError(
-                f"--split-digit-commas requires --tokenizer sentencepiece, but the tokenizer is "
-                f"{self.tokenizer_kind}."
+                f"{' and '.join([*others, *map(to_flag, given)])} cannot be combined: each names "
+                f"a tokenizer."
             )
 
     @property

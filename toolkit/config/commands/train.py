@@ -73,16 +73,14 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     grid: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Hyperparameter search: an option and values to try, as in arch.fixed=true,false. Repeat the
     flag for more options: every combination is trained. Values that contain commas are separated by
-    semicolons."""
-    search: Literal["grid", "random"] = "grid"
-    """What --grid gives. grid: the values to try; random: also ranges, as in lr=1e-5..1e-3, from
-    which --sweep.trials values are drawn log-uniformly, the same for every combination of the
-    other options."""
-    trials: PositiveInt | None = None
-    """Random search: how many values to draw from each range. More of them extend the search."""
+    semicolons. From a range, as in lr=1e-5..1e-3, --sweep.trials values are drawn log-uniformly,
+    the same for every combination of the other options."""
+    trials: PositiveInt = 10
+    """Random search: how many values to draw from each range of --grid. More of them extend the
+    search."""
     tune: list[str] = field(default_factory=list, metadata=ADVANCED)
-    """Options of --grid, such as lr, of which only the best value of each variant is compared. In
-    a random search those with a range are tuned as well."""
+    """Options of --grid, such as lr, of which only the best value of each variant is compared, as
+    of those with a range."""
     jobs: Processes = 0
     """Runs to train in parallel: one per GPU, or sharing the CPU's threads (0: the number of GPUs,
     or 1)."""
@@ -100,28 +98,12 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         repeated = sorted(seed for seed, count in Counter(self.seeds).items() if count > 1)
         if repeated:
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
-        self.check_search()
         self.check_tune()
         if self.runs > MAX_RUNS:
             raise ToolkitError(
                 f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
                 f"fewer values, trials or seeds."
             )
-
-    def check_search(self) -> None:
-        """Raise unless ranges, the kind of search and the number of trials fit together."""
-        ranges, random = self.ranges(), self.search == "random"
-        if random and not ranges:
-            raise ToolkitError(
-                "sweep.search random requires a range, such as --grid lr=1e-5..1e-3."
-            )
-        if random and self.trials is None:
-            raise ToolkitError("sweep.search random requires --sweep.trials, such as 10.")
-        if ranges and not random:
-            option, (text,) = next((o, v) for o, v in self.parse_grid().items() if o in ranges)
-            raise ToolkitError(f"sweep.grid {option}={text} requires --sweep.search random.")
-        if self.trials and not random:
-            raise ToolkitError("sweep.trials requires --sweep.search random.")
 
     def check_tune(self) -> None:
         """Raise if an option to tune is not varied."""
@@ -143,7 +125,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         """Number of runs: combinations of values and trials, with each seed."""
         ranges, grid = self.ranges(), self.parse_grid()
         listed = prod(len(values) for option, values in grid.items() if option not in ranges)
-        return listed * (self.trials or 1) * max(1, len(self.seeds))
+        return listed * (self.trials if ranges else 1) * max(1, len(self.seeds))
 
     def ranges(self) -> dict[str, ValueRange]:
         """Option -> the range to draw from."""

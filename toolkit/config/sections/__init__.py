@@ -145,16 +145,12 @@ class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
                 f"data.weights must be one for each corpus, but there are {len(self.weights)} for "
                 f"{len(self.dirs)}. Shards of one corpus (a:b) share one weight."
             )
-        if bool(self.source_lang) != bool(self.target_lang):
-            given, other = "source", "target"
-            if self.target_lang:
-                given, other = other, given
-            raise ToolkitError(f"--{given}-lang requires --{other}-lang.")
 
     @property
     def languages(self) -> tuple[str, str] | None:
         """Source and target language, if the run names them."""
-        return (self.source_lang, self.target_lang) if self.source_lang else None
+        names = self.source_lang, self.target_lang
+        return names if any(names) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,16 +267,10 @@ class TrainingConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.micro_batches_per_update is not None and self.update_freq != 1:
-            raise ToolkitError(
-                "training.update_freq cannot be combined with training.micro_batches_per_update, "
-                "which determines it."
-            )
-        if self.fp16 and self.bf16:
-            raise ToolkitError("--fp16 cannot be combined with --bf16.")
-        short = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
-        if self.precision not in ("auto", short):
-            raise ToolkitError(f"--{short} cannot be combined with --precision {self.precision}.")
+        flags = {"fp16": self.fp16, "bf16": self.bf16, self.precision: self.precision != "auto"}
+        named = [precision for precision, is_named in flags.items() if is_named]
+        if len(named) > 1:
+            raise ToolkitError(f"--precision must be one, but is {' and '.join(named)}.")
 
     def micro_batches_per_rank(self, ranks: int) -> int:
         """Micro-batches that each rank accumulates for one update."""

@@ -92,8 +92,6 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
 
     def check(self) -> None:
         """Raise for options that cannot be combined."""
-        counts_words = not self.config.vocabulary_option and self.config.tokenizer_kind == "words"
-        check_min_count(self.config, counts_words)
 
     def read(self) -> dict[str, Content]:
         """Split -> its content, checked. Nothing has been written yet."""
@@ -197,11 +195,3 @@ def count_column(column: JsonObject) -> dict[str, int]:
     """Sizes of a column over its parts, from its entry in meta.json."""
     names = {"documents": "documents", "items": "items", "elements": "tokens"}
     return {name: sum(part[key] for part in column["parts"]) for key, name in names.items()}
-
-
-def check_min_count(config: PreprocessConfig, counts_words: bool) -> None:
-    """A minimum count requires a vocabulary that words are counted for."""
-    if config.min_count > 1 and not counts_words:
-        raise ToolkitError(
-            "--min-count requires a vocabulary of words to be counted. Give --tokenizer words."
-        )

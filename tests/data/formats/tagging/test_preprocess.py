@@ -103,15 +103,6 @@ def test_unseen_tags_wrong_reads_untagged_columns(tmp_path):
     assert (split.tags.tolist(), len(split.tables.tags)) == ([-2, 0], 2)
 
 
-@pytest.mark.parametrize("option", [{"vocabulary_from": "all"}, {"type_fraction": 0.1}])
-def test_given_tables_cannot_be_combined_with_options_of_learning(folder, tmp_path, option):
-    given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
-    with pytest.raises(
-        ToolkitError, match="--vocabulary-from and --type-fraction cannot be combined with"
-    ):
-        folder(**given, **option)
-
-
 def test_tags_of_a_converted_tagger_fit_every_column(folder, tmp_path):
     tokenizer = folder().tokenizer
     tokenizer.tables = dataclasses.replace(tokenizer.tables, column=ANY_COLUMN)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolkit.config.declared import NonNegativeInt, Options
-from toolkit.data.formats.text.config import check_limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +18,8 @@ class ParallelFormatConfig(Options, section="format"):
     target_lang: str = ""
     """Target language, such as en."""
     joined_dictionary: bool = False
-    """Learn one vocabulary from both languages, so that models may share embedding tables."""
+    """Learn one vocabulary from both languages, so that models may share embedding tables, instead
+    of those of the following options."""
     tgtdict: str | None = None
     """Vocabulary of target words to use, as srcdict is that of source words; learned by default."""
     target_sentencepiece_model: str | None = None
@@ -30,7 +30,3 @@ class ParallelFormatConfig(Options, section="format"):
     overlength: Literal["error", "skip", "truncate"] = "error"
     """How to handle pairs with a side that exceeds the limit. error: stop and name the line. skip:
     leave them out. truncate: drop the tail of the side."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_limit(self.max_item_tokens, self.overlength)

@@ -14,13 +14,11 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.config.options import to_flag
 from toolkit.data.formats.format import (
     Block,
     Format,
     Job,
     SplitReport,
-    check_min_count,
     count_column,
     select_counts,
 )
@@ -42,7 +40,6 @@ BLOCK_LINES = 8192
 ONE_PROCESS_BYTES = 4 << 20
 """Less text is encoded in this process, because starting others would take longer."""
 HANDLED = {"skip": "left out", "truncate": "truncated"}
-TARGET_OPTIONS = {"tgtdict": "words", "target_sentencepiece_model": "sentencepiece"}
 
 
 @register_format("parallel", ParallelFormatConfig())
@@ -53,29 +50,13 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
     options: ParallelFormatConfig
 
     def check(self) -> None:
-        o, c = self.options, self.config
+        o = self.options
         if not (o.source_lang and o.target_lang):
             raise ToolkitError("parallel text requires --source-lang and --target-lang.")
         if o.source_lang == o.target_lang:
             raise ToolkitError(
                 f"source_lang and target_lang must differ, but both are {o.source_lang}."
             )
-        for name, kind in TARGET_OPTIONS.items():
-            if getattr(o, name) is None:
-                continue
-            if o.joined_dictionary:
-                raise ToolkitError(
-                    f"{to_flag(name)} cannot be combined with --joined-dictionary: one vocabulary "
-                    f"serves both languages."
-                )
-            if c.tokenizer_kind != kind:
-                raise ToolkitError(
-                    f"{to_flag(name)} requires --tokenizer {kind}, but the tokenizer is "
-                    f"{c.tokenizer_kind}."
-                )
-        counts_target = not o.joined_dictionary and o.tgtdict is None
-        counts = not c.vocabulary_option or (c.vocabulary_option == "srcdict" and counts_target)
-        check_min_count(c, counts and c.tokenizer_kind == "words")
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -109,9 +90,10 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         if self.options.joined_dictionary:
             files = [path for pair in pairs for path in pair]
             return ParallelTokenizer(self.choose_one(files, pool, self.config), None, **names)
+        given_target = self.options.tgtdict or self.options.target_sentencepiece_model
         target_config = replace(
             self.config,
-            tokenizer=self.config.tokenizer_kind,
+            tokenizer=None if given_target else self.config.tokenizer_kind,
             srcdict=self.options.tgtdict,
             sentencepiece_model=self.options.target_sentencepiece_model,
             wordpiece_vocab=None,
@@ -140,11 +122,6 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
             raise ToolkitError(
                 f"--tokenizer-from {origin} has the languages {given.languages}, not {languages}. "
                 f"Change --source-lang and --target-lang, or leave --tokenizer-from out."
-            )
-        if self.options.joined_dictionary and not given.joined:
-            raise ToolkitError(
-                f"--joined-dictionary cannot be combined with --tokenizer-from {origin}, which has "
-                f"a vocabulary for each language."
             )
 
     def columns(self, split: str, tokenizer: ParallelTokenizer) -> Mapping[str, ColumnType]:

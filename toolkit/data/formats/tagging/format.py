@@ -16,7 +16,6 @@ from toolkit.data.formats.format import (
     Format,
     Job,
     SplitReport,
-    check_min_count,
     count_column,
 )
 from toolkit.data.formats.tagging.build_tables import build_tables, join_sentences
@@ -63,18 +62,12 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
 
     def check(self) -> None:
         c = self.config
-        if c.tokenizer or c.srcdict or c.split_digit_commas:
+        if c.tokenizer or c.srcdict or (c.lowercase and not c.vocabulary_option):
             raise ToolkitError(
-                "--tokenizer, --srcdict and --split-digit-commas cannot be combined with tagged "
-                "text. Its tokens are words, or pieces of them with --sentencepiece-model, "
+                "--tokenizer, --srcdict and --lowercase cannot be combined with tagged text: its "
+                "tokens are words as they are, or pieces of them with --sentencepiece-model, "
                 "--wordpiece-vocab or --tokenizer-from."
             )
-        if c.lowercase and not c.vocabulary_option:
-            raise ToolkitError(
-                "--lowercase requires --sentencepiece-model or --wordpiece-vocab with tagged text: "
-                "whole words keep their case."
-            )
-        check_min_count(c, counts_words=not c.vocabulary_option)
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
         untagged = split != "train" and self.options.unseen_tags == "wrong"
@@ -104,16 +97,11 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         return tokenizer
 
     def check_given(self, given: TaggingTokenizer) -> None:
-        """Raise unless given label tables are of this kind of tags and nothing is to be learned."""
+        """Raise unless given label tables are of this kind of tags."""
         if given.tables.column not in (self.tag_column, ANY_COLUMN):
             raise ToolkitError(
                 f"--tokenizer-from {self.config.tokenizer_from} has tags of {given.tables.column}, "
                 f"but the text has {self.tag_column}. Choose another --tag or --format."
-            )
-        if self.options.vocabulary_from != "train" or self.options.type_fraction != 1:
-            raise ToolkitError(
-                "--vocabulary-from and --type-fraction cannot be combined with --tokenizer-from, "
-                "which brings the known words."
             )
 
     def check_tags(self, splits: Mapping[str, list[TaggedFile]], tables: LabelTables) -> None:

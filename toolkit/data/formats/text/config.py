@@ -42,12 +42,3 @@ class TextFormatConfig(Options, section="format"):
                 f"valid_fraction and test_fraction must leave text to train on, but are "
                 f"{self.valid_fraction} and {self.test_fraction}."
             )
-        if self.rows != "documents" and not self.text_field:
-            raise ToolkitError(f"--rows {self.rows} requires --text-field.")
-        check_limit(self.max_item_tokens, self.overlength)
-
-
-def check_limit(max_item_tokens: int, overlength: str) -> None:
-    """A policy for long items requires a limit."""
-    if overlength != "error" and not max_item_tokens:
-        raise ToolkitError(f"--overlength {overlength} requires --max-item-tokens.")

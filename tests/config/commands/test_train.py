@@ -37,7 +37,7 @@ def test_sweep_rejects_repeated_seeds():
     "options",
     [
         {"grid": [f"{name}={','.join(map(str, range(100)))}" for name in "abc"]},
-        {"grid": ["lr=1e-5..1e-3"], "search": "random", "trials": 2**31 - 1},
+        {"grid": ["lr=1e-5..1e-3"], "trials": 2**31 - 1},
         {"grid": [f"a={','.join(map(str, range(400)))}"], "seeds": list(range(400))},
     ],
 )
@@ -63,12 +63,13 @@ LR = "lr=1e-5..1e-3"
 
 
 def test_ranges_are_read_as_numbers():
-    c = SweepConfig(grid=[LR, "radius=2..16", "x=a..b,../c"], search="random", trials=2)
+    c = SweepConfig(grid=[LR, "radius=2..16", "x=a..b,../c"], trials=2)
     assert c.ranges() == {
         "lr": ValueRange(1e-5, 1e-3, whole=False),
         "radius": ValueRange(2.0, 16.0, whole=True),
     }
-    assert c.tuned() == ["lr", "radius"]
+    assert c.tuned() == ["lr", "radius"] and c.runs == 4
+    assert SweepConfig(grid=["lr=1,2"], trials=3).runs == 2
 
 
 @pytest.mark.parametrize(
@@ -83,15 +84,7 @@ def test_ranges_are_read_as_numbers():
         ({"grid": ["lr=1..1e999"]}, "must be a range of positive numbers"),
         ({"grid": ["lr=-1..1"]}, "must be a range of positive numbers"),
         ({"grid": [f"{LR},1"]}, f"sweep.grid {LR} cannot be combined with other values of lr."),
-        (
-            {"grid": ["x=1,2", LR], "search": "grid"},
-            f"sweep.grid {LR} requires --sweep.search",
-        ),
-        ({"grid": ["lr=1,2"]}, "random requires a range, such as --grid lr=1e-5..1e-3."),
-        ({"grid": []}, "random requires a range"),
-        ({"grid": [LR], "trials": None}, "sweep.search random requires --sweep.trials, such as 10"),
         ({"grid": [LR], "trials": 0}, "sweep.trials must be at least 1, but is 0."),
-        ({"grid": ["lr=1,2"], "search": "grid"}, "sweep.trials requires --sweep.search random."),
         (
             {"grid": [LR], "tune": ["rate"]},
             "must name options of sweep.grid, but is rate.",
@@ -100,7 +93,7 @@ def test_ranges_are_read_as_numbers():
 )
 def test_search_rejects_options_that_do_not_fit_together(options, message):
     with pytest.raises(ToolkitError, match=re.escape(message)):
-        SweepConfig(**{"search": "random", "trials": 3, **options})
+        SweepConfig(**options)
 
 
 def test_tune_names_options_as_grid_does():
