@@ -2,8 +2,8 @@ import pytest
 
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 
 
 def words(*known):

@@ -15,8 +15,8 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.commands.evaluate import ValidateConfig
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402

@@ -14,8 +14,8 @@ from toolkit.analysis.minimal_pairs import pool, read_pair_results
 from toolkit.checkpoints.tensor_files import open_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.folder_lock import Holder, read_holder
-from toolkit.conversion.fairseq.tokenizer import load_tokenizer
-from toolkit.conversion.huggingface.files import read_shards
+from toolkit.conversion.fairseq import load_tokenizer
+from toolkit.conversion.files import read_shards
 from toolkit.reporting.sinks import read_run_id
 from toolkit.tasks.minimal_pairs.pair_set import read_pairs
 

@@ -11,10 +11,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.commands.generate import ContinueConfig, TranslateConfig
 from toolkit.config.run import ComponentConfig
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.generation.hypothesis import Hypothesis
 from toolkit.generation.requests import GenerationRequest
 from toolkit.models.interface import Sizes

@@ -4,8 +4,8 @@ from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun
 from toolkit.training.setup import check_embedding_sharing, make_learner

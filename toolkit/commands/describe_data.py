@@ -18,8 +18,8 @@ from toolkit.data.storage.columns import Column
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.source import FolderSource
-from toolkit.data.tokenizers.parallel import TARGET
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import TARGET
 from toolkit.reporting.tables import Table
 
 TEXT = "tokens"

@@ -18,17 +18,9 @@ from toolkit.config.commands.checkpoints import (
     ImportConfig,
     OnnxConfig,
 )
-from toolkit.conversion import onnx, write_checkpoint
-from toolkit.conversion.fairseq import roberta
-from toolkit.conversion.huggingface import (
-    exporter,
-    files,
-    importer,
-    toolkit_export,
-    toolkit_import,
-)
-from toolkit.conversion.huggingface.exporter import ExportedModel
-from toolkit.conversion.write_checkpoint import ConvertedModel
+from toolkit.conversion import fairseq, files, native_classes, onnx, toolkit_classes
+from toolkit.conversion.files import ConvertedModel
+from toolkit.conversion.native_classes import ExportedModel
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
 
@@ -58,32 +50,34 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
     match c:
         case ImportConfig():
             imported = read_model(source, pairs=c.pairs)
-            write_checkpoint.write_checkpoint(target, imported, source)
+            files.write_checkpoint(target, imported, source)
             return describe_imported(imported)
         case OnnxConfig():
             return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
         case ExportConfig():
             native = c.classes == "native" or (
-                c.classes == "auto" and exporter.has_native_class(source, c.component)
+                c.classes == "auto" and native_classes.has_native_class(source, c.component)
             )
             if not native:
-                return toolkit_export.export(
+                return toolkit_classes.export(
                     source, target, weights=c.weights, component=c.component
                 )
-            model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
-            exporter.write_model(target, model, source)
+            model = native_classes.export_checkpoint(
+                source, weights=c.weights, component=c.component
+            )
+            native_classes.write_model(target, model, source)
             return describe_exported(model)
     raise AssertionError(type(c))
 
 
 def read_model(source: Path, *, pairs: bool) -> ConvertedModel:
     """The model of a folder or file; `pairs` tells that a classifier reads pairs of texts."""
-    if file := roberta.find_file(source):
-        return roberta.import_file(file)
+    if file := fairseq.find_file(source):
+        return fairseq.import_file(file)
     config = files.read_config(source)
-    if config.get("model_type") == toolkit_import.MODEL_TYPE:
-        return toolkit_import.import_folder(source, config, pairs=pairs)
-    return importer.import_folder(source, pairs=pairs)
+    if config.get("model_type") == toolkit_classes.MODEL_TYPE:
+        return toolkit_classes.import_folder(source, config, pairs=pairs)
+    return native_classes.import_folder(source, pairs=pairs)
 
 
 def describe_imported(model: ConvertedModel) -> JsonObject:

@@ -15,7 +15,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.conversion.huggingface import files, toolkit_export
+from toolkit.conversion import files, toolkit_classes
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.tasks.load import load_checkpoint
 
@@ -51,7 +51,7 @@ def export(
     def fill(folder: Path) -> None:
         write_graph(folder / MODEL_FILE, model, shape)
         model.config.save_pretrained(folder)
-        toolkit_export.export_tokenizer(folder, learner, model)
+        toolkit_classes.export_tokenizer(folder, learner, model)
         found.append(compare_outputs(folder / MODEL_FILE, model, shape))
 
     files.write_folder(target, fill)
@@ -137,16 +137,11 @@ def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> 
         for array, tensor in zip(session.run(None, arrays), expected, strict=True):
             difference = (torch.from_numpy(array) - tensor).abs().max()
             relative = float(difference / tensor.abs().max()) if difference else 0.0
-            check_difference(relative)
+            if not relative <= TOLERANCE:  # or not finite
+                raise ToolkitError(
+                    f"ONNX Runtime's outputs differ from PyTorch's by {relative:.1g} of the "
+                    f"largest number, more than {TOLERANCE:g}. Nothing was written. Please report "
+                    f"it with the architecture."
+                )
             worst = max(worst, relative)
     return worst
-
-
-def check_difference(relative: float) -> None:
-    """Raise if outputs differ by more than rounding, or are not finite."""
-    if not relative <= TOLERANCE:
-        raise ToolkitError(
-            f"ONNX Runtime's outputs differ from PyTorch's by {relative:.1g} of the largest "
-            f"number, more than {TOLERANCE:g}. Nothing was written. Please report it with the "
-            f"architecture."
-        )

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.pickle_limits import open_checked
+from toolkit.common.input_files import open_regular
 
-MAX_TENSORS = 10_000
 MAX_COPIES = 4
 """Maximum bytes of all tensors per byte of the file; tied weights are stored once."""
 
@@ -59,7 +58,7 @@ def load(path: Path, *, settings: bool = False) -> Any:
     allowed: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
     try:
         with (
-            open_checked(path) as file,
+            open_regular(path) as file,
             warnings.catch_warnings(),
             torch.serialization.safe_globals(allowed),
         ):
@@ -68,10 +67,12 @@ def load(path: Path, *, settings: bool = False) -> Any:
     except ToolkitError:
         raise
     except Exception as error:  # any exception that a damaged or malicious file causes
+        text = " ".join(str(error).split()) or type(error).__name__
+        reason = text.rpartition("WeightsUnpickler error: ")[2].partition("Please use")[0]
         raise ToolkitError(
             f"{path} must contain only tensors and settings, but PyTorch's weights-only loader "
-            f"says: {describe_error(error)} Nothing was executed. Convert the file to "
-            f"safetensors first."
+            f"says: {reason.strip()[:200].removesuffix('.')}. Nothing was executed. Convert the "
+            f"file to safetensors first."
         ) from error
 
 
@@ -82,11 +83,6 @@ def name_tensors(content: object, path: Path) -> dict[str, Tensor]:
     """
     tensors: dict[Any, Any] = content if isinstance(content, dict) else {"": content}
     wrong = [n for n, it in tensors.items() if not (isinstance(n, str) and is_dense(it))]
-    if len(tensors) > MAX_TENSORS:
-        raise ToolkitError(
-            f"{path} must contain at most {MAX_TENSORS:,} tensors, but has {len(tensors):,}. "
-            f"Name a file that save_pretrained or fairseq wrote."
-        )
     if wrong:
         raise ToolkitError(
             f"{path} must contain dense tensors by name, but contains other objects "
@@ -113,10 +109,3 @@ def is_dense(value: object) -> bool:
         and value.device.type == "cpu"
         and not (value.is_nested or value.is_quantized or value.is_complex() or value.is_neg())
     )
-
-
-def describe_error(error: Exception) -> str:
-    """The loader's first sentence, without its advice to trust the file."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    _, _, reason = text.rpartition("WeightsUnpickler error: ")
-    return f"{reason.partition('Please use')[0].strip()[:200].removesuffix('.')}."

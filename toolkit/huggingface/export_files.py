@@ -11,7 +11,7 @@ from transformers.utils import cached_file
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.single_file import TOOLKIT_TOKENIZER_FILE
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE
 from toolkit.huggingface.config import ToolkitConfig, has_components
 
 MODULE = "modeling_toolkit"

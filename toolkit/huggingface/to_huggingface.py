@@ -14,8 +14,7 @@ from toolkit.config.serialize import describe_run_plugins, to_dict
 from toolkit.data.formats.label_settings import label_settings
 from toolkit.data.formats.tagging.label_tables import PAD
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.tokenizers.single_file import TOOLKIT_TOKENIZER_FILE, pack_tokenizer
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, pack_tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.generation.hypothesis import SpecialTokens
 from toolkit.huggingface.config import ToolkitConfig

@@ -9,8 +9,7 @@ from typing import Any
 from transformers import BatchEncoding, PreTrainedTokenizer
 
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.tokenizers.single_file import TOOLKIT_TOKENIZER_FILE, unpack_tokenizer
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, unpack_tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.huggingface.export_files import MODULE, STUB
 

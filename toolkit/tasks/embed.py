@@ -17,8 +17,8 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.ragged import pack_rows, split_rows
+from toolkit.data.tokenizers.normalize import check_texts, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.training_text import check_texts, to_line
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.tasks.batch import to_device
 

@@ -39,7 +39,6 @@ def test_dictionary_of_fairseq_is_used(folder_of, text_file):
 
 
 def test_wordpiece_vocabulary_is_used(folder_of, text_file):
-    pytest.importorskip("tokenizers")
     symbols = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "house", "riv", "##er"]
     path = text_file("\n".join(symbols), "vocab.txt")
     folder = folder_of(wordpiece_vocab=str(path), lowercase=True)
@@ -47,7 +46,6 @@ def test_wordpiece_vocabulary_is_used(folder_of, text_file):
 
 
 def test_wordpiece_is_learned(folder_of, capsys):
-    pytest.importorskip("tokenizers")
     folder = folder_of(tokenizer="wordpiece", lowercase=True, vocab_size=40)
     assert folder.tokenizer.decode(folder.tokenizer.encode("the river house")) == "the river house"
     assert "WordPiece pieces in" in capsys.readouterr().err
@@ -62,8 +60,6 @@ def test_vocabulary_without_mask_is_rejected(folder_of, tmp_path):
 
 @pytest.mark.parametrize("tokenizer", ["words", "wordpiece"])
 def test_tokenizer_from_keeps_all_settings(folder_of, tokenizer):
-    if tokenizer == "wordpiece":
-        pytest.importorskip("tokenizers")
     first = folder_of(tokenizer=tokenizer, lowercase=True, vocab_size=40)
     again = folder_of("again", tokenizer_from=str(first.path))
     assert again.fingerprint == first.fingerprint

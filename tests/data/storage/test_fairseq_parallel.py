@@ -16,7 +16,7 @@ from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation.task import Translation, TranslationConfig
 

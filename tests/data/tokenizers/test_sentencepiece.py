@@ -66,7 +66,7 @@ def test_encode_lines_returns_ids_back_to_back_with_lengths(tokenizer):
 
 
 def test_full_cache_is_cleared(tokenizer, monkeypatch):
-    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.MAX_CACHED_WORDS", 3)
+    monkeypatch.setattr("toolkit.data.tokenizers.offsets.MAX_CACHED_WORDS", 3)
     small = SentencePieceTokenizer(tokenizer.model, lowercase=False)
     assert [small.encode(text) for text in TEXTS * 2] == [tokenizer.encode(t) for t in TEXTS * 2]
 

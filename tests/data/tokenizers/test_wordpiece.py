@@ -1,14 +1,18 @@
+import subprocess
 import sys
 
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.huggingface.tokenizer_export import wordpiece_tokenizer
-from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
+from toolkit.conversion.tokenizer_files import build_backend
+from toolkit.data.tokenizers.huggingface import (
+    SPECIAL,
+    HuggingFaceTokenizer,
+    WordPieceTokenizer,
+    train_word_pieces,
+)
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer, train_word_pieces
 
-pytest.importorskip("tokenizers")
 UNUSED = [f"[unused{i}]" for i in range(99)]
 BERT = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # the first lines of BERT's files
 PIECES = ["the", "river", "rive", "##r", "##s", "caf", "##e", ".", "中", "##ing", "ing", "r"]
@@ -96,7 +100,7 @@ def small(request):
     bert = WordPieceTokenizer.from_symbols(pieces, lowercase=True)
     if request.param == "bert":
         return bert
-    described = wordpiece_tokenizer(bert)
+    described = build_backend(bert)
     described.add_special_tokens(list(SPECIAL.values()))
     described.add_tokens(["mill"])
     return HuggingFaceTokenizer(described.to_str(), bert.vocabulary.roles)
@@ -146,7 +150,41 @@ def test_invalid_wordpiece_vocabulary_is_rejected(text_file, lines, message):
         WordPieceTokenizer.from_file(text_file("\r\n".join(lines), "vocab.txt"), lowercase=False)
 
 
-def test_missing_package_error_says_how_to_install_it(vocab_file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ToolkitError, match=r"pip install 'toolkit-seq\[wordpiece\]'"):
-        WordPieceTokenizer.from_file(vocab_file, lowercase=False)
+def train(items, **options):
+    return train_word_pieces(items, **{"lowercase": False, "character_coverage": 0.9995, **options})
+
+
+def test_training_lists_special_tokens_then_characters_then_merged_pieces():
+    found = train(["aab aab b"] * 3, vocab_size=6, character_coverage=1.0)
+    assert found == [*SPECIAL.values(), "a", "b", "##a", "##b", "aa", "aab"][: len(found)]
+    assert len(found) == 11
+
+
+def test_training_yields_the_requested_size_or_what_the_text_allows(random_prose):
+    text = random_prose(200).split("\n")
+    assert len(train(text, vocab_size=70)) == 75
+    assert len(train(text, vocab_size=2000)) < 200
+
+
+def test_character_coverage_leaves_out_rare_characters():
+    items = ["ab " * 5000, "\u4e2d"]
+    assert "\u4e2d" not in train(items, vocab_size=20)
+    assert "\u4e2d" in train(items, vocab_size=20, character_coverage=1.0)
+
+
+def test_training_in_another_process_gives_the_same_vocabulary(random_prose):
+    code = (
+        "import sys; from toolkit.data.tokenizers.huggingface import train_word_pieces\n"
+        "options = dict(vocab_size=90, character_coverage=0.9995, lowercase=False)\n"
+        "print(*train_word_pieces(sys.stdin.read().split('\\n'), **options), sep='\\n', end='')"
+    )
+    text = random_prose(200)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], input=text, text=True, capture_output=True, check=True
+    )
+    assert ran.stdout.split("\n") == train(text.split("\n"), vocab_size=90)
+
+
+def test_vocabulary_smaller_than_the_alphabet_is_an_error():
+    with pytest.raises(ToolkitError, match="at least twice the 5 characters of the text, but is 9"):
+        train(["a b c d e"], vocab_size=9)

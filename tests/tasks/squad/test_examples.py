@@ -107,7 +107,6 @@ def test_copies_of_an_example_equal_it_and_options_change_the_fingerprint(questi
 @pytest.mark.slow
 @pytest.mark.realdata
 def test_squad_answers_are_in_a_window_and_read_back_unless_they_cut_a_token(real_data, tmp_path):
-    pytest.importorskip("tokenizers")
     where = {"destdir": str(tmp_path / "data"), "workers": 1}
     pieces = {"tokenizer": "wordpiece", "vocab_size": 8000, "lowercase": True}
     real = str(real_data / "squad/v1.1/dev-v1.1.json")

@@ -21,11 +21,11 @@ from toolkit.data.preprocessing.train_tokenizer import (
     train_sentencepiece,
 )
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.tokenizers.huggingface import WordPieceTokenizer, train_word_pieces
+from toolkit.data.tokenizers.normalize import replace_line_breaks
 from toolkit.data.tokenizers.sentencepiece import OPTIONS, SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
-from toolkit.data.tokenizers.training_text import replace_line_breaks
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer, train_word_pieces
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 
 TEXT_FILE = "text.txt"

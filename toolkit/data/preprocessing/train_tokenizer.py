@@ -12,9 +12,8 @@ from toolkit.data.preprocessing.segmentation import read_items
 from toolkit.data.preprocessing.split_files import estimate_bytes
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.text_files import FileChunk
-from toolkit.data.tokenizers.normalize import lower_without_accents
+from toolkit.data.tokenizers.normalize import lower_without_accents, split_long_words
 from toolkit.data.tokenizers.sentencepiece import train_pieces
-from toolkit.data.tokenizers.training_text import split_long_words
 
 
 class TrainingText(NamedTuple):

@@ -18,9 +18,9 @@ from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
 from toolkit.data.storage.fairseq_names import find_languages, list_splits
 from toolkit.data.storage.meta import META_FILE
 from toolkit.data.storage.source import FolderSource
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, LanguagePair, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 
 COLUMN, TARGET_COLUMN = "tokens", "target"
 INSPECTED_ITEMS = 1024  # if all of these end in </s>, all items do

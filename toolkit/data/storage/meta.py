@@ -23,8 +23,8 @@ from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import NO_FINGERPRINT
 from toolkit.data.storage.source import FolderSource
-from toolkit.data.tokenizers.parallel import TARGET
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import TARGET
 
 META_FILE = "meta.json"
 FORMAT, VERSION = "toolkit data folder", 1

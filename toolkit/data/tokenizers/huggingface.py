@@ -1,21 +1,27 @@
-"""Tokenizers of Hugging Face models: a tokenizer.json, read with the package tokenizers."""
+"""Tokenizers by the package tokenizers: BERT's WordPiece, and those of a tokenizer.json."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as HfTokenizer
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.data.ragged import pack_rows
-from toolkit.data.tokenizers.token_offsets import (
+from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.data.tokenizers.normalize import split_long_words
+from toolkit.data.tokenizers.offsets import (
     TokenOffsets,
     TokenSpan,
+    WordCache,
     pack_token_offsets,
     trim_span,
 )
@@ -27,12 +33,137 @@ from toolkit.data.tokenizers.vocabulary import (
     Vocabulary,
     uses_mark,
 )
-from toolkit.data.tokenizers.wordpiece import HfTokenizer, encode_word_rest, import_tokenizers
 
 TOKENIZER_FILE = "tokenizer.json"
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+MAX_WORD_CHARACTERS = 100  # longer words are unknown, as in BERT
 
 
-class HuggingFaceTokenizer(Tokenizer):
+class LibraryTokenizer(Tokenizer):
+    """A tokenizer whose subwords and offsets come from the package tokenizers.
+
+    Texts are encoded one by one: encode_batch would start its own threads in every worker.
+    """
+
+    backend: HfTokenizer
+
+    def _segment(self, text: str) -> list[int]:
+        return self.backend.encode(text, add_special_tokens=False).ids
+
+    def _locate(self, text: str) -> list[TokenSpan]:
+        encoded = self.backend.encode(text, add_special_tokens=False)
+        spans = (trim_span(text, span) for span in encoded.offsets)
+        return [(token, *span) for token, span in zip(encoded.ids, spans, strict=True)]
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.backend.decode(list(ids), skip_special_tokens=False).strip()
+
+    def _encode_word_rest(self, backend: HfTokenizer, text: str) -> list[int]:
+        """Ids of text whose first word continues the word before it, with a WordPiece model.
+
+        Only letters and digits continue a word, not punctuation, white space or a Chinese
+        character.
+        """
+        encoding, normalizer = backend.encode(text, add_special_tokens=False), backend.normalizer
+        start, end = encoding.word_to_chars(0) or (0, 0)
+        word = normalizer.normalize_str(text[:end]) if normalizer else text[:end]
+        if start or not word[:1].isalnum():
+            return encoding.ids
+        others = (i for i, number in zip(encoding.ids, encoding.word_ids, strict=True) if number)
+        return [*(token.id for token in self._rest_model.tokenize(word)), *others]
+
+    @cached_property
+    def _rest_model(self) -> models.WordPiece:
+        """The pieces with ##, which here also begin a word."""
+        pieces = {s: i for s, i in self.backend.get_vocab().items() if s.startswith(WORD_REST)}
+        first = {piece.removeprefix(WORD_REST): i for piece, i in pieces.items()}
+        unknown = {SPECIAL["unk"]: self.vocabulary.unk}
+        return models.WordPiece(
+            {**first, **pieces, **unknown},
+            unk_token=SPECIAL["unk"],
+            max_input_chars_per_word=MAX_WORD_CHARACTERS,
+        )
+
+
+class WordPieceTokenizer(LibraryTokenizer):
+    """The longest matching piece first, left to right in each word (Devlin et al. 2019, code).
+
+    Text is cleaned and split at white space, at punctuation and around each Chinese character;
+    lower-casing also drops accents. Special tokens spelled out in the text are ordinary text.
+    """
+
+    kind = "wordpiece"
+
+    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
+        super().__init__(vocabulary, lowercase=lowercase)
+        ids = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
+        self.backend = HfTokenizer(
+            models.WordPiece(
+                ids, unk_token=SPECIAL["unk"], max_input_chars_per_word=MAX_WORD_CHARACTERS
+            )
+        )
+        self.backend.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+        self.backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        self.backend.decoder = decoders.WordPiece()
+        self._words = WordCache(self._segment)
+
+    @classmethod
+    def from_file(cls, path: Path | str, *, lowercase: bool) -> WordPieceTokenizer:
+        """BERT's vocab.txt: line i is piece i."""
+        path, line_of = Path(path), dict[str, int]()
+        lines = read_text(path).removesuffix("\n").split("\n")
+        for number, symbol in enumerate((line.removesuffix("\r") for line in lines), 1):
+            if not symbol.strip() or symbol in line_of:
+                found = f"that of line {line_of[symbol]}" if symbol in line_of else "a blank line"
+                raise_at_line(
+                    path,
+                    number,
+                    f"expected a new piece, found {found}. Give the vocab.txt of a BERT model.",
+                )
+            line_of[symbol] = number
+        if missing := [name for name in SPECIAL.values() if name not in line_of]:
+            raise ToolkitError(
+                f"{path} must list {', '.join(SPECIAL.values())}, but {', '.join(missing)} is "
+                f"missing. Give the vocab.txt of a BERT model."
+            )
+        return cls.from_symbols(list(line_of), lowercase=lowercase)
+
+    @classmethod
+    def from_symbols(cls, symbols: Sequence[str], *, lowercase: bool) -> WordPieceTokenizer:
+        """From pieces in order of their ids, with the special tokens under BERT's names."""
+        roles = {role: symbols.index(name) for role, name in SPECIAL.items()}
+        return cls(Vocabulary(symbols, mark=WORD_REST, **roles), lowercase=lowercase)
+
+    @classmethod
+    def _train(
+        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
+    ) -> WordPieceTokenizer:
+        symbols = train_word_pieces(
+            [split_long_words(line) for line in lines],
+            vocab_size=vocabulary_size,
+            character_coverage=0.9995,
+            lowercase=lowercase,
+        )
+        return cls.from_symbols(symbols, lowercase=lowercase)
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
+        return self._words.encode_lines(lines)
+
+    def _encode_after_special(self, text: str, special: int) -> list[int]:
+        """A letter right after a mask continues the word with ##."""
+        if special != self.vocabulary.mask:
+            return self.encode(text)
+        return self._encode_word_rest(self.backend, text)
+
+    @classmethod
+    def _restore(
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
+    ) -> WordPieceTokenizer:
+        vocabulary = Vocabulary(symbols, mark=WORD_REST, **settings["special"])
+        return cls(vocabulary, lowercase=bool(settings["lowercase"]))
+
+
+class HuggingFaceTokenizer(LibraryTokenizer):
     """Normalization, pieces and ids as described in a tokenizer.json.
 
     Special tokens spelled out in the text are ordinary text or unknown, so text never pads or ends
@@ -44,33 +175,32 @@ class HuggingFaceTokenizer(Tokenizer):
     files = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE)
 
     def __init__(self, text: str, roles: Mapping[str, int], *, rows: int | None = None) -> None:
-        self.text, self._tokenizer = text, build_tokenizer(text)
-        self._tokenizer.encode_special_tokens = True
-        symbols = list_symbols(self._tokenizer.get_vocab(with_added_tokens=True), rows)
+        self.text, self.backend = text, build_tokenizer(text)
+        self.backend.encode_special_tokens = True
+        ids = self.backend.get_vocab(with_added_tokens=True)
+        count = max(ids.values(), default=-1) + 1 if rows is None else rows
+        symbols = [f"[no symbol {number}]" for number in range(count)]
+        for symbol, number in ids.items():
+            if number < count:
+                symbols[number] = symbol
         ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
-        mark = find_word_mark(ordinary)
+        # the mark of most symbols, since any may also be an ordinary letter; empty if none is used
+        marks = [it for it in (WORD_START, SPACE_BYTE, WORD_REST) if uses_mark(ordinary, it)]
+        mark = max(marks, key=lambda it: sum(s.startswith(it) for s in ordinary), default="")
         super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        # one by one: encode_batch would start its own threads in every worker
-        encoded = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
-        ids, lengths = pack_rows(encoded)
+        ids, lengths = pack_rows([self._segment(line) for line in lines])
         return self._replace_unknown(ids), lengths
 
     def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Byte-level pieces include the space before a word."""
-        if self.vocabulary.mark == SPACE_BYTE:
-            words = [f" {word}" for word in words]
-        return self.encode_lines(words)
+        space = " " if self.vocabulary.mark == SPACE_BYTE else ""
+        return self.encode_lines([space + word for word in words])
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         offsets = pack_token_offsets([self._locate(line) for line in lines])
         return offsets._replace(ids=self._replace_unknown(offsets.ids))
-
-    def _locate(self, line: str) -> list[TokenSpan]:
-        encoded = self._tokenizer.encode(line, add_special_tokens=False)
-        spans = (trim_span(line, span) for span in encoded.offsets)
-        return [(token, *span) for token, span in zip(encoded.ids, spans, strict=True)]
 
     def _replace_unknown(self, ids: IntArray) -> IntArray:
         """The unknown id for ids that the model lacks, and for special ids, which are not text."""
@@ -85,20 +215,17 @@ class HuggingFaceTokenizer(Tokenizer):
         first, *rest = text.split(name) if continues else [text]
         ids = self._parser.encode(first, add_special_tokens=False).ids
         for part in rest:
-            ids += [mask, *encode_word_rest(self._parser, part, unknown)]
+            ids += [mask, *self._encode_word_rest(self._parser, part)]
         return [i if i < len(self.vocabulary) else unknown for i in ids]
 
     @cached_property
     def _parser(self) -> HfTokenizer:
         """The tokenizer with its special tokens, and how they absorb the spaces around them."""
-        parser, added = build_tokenizer(self.text), import_tokenizers().AddedToken
+        parser = build_tokenizer(self.text)
         known = {token.content for token in parser.get_added_tokens_decoder().values()}
         names = {self.vocabulary.symbols[i] for i in self.vocabulary.roles.values()} - known
-        parser.add_special_tokens([added(name, normalized=False) for name in sorted(names)])
+        parser.add_special_tokens([AddedToken(name, normalized=False) for name in sorted(names)])
         return parser
-
-    def _decode(self, ids: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
 
     def settings(self) -> JsonObject:
         return {**super().settings(), "rows": len(self.vocabulary)}
@@ -124,9 +251,8 @@ class HuggingFaceTokenizer(Tokenizer):
 
 def build_tokenizer(text: str) -> HfTokenizer:
     """The tokenizer of a tokenizer.json, without padding and truncation."""
-    package = import_tokenizers()
     try:
-        tokenizer: HfTokenizer = package.Tokenizer.from_str(text)
+        tokenizer = HfTokenizer.from_str(text)
     except Exception as error:  # the binding raises plain exceptions
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "
@@ -137,18 +263,39 @@ def build_tokenizer(text: str) -> HfTokenizer:
     return tokenizer
 
 
-def find_word_mark(symbols: Sequence[str]) -> str:
-    """The mark of most symbols, since any may also be an ordinary letter; empty if none is used."""
-    used = (mark for mark in (WORD_START, SPACE_BYTE, WORD_REST) if uses_mark(symbols, mark))
-    counts = {mark: sum(symbol.startswith(mark) for symbol in symbols) for mark in used}
-    return max(counts, key=lambda mark: counts[mark], default="")
+def train_word_pieces(
+    items: Sequence[str], *, vocab_size: int, character_coverage: float, lowercase: bool
+) -> list[str]:
+    """Special tokens, characters, then the most frequent pairs of pieces, merged again and again.
 
-
-def list_symbols(ids: Mapping[str, int], rows: int | None) -> list[str]:
-    """Symbols in order of their ids; ids without a symbol get a name that no text contains."""
-    count = max(ids.values(), default=-1) + 1 if rows is None else rows
-    symbols = [f"[no symbol {number}]" for number in range(count)]
-    for symbol, number in ids.items():
-        if number < count:
-            symbols[number] = symbol
-    return symbols
+    Google never published BERT's own training; the package tokenizers uses byte-pair merges
+    (Sennrich et al. 2016). It numbers characters in memory order; listing them by frequency first
+    makes the vocabulary a function of the text.
+    """
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    counts = Counter[str]()
+    for item in items:
+        counts.update(normalizer.normalize_str(item))
+    known = [(-count, letter) for letter, count in counts.items() if not letter.isspace()]
+    letters, remaining = [], -character_coverage * sum(count for count, _ in known)
+    for count, letter in sorted(known):  # the most frequent ones that cover this fraction
+        if remaining <= 0:
+            break
+        letters.append(letter)
+        remaining += count
+    fixed = [*SPECIAL.values(), *letters, *(WORD_REST + letter for letter in letters)]
+    size = vocab_size + len(SPECIAL)
+    if len(fixed) > size:
+        raise ToolkitError(
+            f"vocab_size must be at least twice the {len(letters)} characters of the text, but is "
+            f"{vocab_size}. Raise it, or lower --character-coverage."
+        )
+    tokenizer = HfTokenizer(models.WordPiece(unk_token=SPECIAL["unk"]))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size, special_tokens=fixed, limit_alphabet=0, show_progress=False
+    )
+    tokenizer.train_from_iterator(items, trainer)
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=ids.__getitem__)

@@ -18,21 +18,19 @@ from toolkit.common.input_files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.common.system import can_start_threads
 from toolkit.data.ragged import pack_rows
-from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.token_offsets import (
+from toolkit.data.tokenizers.normalize import lower_without_accents, split_long_words
+from toolkit.data.tokenizers.offsets import (
     TokenOffsets,
     TokenSpan,
+    WordCache,
     pack_token_offsets,
     span_mapper,
     trim_span,
 )
 from toolkit.data.tokenizers.tokenizer import SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
-from toolkit.data.tokenizers.training_text import split_long_words
 from toolkit.data.tokenizers.vocabulary import WORD_START, append_special
-from toolkit.data.tokenizers.word_cache import WordCache
 
 MODEL_FILE = "sentencepiece.model"
-BATCH_TEXTS = 32  # fewer texts are encoded one by one: a batch starts a thread, which costs more
 THREADS = 16  # fixed, because sums in the training depend on it
 MIN_LONGEST_TEXT = 500_000
 OPTIONS = ("lowercase", "split_digit_commas")
@@ -77,7 +75,7 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         if self._word_by_word:
             return self._words.encode_lines(lines)
-        return pack_rows(self._segment(lines))
+        return pack_rows([self._segment(line) for line in lines])
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         if self._word_by_word:
@@ -118,13 +116,9 @@ class SentencePieceTokenizer(Tokenizer):
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self._processor.decode(list(ids)))
 
-    def _segment(self, texts: Sequence[str]) -> list[list[int]]:
-        normalized, segmented = [self.normalize(text) for text in texts], list[list[int]]()
-        if len(normalized) < BATCH_TEXTS:
-            segmented = [self._processor.encode(text) for text in normalized]
-        else:
-            segmented = self._processor.encode(normalized, num_threads=1)
-        return [self._split_all(ids) for ids in segmented] if self._split_pieces else segmented
+    def _segment(self, text: str) -> list[int]:
+        ids: list[int] = self._processor.encode(self.normalize(text))
+        return self._split_all(ids) if self._split_pieces else ids
 
     def _split_all(self, ids: Sequence[int]) -> list[int]:
         return [j for i in ids for j in self._split_pieces.get(i, (i,))]

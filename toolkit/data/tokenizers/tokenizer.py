@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
-from toolkit.common.json_files import Count, JsonObject, convert, read_json, write_json
-from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets
-from toolkit.data.tokenizers.training_text import clean_texts
+from toolkit.common.json_files import (
+    Count,
+    FilePath,
+    JsonError,
+    JsonObject,
+    convert,
+    decode,
+    read_json,
+    write_json,
+)
+from toolkit.data.tokenizers.normalize import clean_texts, lower_without_accents
+from toolkit.data.tokenizers.offsets import TokenOffsets, TokenSpan, WordOffsets
 from toolkit.data.tokenizers.vocabulary import Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
+TOOLKIT_TOKENIZER_FILE = "toolkit_tokenizer.json"
+"""All files of a tokenizer in one, which exported models carry along."""
 MASK = "[MASK]"  # accepted as the mask in any text, whatever the vocabulary calls it
 KINDS = {
     "sentencepiece": ("toolkit.data.tokenizers.sentencepiece", "SentencePieceTokenizer"),
     "words": ("toolkit.data.tokenizers.word_level", "WordLevelTokenizer"),
-    "wordpiece": ("toolkit.data.tokenizers.wordpiece", "WordPieceTokenizer"),
+    "wordpiece": ("toolkit.data.tokenizers.huggingface", "WordPieceTokenizer"),
     "huggingface": ("toolkit.data.tokenizers.huggingface", "HuggingFaceTokenizer"),
     "classification": ("toolkit.data.formats.classification.tokenizer", "ClassificationTokenizer"),
-    "parallel": ("toolkit.data.tokenizers.parallel", "ParallelTokenizer"),
+    "parallel": ("toolkit.data.tokenizers.wrapped", "ParallelTokenizer"),
     "tagging": ("toolkit.data.formats.tagging.tokenizer", "TaggingTokenizer"),
 }
 TRAINED_KINDS = ("sentencepiece", "wordpiece", "words")
@@ -234,3 +247,35 @@ def import_tokenizer_class(kind: str) -> type[Tokenizer]:
     module, name = KINDS[kind]
     tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)
     return tokenizer_class
+
+
+def pack_tokenizer(tokenizer: Tokenizer) -> bytes:
+    """The contents of TOOLKIT_TOKENIZER_FILE: the files of a tokenizer as base64 by their names."""
+    with TemporaryDirectory() as folder:
+        tokenizer.save(folder)
+        files = {
+            path.relative_to(folder).as_posix(): base64.b64encode(path.read_bytes()).decode()
+            for path in sorted(Path(folder).rglob("*"))
+            if path.is_file()
+        }
+    return (json.dumps(files, indent=1) + "\n").encode()
+
+
+def unpack_tokenizer(content: bytes) -> Tokenizer:
+    """The tokenizer that `pack_tokenizer` wrote; names with folders above are errors."""
+    try:
+        files = decode(content, dict[FilePath, bytes])
+    except JsonError:
+        files = {}
+    paths = [PurePosixPath(name) for name in files]
+    if not files or any(len(path.parts) > 2 or {"..", "/"} & set(path.parts) for path in paths):
+        raise ToolkitError(
+            f"{TOOLKIT_TOKENIZER_FILE} must have the files of a tokenizer, but does not. Export "
+            f"the model again."
+        )
+    with TemporaryDirectory() as folder:
+        for name, data in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        return Tokenizer.load(folder)

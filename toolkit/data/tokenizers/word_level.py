@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.token_offsets import TokenSpan, span_mapper
+from toolkit.data.tokenizers.offsets import TokenSpan, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     WORD_START,
@@ -25,7 +24,8 @@ from toolkit.data.tokenizers.vocabulary import (
 
 FAIRSEQ_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, not listed in dict.txt
 MASK = "<mask>"
-OVERWRITE = "#fairseq:overwrite"
+ENTRY = re.compile(r"(.*) [+-]*\d+( #fairseq:overwrite)?", re.DOTALL)
+"""A line of fairseq's dict.txt: symbol and count."""
 
 
 class _WordIds(dict[str, int]):
@@ -64,9 +64,28 @@ class WordLevelTokenizer(Tokenizer):
         text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
         symbols, line_of = list(FAIRSEQ_SPECIAL), dict.fromkeys(FAIRSEQ_SPECIAL, 0)
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-            symbol, overwrite = _parse_entry(path, number, line)
+            entry = ENTRY.fullmatch(line.rstrip())
+            if entry is None:
+                found = repr(line[:60]) if line.strip() else "a blank line"
+                raise_at_line(
+                    path,
+                    number,
+                    f"expected a symbol, a space and its count, found {found}. Give a dict.txt of "
+                    f"fairseq; the dict.txt of a data folder or checkpoint has no counts: name "
+                    f"that folder with --tokenizer-from.",
+                )
+            symbol, overwrite = entry.groups()
             if symbol in line_of and not overwrite:
-                _raise_duplicate(path, number, symbol, line_of[symbol])
+                first = line_of[symbol]
+                other = (
+                    f"line {first}" if first else "one of <s> <pad> </s> <unk>, which come first"
+                )
+                raise_at_line(
+                    path,
+                    number,
+                    f"{symbol!r} repeats {other}. Remove one, or end this line with "
+                    f"#fairseq:overwrite to let it win, as in fairseq.",
+                )
             line_of[symbol] = number
             symbols.append(symbol)
         return cls.from_symbols(symbols, lowercase=lowercase)
@@ -124,35 +143,3 @@ def _make_vocabulary(symbols: Sequence[str], **roles: int) -> Vocabulary:
     """Symbols are words, or SentencePiece pieces if they carry its mark."""
     mark = WORD_START if uses_mark(symbols, WORD_START) else ""
     return Vocabulary(symbols, mark=mark, **roles)
-
-
-def _parse_entry(path: Path, number: int, line: str) -> tuple[str, bool]:
-    """The symbol of a line, and whether it may repeat an earlier one."""
-    parts = line.rstrip().rsplit(" ", 1)
-    overwrite = len(parts) == 2 and parts[1] == OVERWRITE
-    if overwrite:
-        parts = parts[0].rsplit(" ", 1)
-    if not (len(parts) == 2 and parts[1].lstrip("+-").isdecimal()):
-        _raise_invalid_entry(path, number, line)
-    return parts[0], overwrite
-
-
-def _raise_invalid_entry(path: Path, number: int, line: str) -> NoReturn:
-    found = repr(line[:60]) if line.strip() else "a blank line"
-    raise_at_line(
-        path,
-        number,
-        f"expected a symbol, a space and its count, found {found}. Give a dict.txt of fairseq; the "
-        f"dict.txt of a data folder or checkpoint has no counts: name that folder with "
-        f"--tokenizer-from.",
-    )
-
-
-def _raise_duplicate(path: Path, number: int, symbol: str, line: int) -> NoReturn:
-    other = f"line {line}" if line else f"one of {' '.join(FAIRSEQ_SPECIAL)}, which come first"
-    raise_at_line(
-        path,
-        number,
-        f"{symbol!r} repeats {other}. Remove one, or end this line with {OVERWRITE} to let it win, "
-        f"as in fairseq.",
-    )

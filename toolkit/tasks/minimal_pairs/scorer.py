@@ -20,7 +20,7 @@ from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.ragged import split_rows
-from toolkit.data.tokenizers.training_text import to_line
+from toolkit.data.tokenizers.normalize import to_line
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import to_device
 from toolkit.tasks.learner import Learner

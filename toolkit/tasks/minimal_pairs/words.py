@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.data.ragged import split_rows
-from toolkit.data.tokenizers.token_offsets import Span
+from toolkit.data.tokenizers.offsets import Span
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 

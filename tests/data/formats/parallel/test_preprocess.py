@@ -11,8 +11,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 
 from .conftest import TRAIN, VALID
 

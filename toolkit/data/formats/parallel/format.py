@@ -31,9 +31,8 @@ from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer, unwrap_tokenizer
 from toolkit.reporting.progress import Progress
 
 BLOCK_LINES = 8192

@@ -9,7 +9,7 @@ from toolkit.data.formats.folder_kinds import check_same_tokenizer, load_tokeniz
 from toolkit.data.ragged import split_rows
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 
 KIND = "parallel"
 SOURCE, TARGET_TOKENS, REFERENCE = "tokens", "target", "reference"

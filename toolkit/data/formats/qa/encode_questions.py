@@ -24,8 +24,8 @@ from toolkit.data.formats.qa.answer_spans import (
 from toolkit.data.formats.qa.passages import Passage, SpanQuestion
 from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.ragged import split_rows
+from toolkit.data.tokenizers.normalize import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.training_text import replace_line_breaks
 
 
 class QuestionChunk(NamedTuple):

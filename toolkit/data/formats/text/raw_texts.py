@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.tokenizers.normalize import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.training_text import clean_texts
 
 
 def encode_raw_texts(

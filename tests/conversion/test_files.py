@@ -1,0 +1,255 @@
+"""Folders as others leave them: old names, several files, pickles, and what must not be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from toolkit import load_checkpoint
+from toolkit.checkpoints.load import EXTRA_FILE, read_config
+from toolkit.checkpoints.new_folder import check_new_folder
+from toolkit.checkpoints.tensor_files import read_tensors
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion.files import (
+    ConvertedModel,
+    build_on_meta,
+    compose_run,
+    read_all_tensors,
+    write_checkpoint,
+    write_folder,
+)
+from toolkit.conversion.native_classes import read_model
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.interface import Sizes
+
+
+def changed(folder, change):
+    """Rewrites the tensors of a folder as `change` makes them."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path, {"format": "pt"})
+
+
+def weights(checkpoint):
+    return load_checkpoint(checkpoint).state_dict()
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def test_import_of_a_pickle_gives_the_same_model(saved, converted):
+    _, folder = saved("BertForMaskedLM")
+    before = weights(converted(folder, name="before"))
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(tensors, folder / "pytorch_model.bin")
+    same(before, weights(converted(folder, name="after")))
+
+
+def test_import_prefers_safetensors_over_a_pickle(saved, converted):
+    _, folder = saved("BertModel")
+    (folder / "pytorch_model.bin").write_bytes(b"never opened")
+    converted(folder)
+
+
+def test_import_handles_old_names_buffers_and_tied_copies(saved, converted):
+    _, folder = saved("BertForMaskedLM")
+    before = weights(converted(folder, name="before"))
+
+    def as_in_2019(tensors):
+        for name in [n for n in tensors if "LayerNorm" in n]:
+            new = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+            tensors[new.replace("LayerNorm.bias", "LayerNorm.beta")] = tensors.pop(name)
+        tensors["bert.embeddings.position_ids"] = torch.arange(16)[None]
+        words = tensors["bert.embeddings.word_embeddings.weight"]
+        tensors["cls.predictions.decoder.weight"] = words.clone()
+
+    changed(folder, as_in_2019)
+    same(before, weights(converted(folder, name="after")))
+
+
+def test_import_of_sharded_files_gives_the_same_model(saved, converted):
+    _, folder = saved("BertModel")
+    before = weights(converted(folder, name="before"))
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    for file, part in (("a.safetensors", names[::2]), ("b.safetensors", names[1::2])):
+        save_file({name: tensors[name] for name in part}, folder / file)
+    files = {n: "a.safetensors" if n in names[::2] else "b.safetensors" for n in names}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": files}))
+    same(before, weights(converted(folder, name="after")))
+    for names in ({"w": "../secret.safetensors"}, {"w": 3}, []):
+        index.write_text(json.dumps({"weight_map": names}))
+        with pytest.raises(ToolkitError, match=r"index\.json: weight_map"):
+            read_all_tensors(folder)
+
+
+def spoiled(tensors):
+    del tensors["encoder.layer.1.output.dense.bias"]
+    tensors["encoder.layer.0.attention.self.query.weight"] = torch.ones(24, 23)
+    tensors["encoder.layer.2.output.dense.bias"] = torch.ones(24)
+
+
+def test_import_lists_missing_misshapen_and_extra_tensors(saved, converted, capsys):
+    _, folder = saved("BertModel")
+    changed(folder, spoiled)
+    capsys.readouterr()
+    with pytest.raises(ToolkitError, match=r"3 mismatches \(missing .*Nothing was written"):
+        converted(folder)
+    rows = [line.split() for line in capsys.readouterr().err.splitlines()[1:]]
+    query = "encoder.layer.0.attention.self.query.weight"
+    file = "model.safetensors:"
+    assert rows == [
+        ["missing", "tensor", file, "encoder.layer.1.output.dense.bias", "-", "24"],
+        ["misshapen", "tensor", file, query, "24", "x", "23", "24", "x", "24"],
+        ["extra", "tensor", file, "encoder.layer.2.output.dense.bias", "24", "-"],
+    ]
+    assert [path.name for path in folder.parent.iterdir()] == ["hf"]
+
+
+def test_import_rejects_a_tensor_under_two_names(saved, converted, capsys):
+    _, folder = saved("BertForMaskedLM")
+    twice = {"embeddings.word_embeddings.weight": torch.ones(21, 24)}
+    changed(folder, lambda tensors: tensors.update(twice))
+    with pytest.raises(ToolkitError, match=r"1 mismatch \(extra tensor\)"):
+        converted(folder)
+    assert "embeddings.word_embeddings.weight, twice" in capsys.readouterr().err
+
+
+def test_import_rejects_untied_copies(saved, converted, capsys):
+    _, folder = saved("ElectraForMaskedLM", embedding_size=12)
+    changed(
+        folder, lambda tensors: tensors.update({"generator_lm_head.weight": torch.ones(21, 12)})
+    )
+    with pytest.raises(ToolkitError, match=r"1 mismatch \(untied tensor\)"):
+        converted(folder)
+    assert "as embeddings.word_embeddings.weight" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "row"),
+    [
+        ({"hidden_act": "relu"}, "config.json: hidden_act relu gelu"),
+        ({"is_decoder": True}, "config.json: is_decoder True False"),
+        ({"position_embedding_type": "relative_key"}, "relative_key absolute"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000 tensors of"),
+        ({"hidden_size": "24"}, "config.json: hidden_size '24' int"),
+        ({"layer_norm_eps": None}, "config.json: layer_norm_eps None float"),
+        ({"vocab_size": -1}, "config.json: vocab_size -1 int"),
+        ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
+    ],
+)
+def test_import_rejects_unsupported_settings(saved, converted, capsys, settings, row):
+    _, folder = saved("BertModel")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **settings}))
+    with pytest.raises(ToolkitError, match=r"mismatch.*setting.*Nothing was written"):
+        converted(folder)
+    assert row in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"config\.json: .* at column 2\. Name a folder written by"),
+        ("[]", r"config\.json: expected object, found array"),
+        ('{"model_type": "gpt2"}', r"must be one of bert, .*, modernbert, but is 'gpt2'"),
+        ('{"model_type": "deberta"}', r"computes the second version, model_type deberta-v2"),
+        ("{}", r"must be one of bert, .*, modernbert, but is None"),
+    ],
+)
+def test_import_rejects_a_config_of_another_model(tmp_path, text, message):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ToolkitError, match=message):
+        read_model(tmp_path)
+
+
+def test_import_rejects_other_folders(tmp_path):
+    with pytest.raises(ToolkitError, match=r"SOURCE must be a folder .* has no config.json"):
+        read_model(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(
+        ToolkitError, match=r"is a checkpoint of the toolkit; for that use toolkit-convert export"
+    ):
+        read_model(tmp_path)
+
+
+def test_import_rejects_a_folder_without_tensors(saved):
+    _, folder = saved("BertModel")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ToolkitError, match=r"must hold model.safetensors or pytorch_model.bin"):
+        read_model(folder)
+    torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
+    with pytest.raises(ToolkitError, match=r"must contain dense tensors by name, but contains"):
+        read_model(folder)
+
+
+def test_export_rejects_an_unwritable_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolkitError, match=r"DESTINATION must be a writable folder, but .*Not"):
+        write_folder(tmp_path / "file" / "there", lambda folder: None)
+
+    def full(folder):
+        (folder / "config.json").write_text("{}")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ToolkitError, match=r"No space left on device\. Make room, or choose"):
+        write_folder(tmp_path / "there", full)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_build_on_meta_has_names_and_shapes_but_no_memory():
+    learner = build_on_meta(compose_run("bert_tiny", "mlm", {"layers": 1}), Sizes(tokens=10**9))
+    tensors = learner.state_dict()
+    assert tensors["encoder.embeddings.words.weight"].is_meta
+    assert tensors["task.head.bias"].shape == (10**9,)
+
+
+def test_projects_embeddings_if_they_are_narrower_than_the_model():
+    assert compose_run("bert_tiny", "mlm", {}).arch.config.projects_embeddings
+    assert not compose_run("bert", "mlm", {}).arch.config.projects_embeddings
+    assert not compose_run("bert", "mlm", {"embedding_width": 768}).arch.config.projects_embeddings
+
+
+def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
+    tokenizer = Tokenizer.load(data)
+    run = compose_run("bert_tiny", "encode", {"layers": 1, "width": 8})
+    sizes = Sizes(tokens=len(tokenizer.vocabulary))
+    shapes = {name: tensor.shape for name, tensor in build_on_meta(run, sizes).state_dict().items()}
+    tensors = {name: torch.randn(shape) for name, shape in shapes.items()}
+    extra = {"task.pooler.weight": torch.ones(2, dtype=torch.bfloat16)}
+    target = tmp_path / "target"
+    write_checkpoint(
+        target,
+        ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer, extra=extra),
+        tmp_path / "source",
+    )
+    found = load_checkpoint(target).state_dict()
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+    assert read_tensors(target / EXTRA_FILE)["task.pooler.weight"].dtype == torch.bfloat16
+    assert read_config(target)[0].arch.config == run.arch.config
+    with pytest.raises(ToolkitError, match=r"DESTINATION must name a new folder"):
+        check_new_folder(target, "DESTINATION")
+
+
+def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converted):
+    from safetensors.torch import load_file
+
+    model, folder = saved("BertModel")
+    model.to(torch.bfloat16).save_pretrained(folder)
+    checkpoint = converted(folder)
+    assert load_checkpoint(checkpoint).encoder.token_embedding.weight.dtype == torch.float32
+    back = converted(checkpoint, "hf")
+    before, after = (load_file(path / "model.safetensors") for path in (folder, back))
+    assert all(
+        torch.equal(before[n], after[n]) and after[n].dtype == before[n].dtype for n in before
+    )
+    assert '"dtype": "bfloat16"' in (back / "config.json").read_text()

@@ -1,0 +1,367 @@
+"""Imported models give the outputs of Transformers with the same weights."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from tests.conversion.conftest import SHAPE, run_alone
+from tests.helpers.preprocessing import preprocess_config
+from toolkit import load_checkpoint
+from toolkit.checkpoints.load import read_config
+from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import load_folder
+from toolkit.common.registry import TASKS
+from toolkit.config.load import compose
+from toolkit.config.run import ComponentConfig
+from toolkit.conversion.files import ConvertedModel, write_checkpoint
+from toolkit.conversion.native_classes import export_checkpoint, has_native_class
+from toolkit.data.preprocess import preprocess
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.build import build_learner
+from toolkit.training.resume import load_finetune_weights
+
+TRUNKS = {
+    "bert": ("BertModel", {}),
+    "bert, another epsilon": ("BertModel", {"layer_norm_eps": 1e-3}),
+    "electra": ("ElectraModel", {"embedding_size": 12}),
+    "electra, as wide": ("ElectraModel", {"embedding_size": 24}),
+    "convbert": ("ConvBertModel", {"embedding_size": 12}),
+    "convbert, groups": ("ConvBertModel", {"embedding_size": 24, "num_groups": 2}),
+    "convbert, ratio": ("ConvBertModel", {"embedding_size": 12, "head_ratio": 4}),
+    "convbert, one head": ("ConvBertModel", {"embedding_size": 12, "num_attention_heads": 1}),
+    "deberta": ("DebertaV2Model", {}),
+    "deberta, token types": ("DebertaV2Model", {"type_vocab_size": 2}),
+    "deberta, clipped": ("DebertaV2Model", {"max_position_embeddings": 6}),
+}
+
+
+def batch():
+    torch.manual_seed(1)
+    tokens, segments = torch.randint(SHAPE["vocab_size"], (3, 11)), torch.randint(2, (3, 11))
+    padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]
+    inputs = Inputs(tokens=tokens, segments=segments, padding=padding)
+    hf_inputs = {
+        "input_ids": tokens,
+        "token_type_ids": segments,
+        "attention_mask": (~padding).long(),
+    }
+    return inputs, hf_inputs
+
+
+@pytest.mark.parametrize("case", TRUNKS)
+def test_imported_states_equal_transformers(saved, converted, case):
+    name, settings = TRUNKS[case]
+    model, folder = saved(name, **settings)
+    learner = load_checkpoint(converted(folder))
+    inputs, hf_inputs = batch()
+    want = run_alone(model, hf_inputs, "last_hidden_state")
+    with torch.no_grad():
+        got = learner.encoder(inputs).states
+    assert want.std() > 0.1
+    torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("BertForMaskedLM", {}),
+        ("BertForPreTraining", {"layer_norm_eps": 1e-3}),
+        ("ElectraForMaskedLM", {"embedding_size": 12}),
+        ("ConvBertForMaskedLM", {"embedding_size": 12}),
+        ("DebertaV2ForMaskedLM", {}),
+        ("DebertaV2ForMaskedLM", {"legacy": False}),
+    ],
+)
+def test_imported_masked_token_scores_equal_transformers(saved, converted, name, settings):
+    model, folder = saved(name, **settings)
+    learner = load_checkpoint(converted(folder))
+    inputs, hf_inputs = batch()
+    with torch.no_grad():
+        output = "prediction_logits" if "PreTraining" in name else "logits"
+        want = run_alone(model, hf_inputs, output)
+        states = learner.encoder(inputs).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.token_embedding.weight).view(want.shape)
+    torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)
+
+
+def test_imported_discriminator_continues_with_rtd(saved, converted):
+    model, folder = saved("ElectraForPreTraining", embedding_size=12)
+    checkpoint = converted(folder)
+    run, sizes = read_config(checkpoint)
+    learner = build_learner(run.arch, ComponentConfig("rtd", TASKS["rtd"].config), sizes).eval()
+    messages = []
+    load_finetune_weights(str(checkpoint), learner, Tokenizer.load(checkpoint), messages.append)
+    inputs, hf_inputs = batch()
+    with torch.no_grad():
+        got = learner.task.head(learner.encoder(inputs).states.flatten(0, 1))
+        want = model(**hf_inputs).logits
+    kept = ~inputs.padding
+    torch.testing.assert_close(got.view(want.shape)[kept], want[kept], atol=1e-5, rtol=1e-5)
+    assert "checkpoint has none: task.generator" in messages[1] and "unknown" not in "".join(
+        messages
+    )
+
+
+@pytest.mark.parametrize("case", ["bert", "electra"])
+def test_embedded_texts_equal_transformers_hidden_states(saved, converted, case):
+    transformers = pytest.importorskip("transformers")
+    name, settings = TRUNKS[case]
+    model, folder = saved(name, **settings)
+    learner = load_checkpoint(converted(folder))
+    texts = ["the cat sat on a mat.", "cats", "the dog runs, the cat sat"]
+    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"))
+    encoded = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = torch.stack(model(**encoded, output_hidden_states=True).hidden_states, 2)
+    layers = range(hidden.shape[2])
+    states = learner.embed(texts, layers=layers, pooling=None, batch_size=2)
+    for found, want, mask in zip(states, hidden, encoded["attention_mask"], strict=True):
+        torch.testing.assert_close(found, want[mask == 1], atol=1e-5, rtol=1e-5)
+    mask = encoded["attention_mask"][:, :, None]
+    mean = (hidden[:, :, -1] * mask).sum(1) / mask.sum(1)
+    torch.testing.assert_close(learner.embed(texts), mean, atol=1e-5, rtol=1e-5)
+
+
+MODELS = {
+    "BertModel": {},
+    "BertForMaskedLM": {"layer_norm_eps": 1e-5},
+    "BertForPreTraining": {"classifier_dropout": 0.25},
+    "BertForSequenceClassification": {"num_labels": 3},
+    "BertForMultipleChoice": {},
+    "ElectraModel": {"embedding_size": 24},
+    "ElectraForMaskedLM": {"embedding_size": 12},
+    "ElectraForPreTraining": {"embedding_size": 12},
+    "ElectraForSequenceClassification": {"problem_type": "multi_label_classification"},
+    "ElectraForMultipleChoice": {"embedding_size": 12},
+    "ElectraForQuestionAnswering": {"embedding_size": 24},
+    "ConvBertModel": {"embedding_size": 24},
+    "ConvBertForMultipleChoice": {"embedding_size": 24},
+    "ConvBertForSequenceClassification": {"classifier_dropout": 0.25},
+    "ConvBertForTokenClassification": {"num_labels": 5},
+    "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
+    "DebertaV2Model": {"type_vocab_size": 2},
+    "DebertaV2ForMaskedLM": {"legacy": False},
+    "DebertaV2ForSequenceClassification": {"cls_dropout": 0.25},
+    "DebertaV2ForMultipleChoice": {},
+    "DebertaV2ForTokenClassification": {"num_labels": 5},
+    "DebertaV2ForQuestionAnswering": {},
+}
+
+
+MODELS_TO_OPEN = ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel", "DebertaV2Model"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_round_trip_restores_every_bit(saved, converted, name):
+    _, folder = saved(name, **MODELS[name])
+    back = converted(converted(folder), "hf")
+    before, after = (load_file(path / "model.safetensors") for path in (folder, back))
+    assert before.keys() == after.keys()
+    for key, tensor in before.items():
+        assert torch.equal(tensor, after[key]) and tensor.dtype == after[key].dtype, key
+    settings = [json.loads((path / "config.json").read_text()) for path in (folder, back)]
+    different = {k for k in settings[0] if settings[0][k] != settings[1].get(k)}
+    assert not different
+
+
+@pytest.mark.parametrize("name", MODELS_TO_OPEN)
+def test_transformers_opens_an_exported_folder(saved, converted, name):
+    model, folder = saved(name, **MODELS[name])
+    back = converted(converted(folder), "hf")
+    opened, info = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
+    assert not info["missing_keys"] and not info["mismatched_keys"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(back)
+    text = ["the cats [MASK] on a über mat .", "a dog runs"]
+    found = tokenizer(text, padding=True, return_tensors="pt")
+    assert found["input_ids"][0, 0] == 2 and (found["input_ids"] == 4).sum() == 1
+    with torch.no_grad():
+        got = opened.eval()(**found).last_hidden_state
+        want = model.base_model(**found).last_hidden_state
+    torch.testing.assert_close(got, want)
+
+
+def test_export_adds_a_class_name_to_the_config(saved, converted):
+    _, folder = saved("ElectraForMaskedLM", embedding_size=12)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
+    back = json.loads((converted(converted(folder), "hf") / "config.json").read_text())
+    assert back["architectures"] == ["ElectraForMaskedLM"]
+
+
+def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
+    """A checkpoint as training would write it, with random weights."""
+    places = {k: f"task.{k}" if k == "objectives" else f"arch.{k}" for k in options}
+    run = compose({"arch": arch, "task": task, **{places[k]: v for k, v in options.items()}})
+    tokenizer = Tokenizer.load(tokenizer_from)
+    sizes = Sizes(**tokenizer.sizes)
+    torch.manual_seed(3)
+    tensors = build_learner(run.arch, run.task, sizes).state_dict()
+    write_checkpoint(
+        folder, ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer), folder
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arch", "class_"),
+    [
+        ("bert_tiny", "ElectraForMaskedLM"),
+        ("convbert_tiny", "ConvBertForMaskedLM"),
+        ("deberta_tiny", "DebertaV2ForMaskedLM"),
+    ],
+)
+def test_exported_model_equals_the_model_trained_here(data, tmp_path, converted, arch, class_):
+    source = checkpoint(tmp_path / "checkpoint", data, arch, layers=1)
+    folder = converted(source, "hf")
+    hf_model = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    assert type(hf_model).__name__ == class_
+    learner = load_checkpoint(source)
+    tokens = torch.randint(len(learner.tokenizer.vocabulary), (2, 7))
+    with torch.no_grad():
+        states = learner.encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.token_embedding.weight).view(2, 7, -1)
+        torch.testing.assert_close(got, hf_model(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converted):
+    source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", layers=1, token_types=1)
+    folder = converted(source, "hf")
+    hf_model = transformers.AutoModel.from_pretrained(folder).eval()
+    pair = transformers.AutoTokenizer.from_pretrained(folder)("a cat", "a mat", return_tensors="pt")
+    segments = (pair["input_ids"] == pair["input_ids"][0, -1]).cumsum(-1)
+    with torch.no_grad():
+        got = load_checkpoint(source).encoder(Inputs(pair["input_ids"], segments=segments)).states
+        torch.testing.assert_close(got, hf_model(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arch", "options", "message"),
+    [
+        (
+            "composite_bert_tiny",
+            {},
+            "must be bert, convbert, .* is composite_bert",
+        ),
+        ("bert_tiny", {"positions": ["rope", "alibi"]}, "has arch.positions rope, alibi"),
+        ("bert_tiny", {"token_types": 0}, "has no token types"),
+        ("deberta_tiny", {"positions": ["deberta", "fixed"]}, "has arch.positions deberta, fixed"),
+        ("deberta_tiny", {"embedding_width": 64}, "projects its embeddings after their norm"),
+        (
+            "bert_tiny",
+            {"pre_norm": True, "norm": "rms"},
+            "arch.pre_norm True and has arch.norm rms",
+        ),
+        ("bert_tiny", {"attention_window": 8}, "has arch.attention_window 8"),
+        ("modernbert_tiny", {"positions": ["rope", "fixed"]}, "has arch.positions rope, fixed"),
+        ("modernbert_tiny", {"attention_window": None}, "has no sliding windows"),
+        ("bert_tiny", {"hidden_position_embedding": True}, "has a row for hidden positions"),
+        ("convbert_tiny", {"conv_type": "dynamic"}, "has arch.conv_type dynamic"),
+        (
+            "convbert_tiny",
+            {"heads": 4, "head_ratio": 4},
+            "heads of width 32 that do not sum to half",
+        ),
+    ],
+)
+def test_export_rejects_what_transformers_lacks(data, tmp_path, arch, options, message):
+    source = checkpoint(tmp_path / "checkpoint", data, arch, layers=1, **options)
+    with pytest.raises(ToolkitError, match=message):
+        export_checkpoint(source, weights="auto")
+
+
+def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "silent.py").write_text(
+        "from toolkit import register_arch\n"
+        "from toolkit.models.bert import BertConfig, bert\n"
+        "register_arch('silent_bert', BertConfig(layers=1, width=8, heads=2))(bert)\n"
+        "@register_arch('bert_silent', BertConfig(layers=1, width=8, heads=2))\n"
+        "def silent(c, sizes):\n"
+        "    encoder = bert(c, sizes)\n"
+        "    encoder.layers = encoder.layers[:0]\n"
+        "    return encoder\n"
+    )
+    load_folder(str(tmp_path / "mine"))
+    with pytest.raises(ToolkitError, match=r"must be bert, convbert, .* is bert_silent"):
+        export_checkpoint(checkpoint(tmp_path / "checkpoint", data, "bert_silent"))
+    model = export_checkpoint(checkpoint(tmp_path / "others", data, "silent_bert"))
+    assert model.config["architectures"] == ["BertForMaskedLM"] and not model.omitted
+
+
+TREEBANK = "# text = a cat\n1\ta\t_\tDET\t_\t_\t0\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\t_\t_\t_\n\n"
+
+
+@pytest.fixture
+def tagged(data, tmp_path):
+    """A folder of a tagged sentence, of the words themselves or of the pieces of `data`."""
+
+    def make(**options):
+        (tmp_path / "train.conllu").write_text(TREEBANK)
+        files = {"trainpref": str(tmp_path / "train.conllu"), "destdir": str(tmp_path / "tagged")}
+        preprocess(preprocess_config(format="conllu", **files, **options))
+        return tmp_path / "tagged"
+
+    return make
+
+
+def test_export_of_a_tagger_keeps_its_subword_tokenizer(data, tagged, tmp_path, converted):
+    folder = tagged(tokenizer_from=str(data))
+    source = checkpoint(tmp_path / "checkpoint", folder, "bert_tiny", "pos_tagging", layers=1)
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(source, "hf"))
+    tokenizer = Tokenizer.load(data)
+    marks = tokenizer.vocabulary.cls, tokenizer.vocabulary.sep
+    assert hf_tokenizer("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
+
+
+def test_export_of_a_word_level_tagger_adds_no_special_tokens(tagged, tmp_path, converted):
+    source = checkpoint(tmp_path / "checkpoint", tagged(), "bert_tiny", "pos_tagging", layers=1)
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(source, "hf"))
+    assert hf_tokenizer("a dog cat")["input_ids"] == Tokenizer.load(source).encode("a dog cat")
+
+
+def test_export_reports_omitted_heads(data, tmp_path):
+    model = export_checkpoint(
+        checkpoint(tmp_path / "checkpoint", data, "bert_tiny", "mpm", objectives="mlm")
+    )
+    parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
+    assert model.omitted == sorted(f"task.head.{name}" for name in ["bias", *parts])
+    assert not any("discriminator" in name for name in model.tensors)
+
+
+@pytest.mark.parametrize(("arch", "native"), [("bert_tiny", True), ("deberta_tiny", False)])
+def test_generator_has_a_class_of_transformers_only_if_that_projects_embeddings(
+    data, tmp_path, arch, native
+):
+    source = checkpoint(tmp_path / "checkpoint", data, arch, task="rtd", layers=1)
+    assert has_native_class(source)
+    assert has_native_class(source, "generator") == native
+
+
+@pytest.mark.parametrize(
+    ("net", "class_"),
+    [("discriminator", "ElectraForPreTraining"), ("generator", "ElectraForMaskedLM")],
+)
+def test_exported_generator_and_discriminator_equal_the_pair(
+    data, tmp_path, converted, net, class_
+):
+    source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", task="rtd", layers=1)
+    folder = converted(source, "hf", component=net)
+    hf_model = getattr(transformers, class_).from_pretrained(folder).eval()
+    assert hf_model.config.architectures == [class_]
+    learner = load_checkpoint(source)
+    tokens = torch.randint(len(learner.tokenizer.vocabulary), (2, 7))
+    encoder = learner.encoder if net == "discriminator" else learner.task.generator.encoder
+    with torch.no_grad():
+        states = encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
+        if net == "discriminator":
+            got = learner.task.head(states)
+        else:
+            got = learner.task.generator.head(states, encoder.token_embedding.weight)
+        want = hf_model(input_ids=tokens).logits
+    torch.testing.assert_close(got.view(want.shape), want, atol=1e-5, rtol=1e-5)

@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion.tensors import (
+    Mismatch,
+    check_none,
+    compare_layers,
+    compare_tensors,
+    compare_tied,
+)
+
+
+def test_matching_tensors_are_no_mismatch():
+    found = {"a": torch.ones(2, 3), "b": torch.ones(())}
+    assert compare_tensors(found, {"a": (2, 3), "b": ()}, "x") == []
+    check_none("x", [])
+
+
+def test_compare_tensors_lists_missing_misshapen_and_extra():
+    found = {"a": torch.ones(2, 3), "c": torch.ones(4), "d": torch.ones(())}
+    assert compare_tensors(found, {"a": (3, 2), "b": (5,)}, "x") == [
+        Mismatch("missing tensor", "x: b", "-", "5"),
+        Mismatch("misshapen tensor", "x: a", "2 x 3", "3 x 2"),
+        Mismatch("extra tensor", "x: c", "4", "-"),
+        Mismatch("extra tensor", "x: d", "one number", "-"),
+    ]
+
+
+def test_mismatches_are_printed_before_the_error(capsys):
+    problems = [Mismatch("setting", "k", "1", "2"), Mismatch("extra tensor", "x: a", "3", "-")]
+    with pytest.raises(
+        ToolkitError, match=r"src cannot be converted .* 2 mismatches \(setting, extra ten"
+    ):
+        check_none("src", problems)
+    head, *rows = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert head == ["kind", "where", "found", "required"]
+    assert rows == [["setting", "k", "1", "2"], ["extra", "tensor", "x:", "a", "3", "-"]]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "found"),
+    [
+        (torch.ones(2, dtype=torch.long), "int64"),
+        (torch.ones(2) > 0, "bool"),
+        (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn"),
+        (torch.tensor([1, torch.nan]), "NaN or infinity"),
+        (torch.tensor([1, -torch.inf]), "NaN or infinity"),
+    ],
+)
+def test_tensors_that_are_no_finite_weights_are_mismatches(tensor, found):
+    [problem] = compare_tensors({"a": tensor}, {"a": (2,)}, "x")
+    assert (problem.kind, problem.found) == ("unusable tensor", found)
+    assert compare_tensors({"a": torch.ones(2, dtype=torch.float16)}, {"a": (2,)}, "x") == []
+
+
+def test_tied_tensors_of_another_type_are_not_equal():
+    one, tied = torch.ones(2), {"copy": "w"}
+    assert compare_tied({"copy": one.clone()}, tied, {"w": one}, "x") == []
+    for copy, tensors in (
+        (one.to(torch.float8_e4m3fn), {"w": one}),
+        (one, {}),
+        (one + 1, {"w": one}),
+    ):
+        found = compare_tied({"copy": copy}, tied, tensors, "x")
+        assert found == [Mismatch("untied tensor", "x: copy", "others", "as w")]
+
+
+def test_layers_without_tensors_are_a_mismatch():
+    tensors = {f"layers.{n}.weight": torch.ones(1) for n in range(3)}
+    assert compare_layers("layers", 3, tensors) == []
+    assert compare_layers("layers", "3", tensors) == []
+    assert compare_layers("layers", 4, tensors) == [
+        Mismatch("setting", "layers", "4", "tensors of 3 layers")
+    ]
+
+
+def test_long_lists_of_mismatches_are_cut(capsys):
+    with pytest.raises(ToolkitError, match="10000 mismatches"):
+        check_none("src", [Mismatch("setting", "k", "1", "2")] * 10_000)
+    _, *rows, last = capsys.readouterr().err.splitlines()
+    assert len(rows) == 50 and last == "and 9,950 more"

@@ -1,0 +1,366 @@
+"""What tokenizer.json and the files beside it say."""
+
+from __future__ import annotations
+
+import json
+import random
+import unicodedata
+
+import pytest
+import sentencepiece
+import tokenizers
+import transformers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from tests.conversion.conftest import PIECES, write_vocabulary
+from tests.helpers.preprocessing import preprocess_config
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion.tokenizer_files import (
+    load_tokenizer,
+    lowercase_normalizers,
+    parse_model,
+    write_tokenizer,
+)
+from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer, WordPieceTokenizer
+from toolkit.data.tokenizers.normalize import lower_without_accents
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+
+ROWS = len(PIECES)
+
+
+def settings(folder, **found):
+    (folder / "tokenizer_config.json").write_text(json.dumps(found))
+
+
+def word_piece(**normal):
+    found = Tokenizer(models.WordPiece({p: i for i, p in enumerate(PIECES)}, unk_token="[UNK]"))
+    found.normalizer = normalizers.BertNormalizer(**normal)
+    found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    found.decoder = decoders.WordPiece()
+    return found
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_vocab_txt_is_read_as_the_settings_say(tmp_path, lower):
+    write_vocabulary(tmp_path)
+    settings(tmp_path, do_lower_case=lower)
+    tokenizer = load_tokenizer(tmp_path, ROWS)
+    assert isinstance(tokenizer, WordPieceTokenizer) and tokenizer.lowercase is lower
+    assert tokenizer.encode("The cats") == ([5, 6, 10] if lower else [1, 6, 10])
+
+
+def test_a_bert_tokenizer_becomes_wordpiece(tmp_path):
+    write_vocabulary(tmp_path)
+    theirs = transformers.BertTokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
+    theirs.save_pretrained(tmp_path / "saved")
+    tokenizer = load_tokenizer(tmp_path / "saved", ROWS)
+    assert isinstance(tokenizer, WordPieceTokenizer) and tokenizer.lowercase
+    assert tokenizer.vocabulary.symbols == PIECES
+
+
+def test_other_tokenizers_are_read_from_tokenizer_json(tmp_path):
+    word_piece(lowercase=True, strip_accents=False).save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_tokenizer(tmp_path, ROWS)
+    assert tokenizer.kind == "huggingface"
+    assert (
+        tokenizer.encode("\u00dcber UN") == [19, 20, 17]
+        and tokenizer.decode([5, 6, 10]) == "the cats"
+    )
+    assert tokenizer.vocabulary.roles == {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
+
+
+def test_spare_rows_get_unused_symbols(tmp_path):
+    write_vocabulary(tmp_path)
+    assert load_tokenizer(tmp_path, ROWS + 2).vocabulary.symbols[-1] == f"[no symbol {ROWS + 1}]"
+    word_piece(lowercase=False, clean_text=False).save(str(tmp_path / "tokenizer.json"))
+    assert load_tokenizer(tmp_path, ROWS + 1).vocabulary.symbols[-1] == f"[no symbol {ROWS}]"
+
+
+def byte_level(folder):
+    pieces = ["<pad>", "<s>", "</s>", "<mask>", "<unk>", "t", "h", "e", "\u0120", "th", "the"]
+    index = {piece: i for i, piece in enumerate(pieces)}
+    found = Tokenizer(models.BPE(index, [("t", "h"), ("th", "e")], unk_token="<unk>"))
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    found.add_special_tokens(pieces[:5])
+    found.save(str(folder / "tokenizer.json"))
+    return len(pieces)
+
+
+def test_special_tokens_are_those_of_the_settings(tmp_path):
+    rows = byte_level(tmp_path)
+    names = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "mask_token": "<mask>"}
+    settings(tmp_path, **names, pad_token="<pad>", unk_token="<unk>")
+    tokenizer = load_tokenizer(tmp_path, rows)
+    assert tokenizer.vocabulary.roles == {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "unk": 4}
+    assert tokenizer.encode("the the") == [10, 8, 10] and tokenizer.encode("<pad>the") != [0, 10]
+    assert not set(tokenizer.encode("<s> <mask>")) & {1, 3}
+    settings(tmp_path, mask_token="<mask>")
+    with pytest.raises(
+        ToolkitError, match=r"must name the special symbols .* cls_token, sep_token"
+    ):
+        load_tokenizer(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("tokenizer.json", "{", r"must describe a tokenizer, but does not"),
+        ("tokenizer.json", "[]", r"must describe a tokenizer, but does not"),
+        ("tokenizer.json", '{"model": {"vocab": {"[PAD]": 0}}}', r"must name the special symbols"),
+        ("tokenizer.json", '{"model": {"vocab": {"the": "0"}}}', r"must describe a tokenizer, but"),
+        ("vocab.txt", "the\ncat\n", r"must list \[PAD\]"),
+        (
+            "tokenizer_config.json",
+            "{",
+            r"_config\.json: .* at column 2\. Copy",
+        ),
+        ("nothing", "", r"must hold tokenizer.json or vocab.txt, but has neither"),
+    ],
+)
+def test_import_rejects_unreadable_tokenizer_files(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ToolkitError, match=message):
+        load_tokenizer(tmp_path, ROWS)
+
+
+def test_import_rejects_a_tokenizer_with_too_many_symbols(tmp_path):
+    write_vocabulary(tmp_path)
+    with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
+        load_tokenizer(tmp_path, ROWS - 1)
+    word_piece(lowercase=False, clean_text=False).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
+        load_tokenizer(tmp_path, ROWS - 1)
+
+
+def test_import_rejects_unusual_splitting_without_tokenizer_json(tmp_path):
+    write_vocabulary(tmp_path)
+    settings(tmp_path, tokenize_chinese_chars=False)
+    with pytest.raises(ToolkitError, match=r"must describe BERT's own splitting of words"):
+        load_tokenizer(tmp_path, ROWS)
+
+
+TEXTS = [
+    "The cats sat on a mat.",
+    "",
+    "  two  spaces, a\ttab and a\u00a0hard one ",
+    "Caf\u00e9 na\u00efve \u00fcber A\u030angstr\u00f6m \ufb01sh \u2460",
+    "\u039b\u039f\u0393\u039f\u03a3 \u03a3\u03a3\u03a3 \u03a3 \u0391\u03a3.",
+    "\u4e2d\u6587 \u0928\u092e\u0938\u094d\u0924\u0947 \u0130stanbul stra\u00dfe \U0001f600",
+    "9,000.50 -- e-mail@example.org (it's)",
+]
+
+
+def opened(folder):
+    return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def hf_ids(tokenizer, text):
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def novels(real_data, count):
+    """Every so many of the lines of a few novels."""
+    files = sorted((real_data / "text" / "english_novels").glob("*"))[:3]
+    lines = [line for file in files for line in file.read_text("utf-8", "replace").split("\n")]
+    return lines[:: max(1, len(lines) // count)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A small unigram model of the texts above, in both cases."""
+    config = preprocess_config(trainpref="x", destdir="y", vocab_size=90, workers=1)
+    return train_sentencepiece([*TEXTS, *(text.lower() for text in TEXTS)] * 3, config)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_unigram_model_keeps_its_ids_in_a_round_trip(model, tmp_path, lowercase):
+    tokenizer = SentencePieceTokenizer(model, lowercase=lowercase)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    hf_tokenizer, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
+    for text in TEXTS:
+        assert hf_ids(hf_tokenizer, text) == tokenizer.encode(text) == back.encode(text), text
+    assert back.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
+    assert len(hf_tokenizer) == len(tokenizer.vocabulary)
+
+
+def test_exported_tokenizer_adds_special_tokens(model, tmp_path):
+    tokenizer = SentencePieceTokenizer(model, lowercase=True)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    hf_tokenizer, roles = opened(tmp_path), tokenizer.vocabulary.roles
+    found = hf_tokenizer("a [MASK]", "b", padding="max_length", max_length=9)
+    a, b = tokenizer.encode("a"), tokenizer.encode("b")
+    ids = [roles["cls"], *a, roles["mask"], roles["sep"], *b, roles["sep"]]
+    assert found["input_ids"] == ids + [roles["pad"]] * (9 - len(ids))
+    assert found["token_type_ids"][: len(ids)] == [0] * (3 + len(a)) + [1] * (1 + len(b))
+    assert hf_tokenizer.model_max_length == 16
+
+
+@pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
+def test_exported_tokenizer_has_the_token_types_of_the_model(tmp_path, token_types, second):
+    tokenizer = WordLevelTokenizer.from_symbols(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
+    write_tokenizer(tmp_path, tokenizer, positions=16, token_types=token_types)
+    found = opened(tmp_path)("cat", "dog", return_token_type_ids=True)
+    assert found["token_type_ids"] == [0, 0, 0, second, second]
+
+
+def test_exported_tokenizer_of_one_token_type_gives_none(tmp_path):
+    write_tokenizer(
+        tmp_path,
+        WordPieceTokenizer.from_symbols(PIECES, lowercase=True),
+        positions=16,
+        token_types=1,
+    )
+    assert opened(tmp_path)("cat", "dog").keys() == {"input_ids", "attention_mask"}
+
+
+def score(proto, ids):
+    return sum(proto.pieces[i].score for i in ids)
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_exported_tokenizer_gives_the_same_ids_on_novels(real_data, tmp_path, lowercase):
+    lines = novels(real_data, 2000)
+    config = preprocess_config(
+        trainpref="x", destdir="y", vocab_size=2000, workers=1, lowercase=lowercase
+    )
+    lower = [line.lower() if lowercase else line for line in lines]
+    tokenizer = SentencePieceTokenizer(train_sentencepiece(lower, config), lowercase=lowercase)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    hf_tokenizer, proto = opened(tmp_path), parse_model(tokenizer.model)
+    others = [x for x in lines if hf_ids(hf_tokenizer, x) != tokenizer.encode(x)]
+    assert len(others) <= 2  # equally probable segmentations, chosen by rounding
+    for line in others:
+        assert score(proto, tokenizer.encode(line)) == pytest.approx(
+            score(proto, hf_ids(hf_tokenizer, line)), abs=1e-3
+        )
+
+
+def test_wordpiece_survives_a_round_trip(tmp_path):
+    for lowercase in (True, False):
+        tokenizer = WordPieceTokenizer.from_symbols(PIECES, lowercase=lowercase)
+        folder = tmp_path / str(lowercase)
+        folder.mkdir()
+        write_tokenizer(folder, tokenizer, positions=16)
+        hf_tokenizer, back = opened(folder), load_tokenizer(folder, len(PIECES))
+        assert isinstance(back, WordPieceTokenizer) and back.lowercase is lowercase
+        assert (folder / "vocab.txt").read_text("utf-8").split() == PIECES
+        for text in TEXTS:
+            assert hf_ids(hf_tokenizer, text) == tokenizer.encode(text) == back.encode(text)
+
+
+def test_a_word_level_tokenizer_keeps_its_ids_in_a_round_trip(tmp_path):
+    tokenizer = WordLevelTokenizer.from_symbols(
+        ["<s>", "<pad>", "</s>", "<unk>", "the", "caf\u00e9", "a"]
+    )
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    hf_tokenizer, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
+    for text in ("the caf\u00e9\x1ca", " the  unknown\u2009word ", ""):
+        assert hf_ids(hf_tokenizer, text) == tokenizer.encode(text) == back.encode(text)
+    assert back.vocabulary.roles == tokenizer.vocabulary.roles
+
+
+def test_a_tokenizer_json_keeps_its_flags_and_pair_template(byte_level, tmp_path):
+    given = tokenizers.Tokenizer.from_str(byte_level.text)
+    mask = tokenizers.AddedToken("<mask>", special=True, normalized=False, lstrip=True)
+    given.add_special_tokens([mask])
+    given.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    tokenizer = HuggingFaceTokenizer(given.to_str(), byte_level.vocabulary.roles)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    found = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
+    assert found == json.loads(tokenizer.text)
+    assert opened(tmp_path)("a <mask>", "b")["input_ids"] == [0, 5, 4, 2, 2, 6, 2]
+
+
+def test_a_tokenizer_json_without_template_gets_special_tokens(byte_level, tmp_path):
+    write_tokenizer(tmp_path, byte_level, positions=16)
+    assert opened(tmp_path)("a", "b")["input_ids"] == [0, 5, 2, 6, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_type": "bpe"}, r"is not a unigram model"),
+        ({"user_defined_symbols": "cat"}, r"has user-defined symbols"),
+        ({"treat_whitespace_as_suffix": True}, r"marks the ends of words"),
+    ],
+)
+def test_export_rejects_tokenizers_that_tokenizer_json_cannot_express(tmp_path, options, message):
+    prefix = str(tmp_path / "m")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([t for t in TEXTS if t] * 5),
+        model_prefix=prefix,
+        vocab_size=80,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **options,
+    )
+    tokenizer = SentencePieceTokenizer((tmp_path / "m.model").read_bytes(), lowercase=False)
+    with pytest.raises(ToolkitError, match=message):
+        write_tokenizer(tmp_path, tokenizer, positions=16)
+
+
+def test_export_rejects_split_digit_commas(model, tmp_path):
+    tokenizer = SentencePieceTokenizer(model, lowercase=True, split_digit_commas=True)
+    with pytest.raises(ToolkitError, match=r"splits commas from digits .*Nothing was written"):
+        write_tokenizer(tmp_path, tokenizer, positions=16)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tokenizer_settings_are_those_that_transformers_reads(tmp_path):
+    write_tokenizer(
+        tmp_path, WordPieceTokenizer.from_symbols(PIECES, lowercase=False), positions=16
+    )
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert settings["tokenizer_class"] == "BertTokenizer" and settings["do_lower_case"] is False
+    assert settings["mask_token"] == "[MASK]" and settings["model_max_length"] == 16
+
+
+@pytest.fixture(scope="module")
+def lowered():
+    return normalizers.Sequence(lowercase_normalizers()).normalize_str
+
+
+@pytest.mark.slow
+def test_lowercase_normalizers_equal_the_toolkit_for_every_character(lowered):
+    codes = [c for c in range(0x20000) if not 0xD800 <= c < 0xE000]
+    assigned = [c for c in codes if unicodedata.category(chr(c)) != "Cn"]
+    others = [c for c in assigned if lowered(f"x{chr(c)}x") != lower_without_accents(f"x{chr(c)}x")]
+    assert len(assigned) > 80_000 and not [c for c in others if c < 0x3000]
+    assert len(others) < 150  # since Unicode 12 (2019), of which the package tokenizers knows less
+
+
+def test_lowercase_normalizers_use_the_final_sigma(lowered):
+    for text in (
+        "\u039b\u039f\u0393\u039f\u03a3",
+        "\u03a3",
+        "a\u03a3 \u03a3a",
+        "\u03a3\u03a3.",
+        "\u0391\u03a3!\u03a3",
+    ):
+        assert lowered(text) == lower_without_accents(text), text
+
+
+def test_lowercase_normalizers_equal_the_toolkit_on_text(lowered):
+    draw = random.Random(4)
+    some = [
+        *range(32, 0x250),
+        *range(0x300, 0x530),
+        0xA0,
+        0x3000,
+        0xFB01,
+        0x1E9E,
+        *[32, 0x3A3] * 40,
+    ]
+    for _ in range(2000):
+        text = "".join(chr(draw.choice(some)) for _ in range(draw.randrange(12)))
+        assert lowered(text) == lower_without_accents(text), ascii(text)
+
+
+def test_parse_model_rejects_other_bytes():
+    with pytest.raises(ToolkitError, match=r"a SentencePiece model must be readable, but is not"):
+        parse_model(b"no model")

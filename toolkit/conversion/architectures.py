@@ -1,0 +1,211 @@
+"""Settings of Transformers models as options of the toolkit's architectures, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.conversion.model_types import CONVBERT, DEBERTA, MODERNBERT, ModelType
+from toolkit.conversion.tensors import Mismatch
+from toolkit.models.bert import bert
+from toolkit.models.convbert import ConvBertConfig, convbert
+from toolkit.models.deberta import DebertaConfig, deberta
+from toolkit.models.encoder import EncoderConfig
+from toolkit.models.interface import ArchConfig
+from toolkit.models.modernbert import ModernBertConfig, modernbert
+from toolkit.models.positions import PositionConfig
+from toolkit.nn.init import INIT_STD
+
+MAX_SETTING = 1 << 24
+"""Maximum value of a setting, so that tensor sizes do not overflow."""
+SPECIAL_IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
+GLOBAL, LOCAL = "full_attention", "sliding_attention"
+BASES = {GLOBAL: 160_000.0, LOCAL: 10_000.0}
+OLD_BASES = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
+"""Settings of Transformers 4, which published models have."""
+OLD_EVERY = "global_attn_every_n_layers"
+BLOCKS = {
+    **{"pre_norm": False, "norm": "layer", "activation": "gelu", "biases": True},
+    "attention_window": None,
+}
+"""Options of the layers with the values that Transformers computes."""
+MODERN_BLOCKS = {
+    **{"pre_norm": True, "norm": "layer", "activation": "geglu", "biases": False},
+    **{"positions": ["rope"], "token_types": 0},
+}
+CONVBERT_OPTIONS = {
+    "conv_type": "span",
+    "share_value": False,
+    "depthwise_bias": False,
+    "renormalize_at_boundaries": False,
+    "kernel_dropout": 0.0,
+}
+
+
+def config_mismatches(model_type: ModelType, config: JsonObject) -> list[Mismatch]:
+    """Unsupported settings, and settings that are not numbers in range."""
+    fixed, found = dict(model_type.fixed), {**model_type.omitted, **config}
+    if model_type.arch == "deberta":
+        fixed |= dependent_settings(config)
+    problems = [
+        Mismatch("setting", f"config.json: {key}", str(found[key]), " or ".join(map(str, valid)))
+        for key, valid in fixed.items()
+        if key in found and found[key] not in valid
+    ]
+    for key, default in model_type.defaults.items():
+        value, kind = config.get(key, default), type(default)
+        if not (type(value) in (int, kind) and 0 <= value < MAX_SETTING):
+            problems.append(Mismatch("setting", f"config.json: {key}", repr(value), kind.__name__))
+    return problems + (position_mismatches(config) if model_type is MODERNBERT else [])
+
+
+def dependent_settings(config: JsonObject) -> dict[str, tuple[object, ...]]:
+    """Settings of DeBERTa whose supported values depend on others."""
+    settings = {**DEBERTA.defaults, **config}
+    width, heads = settings["hidden_size"], settings["num_attention_heads"]
+    by_head = width // heads if isinstance(width, int) and isinstance(heads, int) and heads else 0
+    return {
+        "max_relative_positions": (-1, 0, settings["max_position_embeddings"]),
+        "embedding_size": (width,),
+        "pooler_hidden_size": (width,),
+        "attention_head_size": (by_head,),
+    }
+
+
+def arch_options(model_type: ModelType, config: JsonObject) -> JsonObject:
+    """Options of the toolkit's architecture."""
+    settings = {**model_type.defaults, **config}
+    options = {option: settings[name] for name, option in model_type.settings.items()}
+    if model_type is CONVBERT:  # twice the attention heads, which determine the head width
+        attention_heads = max(1, options["heads"] // max(1, options["head_ratio"]))
+        options |= {"heads": 2 * attention_heads, "head_ratio": 2}
+    if model_type is MODERNBERT:
+        options |= {
+            "global_every": find_global_every(config),
+            "rope_base": rope_base(config, GLOBAL),
+            "local_rope_base": rope_base(config, LOCAL),
+        }
+    return options
+
+
+def to_hf_config(
+    model_type: ModelType, arch: EncoderConfig, tokens: int, pad: int, origin: JsonObject
+) -> JsonObject:
+    """A Transformers config for an architecture; unmapped settings come from `origin`."""
+    settings = {name: getattr(arch, option) for name, option in model_type.settings.items()}
+    fixed = {key: values[0] for key, values in model_type.fixed.items()}
+    fixed.pop("position_embedding_type", None)
+    settings["intermediate_size"] = arch.inner_width
+    if "embedding_size" in settings:
+        settings["embedding_size"] = arch.embedding_width or arch.width
+    if isinstance(arch, ConvBertConfig):
+        settings |= {"num_attention_heads": 2 * arch.attention_heads, "head_ratio": 2}
+    defaults = {**fixed, "initializer_range": INIT_STD, "pad_token_id": pad}
+    if isinstance(arch, ModernBertConfig):  # for Transformers 4 and 5
+        bases = {GLOBAL: arch.rope_base, LOCAL: arch.local_rope_base or arch.rope_base}
+        settings |= {
+            "layer_types": layer_types(arch.layers, arch.global_every),
+            "rope_parameters": {
+                kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
+            },
+            OLD_EVERY: arch.global_every,
+            **{OLD_BASES[kind]: base for kind, base in bases.items()},
+        }
+        defaults |= dict.fromkeys(SPECIAL_IDS)  # its defaults are those of another vocabulary
+    settings |= {"vocab_size": tokens, "model_type": model_type.model_type}
+    return {**defaults, **origin, **settings}
+
+
+def layer_types(layers: int, every: int) -> list[str]:
+    """Kind of attention of each layer if the first one and each one after `every` is global."""
+    return [LOCAL if number % every else GLOBAL for number in range(layers)]
+
+
+def find_global_every(config: JsonObject) -> int | None:
+    """Distance of global layers; None if they are not at equal distances from the first."""
+    types = config.get("layer_types")
+    if types is None:
+        every = config.get(OLD_EVERY, 3)
+        return every if isinstance(every, int) and every > 0 else None
+    if not isinstance(types, list):
+        return None
+    later = [n for n, kind in enumerate(types) if n and kind == GLOBAL]
+    every = later[0] if later else max(1, len(types))
+    layers = config.get("num_hidden_layers", MODERNBERT.defaults["num_hidden_layers"])
+    return every if layers == len(types) and types == layer_types(len(types), every) else None
+
+
+def rope_base(config: JsonObject, kind: str) -> float | None:
+    """Base of the rotary frequencies of one kind of layers; None for another kind of rotation."""
+    parameters: Any = config.get("rope_parameters") or {}
+    if isinstance(parameters, dict):
+        parameters = parameters.get(kind) or {}
+    if not isinstance(parameters, dict):
+        return None
+    base = parameters.get("rope_theta", config.get(OLD_BASES[kind], BASES[kind]))
+    plain = parameters.get("rope_type", "default") == "default" and not config.get("rope_scaling")
+    return float(base) if plain and isinstance(base, int | float) and base > 0 else None
+
+
+def position_mismatches(config: JsonObject) -> list[Mismatch]:
+    """Unsupported orders of ModernBERT's layers, and unsupported rotations."""
+    problems = []
+    if find_global_every(config) is None:
+        where, valid = "layer_types", f"one per layer, {GLOBAL} in the first and at equal distances"
+        if config.get(where) is None:
+            where, valid = OLD_EVERY, "a positive int"
+        problems.append(Mismatch("setting", f"config.json: {where}", str(config[where]), valid))
+    if None in (rope_base(config, GLOBAL), rope_base(config, LOCAL)):
+        found = str(config.get("rope_parameters") or config.get("rope_scaling"))
+        where, valid = "config.json: rope_parameters", "rope_type default and a positive rope_theta"
+        problems.append(Mismatch("setting", where, found, valid))
+    return problems
+
+
+def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
+    """The config; raises a ToolkitError unless Transformers can compute the same."""
+    if differences := list_differences(name, c):
+        raise ToolkitError(
+            f"The architecture must be bert, convbert, deberta or modernbert as in Transformers, "
+            f"but this one {' and '.join(differences)}. Nothing was written. Pass --classes "
+            f"toolkit."
+        )
+    assert isinstance(c, PositionConfig), "their configs are"
+    return c
+
+
+def list_differences(name: str, c: ArchConfig) -> list[str]:
+    """What of an architecture the classes of Transformers cannot compute."""
+    if ARCHITECTURES[name].factory not in (bert, convbert, deberta, modernbert):
+        return [f"is {name}"]  # a plugin may subclass their configs
+    assert isinstance(c, PositionConfig), "their configs are"
+    required: dict[str, object] = {**BLOCKS, "positions": ["learned"]}
+    reasons = {"has no token types (arch.token_types 0)": not c.token_types}
+    if isinstance(c, ModernBertConfig):
+        required, reasons = (
+            MODERN_BLOCKS,
+            {
+                "has no sliding windows (arch.attention_window)": c.attention_window is None,
+                "projects its embeddings (arch.embedding_width)": c.projects_embeddings,
+            },
+        )
+    elif isinstance(c, DebertaConfig):
+        required["positions"] = ["deberta"]
+        reason = "projects its embeddings after their norm (arch.embedding_width)"
+        reasons = {reason: c.projects_embeddings}
+    elif isinstance(c, ConvBertConfig):
+        required |= CONVBERT_OPTIONS
+        reason = f"has heads of width {c.head_width} that do not sum to half of the model's width"
+        reasons[reason] = 2 * c.attention_heads * c.head_width != c.width
+    reason = "has a row for hidden positions (arch.hidden_position_embedding)"
+    reasons[reason] = c.hidden_position_embedding
+    others = {n: getattr(c, n) for n, value in required.items() if getattr(c, n) != value}
+    return [
+        *(
+            f"has arch.{option} {', '.join(value) if isinstance(value, list) else value}"
+            for option, value in others.items()
+        ),
+        *(reason for reason, applies in reasons.items() if applies),
+    ]

@@ -1,0 +1,253 @@
+"""Heads that a task of the toolkit and a class of Transformers compute alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import TASKS
+from toolkit.config.run import ComponentConfig
+from toolkit.conversion.model_types import MODERNBERT, ModelType
+from toolkit.conversion.tensors import NameTable
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.label_settings import (
+    LabelSet,
+    label_names,
+    label_settings,
+    read_labels,
+    read_tables,
+    saved_labels,
+)
+from toolkit.data.formats.tagging.label_tables import LabelTables
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.metrics.spans import has_span_tags
+
+SETTINGS_KEY = "toolkit"
+"""Key of config.json for what Transformers has no settings for."""
+NULL_THRESHOLD = "task.null_threshold"
+"""Buffer of task squad, which is such a setting."""
+CLASS_TASKS = {
+    "ForSequenceClassification": "glue",
+    "ForTokenClassification": "pos_tagging",
+    "ForQuestionAnswering": "squad",
+    "ForMultipleChoice": "multiple_choice",
+}
+"""End of a class's name -> task."""
+TAGGING_TASKS, SENTENCE_TASKS = ("pos_tagging", "span_tagging"), ("glue", "multiple_choice")
+CLASS_ENDINGS = {
+    **{task: ending for ending, task in CLASS_TASKS.items()},
+    **dict.fromkeys(TAGGING_TASKS, "ForTokenClassification"),
+}
+BERT_POOLED = {"task.pooler": "pooler.dense", "task.head.output": "classifier"}
+POOLED = {"bert": {"pooled": BERT_POOLED}, "deberta-v2": {"gelu": BERT_POOLED}}
+LAYERS = {"gelu": {"task.pooler": "classifier.dense", "task.head.output": "classifier.out_proj"}}
+SUMMARY = {"task.pooler": "sequence_summary.summary", "task.head.output": "classifier"}
+SUMMARIES = {"pooled": SUMMARY, "gelu": SUMMARY, "plain": {"task.head.output": "classifier"}}
+TOKENS: dict[str, dict[str, NameTable]] = {
+    name: {"": {"task.head": "classifier"}} for name in (*POOLED, "electra", "convbert")
+}
+HEADS: dict[str, Mapping[str, Mapping[str, NameTable]]] = {
+    "glue": {**POOLED, "electra": LAYERS, "convbert": LAYERS},
+    "multiple_choice": {**POOLED, "electra": SUMMARIES, "convbert": SUMMARIES},
+    "squad": {name: {"": {"task.head": "qa_outputs"}} for name in TOKENS},
+    **dict.fromkeys(TAGGING_TASKS, TOKENS),
+}
+"""Task -> model type -> --task.head, empty for tasks without it -> names of tensors. ModernBERT has
+none: its heads have a norm."""
+ACTIVATIONS = {"pooled": "tanh", "gelu": "gelu", "plain": ""}
+"""--task.head -> summary_activation."""
+SUMMARY_DEFAULTS: dict[str, JsonObject] = {
+    "electra": {
+        "summary_type": "first",
+        "summary_use_proj": True,
+        "summary_activation": "gelu",
+        "summary_last_dropout": 0.1,
+    },
+    "convbert": {"summary_type": "last"},
+}
+"""Summaries of a model whose config.json does not describe them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedHead:
+    """A task with its options, labels and tensors."""
+
+    task: str
+    options: JsonObject = field(default_factory=dict)
+    names: NameTable = field(default_factory=dict)
+    buffers: Mapping[str, Tensor] = field(default_factory=dict)
+    """Tensors that are settings in Transformers."""
+    labels: LabelSet | None = None
+    note: str = ""
+    """What the import left unused."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        if isinstance(self.labels, Labels):
+            return {"labels": self.labels.outputs}
+        return {"tags": len(self.labels.tags)} if self.labels else {}
+
+    def add_labels(self, tokenizer: Tokenizer) -> Tokenizer:
+        """The tokenizer with the task's labels, if it has any."""
+        if isinstance(self.labels, Labels):
+            return ClassificationTokenizer(tokenizer, self.labels)
+        if isinstance(self.labels, LabelTables):
+            return TaggingTokenizer(tokenizer, self.labels)
+        return tokenizer
+
+
+def read_head(
+    model_type: ModelType, config: JsonObject, *, predicts_tokens: bool, pairs: bool
+) -> ImportedHead:
+    """The task that config.json describes.
+
+    Without one it is mlm if the model predicts tokens, else encode. `pairs` tells that a classifier
+    reads pairs of texts.
+    """
+    names = config.get("architectures")
+    name = str(names[0]) if isinstance(names, list) and names else ""
+    ending = name.removeprefix(model_type.class_prefix)
+    task, kind, unsupported = CLASS_TASKS.get(ending, ""), None, ""
+    if task == "pos_tagging" and finds_spans(config):
+        task = "span_tagging"
+    if task:
+        kind = head_kind(model_type, task, config)
+        unsupported = describe_unsupported(model_type, task, kind, config)
+    if kind is None or unsupported:
+        note = f"the head of {model_type.class_prefix}{ending} {unsupported}: kept, not used"
+        return ImportedHead(
+            task="mlm" if predicts_tokens else "encode", note=note if unsupported else ""
+        )
+    saved = read_saved(config, task)
+    try:
+        labels = saved.get("labels", {})
+        if not isinstance(labels, dict):
+            raise TypeError("its labels are not an object")
+        threshold = torch.tensor(float(saved.get("null_threshold", 0.0)))
+        label_set: LabelSet | None = None
+        if task == "glue":
+            label_set = read_labels(config, labels, pairs=pairs)
+        elif task in TAGGING_TASKS:
+            label_set = read_tables(config, labels)
+        return ImportedHead(
+            task=task,
+            options=task_options(model_type, task, kind, config, saved),
+            names=HEADS[task][model_type.model_type][kind],
+            buffers={NULL_THRESHOLD: threshold} if task == "squad" else {},
+            labels=label_set,
+        )
+    except ToolkitError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ToolkitError(
+            f"{SETTINGS_KEY} in config.json must be as toolkit-convert wrote it, but is not: "
+            f"{error}. Correct it, or remove it."
+        ) from error
+
+
+def head_kind(model_type: ModelType, task: str, config: JsonObject) -> str | None:
+    """The --task.head that computes the same; None if none does, empty for other tasks."""
+    kinds = HEADS[task].get(model_type.model_type, {})
+    if len(kinds) <= 1:
+        return next(iter(kinds), None)
+    summary = {**SUMMARY_DEFAULTS[model_type.model_type], **config}
+    projects, activation = summary.get("summary_use_proj"), summary.get("summary_activation")
+    if summary["summary_type"] != "first" or (projects and summary.get("summary_proj_to_labels")):
+        return None
+    for kind, name in ACTIVATIONS.items():
+        if (kind != "plain", name) == (bool(projects), activation or ""):
+            return kind
+    return None
+
+
+def describe_unsupported(
+    model_type: ModelType, task: str, kind: str | None, config: JsonObject
+) -> str:
+    """Why the toolkit has no such head; empty if it has."""
+    if model_type is MODERNBERT:
+        return "predicts from a map with a norm"
+    if kind is None:
+        return "does not summarize the first token by a map with gelu or tanh, or without one"
+    problem = config.get("problem_type")
+    if task == "glue" and problem == "multi_label_classification":
+        return "predicts several labels of a text at once"
+    if task == "glue" and problem == "regression" and len(label_names(config)) > 1:
+        return "predicts several numbers of a text"
+    return ""
+
+
+def finds_spans(config: JsonObject) -> bool:
+    """Whether a tagger finds spans: as its export says, or else by its tags, such as B-PER."""
+    if any(read_saved(config, task) for task in TAGGING_TASKS):
+        return bool(read_saved(config, "span_tagging"))
+    return has_span_tags(label_names(config))
+
+
+def read_saved(config: JsonObject, task: str) -> JsonObject:
+    """What the export of a checkpoint of this task added; empty for other models."""
+    saved = config.get(SETTINGS_KEY)
+    return saved if isinstance(saved, dict) and saved.get("task") == task else {}
+
+
+def task_options(
+    model_type: ModelType, task: str, kind: str, config: JsonObject, saved: JsonObject
+) -> JsonObject:
+    """Those of an exported checkpoint, with the head and its dropout from Transformers."""
+    known: Any = asdict(TASKS[task].config)
+    options = {k: v for k, v in dict(saved.get("options", {})).items() if k in known}
+    options["layer_mixing"] = False
+    if not kind:
+        return options
+    if task == "multiple_choice" and model_type.model_type in SUMMARY_DEFAULTS:
+        summary = {**SUMMARY_DEFAULTS[model_type.model_type], **config}
+        dropout = summary.get("summary_last_dropout", 0.0)
+    else:
+        dropout = config.get(model_type.head_dropout)
+        if dropout is None:
+            dropout = {**model_type.defaults, **config}["hidden_dropout_prob"]
+    return {**options, "head": kind, "head_dropout": dropout}
+
+
+def head_option(task: ComponentConfig) -> str:
+    """The task's option --task.head; empty for tasks without it."""
+    return task.config.head if task.name in SENTENCE_TASKS else ""
+
+
+def native_names(model_type: ModelType, task: ComponentConfig) -> NameTable | None:
+    """The tensors of a task's head; None if no class of the model type computes it."""
+    if task.name not in CLASS_ENDINGS or task.config.layer_mixing:
+        return None
+    return HEADS[task.name].get(model_type.model_type, {}).get(head_option(task))
+
+
+def head_settings(
+    model_type: ModelType,
+    task: ComponentConfig,
+    tensors: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+) -> JsonObject:
+    """What `read_head` and Transformers read in config.json about a task's head."""
+    kind = head_option(task)
+    dropout: JsonObject = {model_type.head_dropout: task.config.head_dropout if kind else 0.0}
+    if task.name == "multiple_choice" and model_type.model_type in SUMMARY_DEFAULTS:
+        dropout = {
+            "summary_type": "first",
+            "summary_use_proj": kind != "plain",
+            "summary_activation": ACTIVATIONS[kind],
+            "summary_last_dropout": task.config.head_dropout,
+        }
+    saved: JsonObject = {
+        "task": task.name,
+        "options": asdict(task.config),
+        "labels": saved_labels(tokenizer),
+    }
+    if NULL_THRESHOLD in tensors:
+        saved["null_threshold"] = tensors[NULL_THRESHOLD].item()
+    return {**label_settings(tokenizer), **dropout, SETTINGS_KEY: saved}

@@ -1,1 +1,0 @@
-"""Checkpoints from and to Hugging Face Transformers."""

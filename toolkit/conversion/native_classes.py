@@ -1,0 +1,348 @@
+"""Folders of Transformers' own classes: import, and export of a checkpoint."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, weights_file
+from toolkit.checkpoints.tensor_files import read_tensors
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject, read_json, write_json
+from toolkit.common.registry import TASKS
+from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.conversion import architectures, files, heads, tensors
+from toolkit.conversion.files import ConvertedModel, build_on_meta, compose_run
+from toolkit.conversion.model_card import MODEL_CARD_FILE, CardModel, build_model_card
+from toolkit.conversion.model_types import (
+    BERT,
+    CONVBERT,
+    DEBERTA,
+    DIFFERENCES,
+    ELECTRA,
+    ENCODER,
+    HEAD,
+    MODEL_TYPES,
+    MODERNBERT,
+    NEW_DEBERTA_HEAD,
+    ModelType,
+    choose_head,
+    replace_prefix,
+)
+from toolkit.conversion.tokenizer_files import load_tokenizer, write_tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.models.convbert import ConvBertConfig
+from toolkit.models.deberta import DebertaConfig
+from toolkit.models.encoder import EncoderConfig
+from toolkit.models.interface import ArchConfig, Sizes
+from toolkit.models.modernbert import ModernBertConfig
+
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
+"""Buffers of old files, which are not weights."""
+DROPPED_SETTINGS = ("auto_map", "custom_pipelines", "_name_or_path", "quantization_config")
+"""Settings that refer to code or other locations; they are not kept."""
+GENERATOR = "task.generator."
+SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "positions", "norm"))
+
+
+def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], str]:
+    """Model type, config and tensors of a folder, and the name of the tensors' file.
+
+    Tensors have their current names without the model's prefix.
+    """
+    config = files.read_config(folder)
+    name = config.get("model_type")
+    if name is None and any(str(key).startswith("num_hidden") for key in config):
+        name = "bert"  # folders released by Google do not name it
+    if not isinstance(name, str) or name not in MODEL_TYPES:
+        raise ToolkitError(
+            f"the model_type in {folder / files.CONFIG} must be one of {', '.join(MODEL_TYPES)}, "
+            f"but is {name!r}. {DIFFERENCES.get(str(name), 'Other models are not supported.')}"
+        )
+    model_type = MODEL_TYPES[name]
+    saved, file = files.read_all_tensors(folder)
+    if model_type is DEBERTA:  # published models do not name the head that they have
+        for head, legacy in ((DEBERTA.head, True), (NEW_DEBERTA_HEAD, False)):
+            if any(head["task.head"] in name for name in saved):
+                config = {**config, "legacy": legacy}
+        model_type = choose_head(model_type, config)
+    found: dict[str, Tensor] = {}
+    for name, tensor in saved.items():
+        plain = name.removeprefix(model_type.prefix)
+        for old, new in OLD_NAMES.items():
+            plain = plain.replace(old, new)
+        if not BUFFERS.fullmatch(plain):
+            found[f"{plain}, twice" if plain in found else plain] = tensor
+    return model_type, config, found, file
+
+
+def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
+    """The model of a folder, after all settings and tensors have been checked.
+
+    `pairs` tells that a classifier reads pairs of texts.
+    """
+    model_type, config, found, file = read_model(folder)
+    layers = config.get("num_hidden_layers")
+    tensors.check_none(
+        folder,
+        architectures.config_mismatches(model_type, config)
+        + tensors.compare_layers(f"{files.CONFIG}: num_hidden_layers", layers, found),
+    )
+    predicts_tokens = f"{model_type.head[HEAD]}.bias" in found
+    head = heads.read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
+    options = architectures.arch_options(model_type, config)
+    run = compose_run(model_type.arch, head.task, options, head.options)
+    rows = config.get("vocab_size", model_type.defaults["vocab_size"])
+    on_meta = build_on_meta(run, Sizes(tokens=rows, **head.sizes)).state_dict()
+    mappings = model_type.mappings(on_meta, model_type.head if head.task == "mlm" else head.names)
+    required = tensors.expected_shapes(mappings, on_meta)
+    model: dict[str, Tensor] = {}
+    extra: dict[str, Tensor] = {}
+    copies: dict[str, Tensor] = {}
+    for name, tensor in found.items():
+        extra_name = replace_prefix(name, model_type.extra)
+        if name in model_type.tied:
+            copies[name] = tensor
+        elif extra_name is not None and name not in required:
+            extra[extra_name] = tensor
+        else:
+            model[name] = tensor
+    tensors.check_none(
+        folder,
+        tensors.compare_tensors(model, required, file)
+        + tensors.compare_tied(copies, model_type.tied, model, file),
+    )
+    tokenizer = head.add_labels(load_tokenizer(folder, rows))
+    return ConvertedModel(
+        run=run,
+        sizes=Sizes(tokenizer.sizes),
+        tensors={**{it.toolkit_name: it.join(model) for it in mappings}, **head.buffers},
+        tokenizer=tokenizer,
+        extra=extra,
+        origin={key: value for key, value in config.items() if key not in DROPPED_SETTINGS},
+        note="; ".join(filter(None, (head.note, dropout_note(run.arch.config)))),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedModel:
+    """The contents of the exported folder."""
+
+    config: JsonObject
+    tensors: dict[str, Tensor]
+    tokenizer: Tokenizer
+    omitted: list[str] = field(default_factory=list)
+    """Tensors that Transformers has no counterpart for."""
+    note: str = ""
+
+
+def export_checkpoint(
+    path: Path, *, weights: str = "auto", component: str | None = None
+) -> ExportedModel:
+    """The model of a checkpoint, under the names of Transformers."""
+    folder = find_checkpoint(path)
+    run, sizes = read_config(folder)
+    found = read_tensors(folder / weights_file(folder, weights))
+    config, task = select_arch(run, component), run.task
+    if task.name == "rtd" and component == "generator":
+        found = extract_generator(found)
+        task = ComponentConfig("mlm", TASKS["mlm"].config)
+    elif task.name == "rtd":
+        found = {n: tensor for n, tensor in found.items() if not n.startswith(GENERATOR)}
+    arch = architectures.check_architecture(run.arch.name, config)
+    tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
+    model_type, names = choose_model_type(arch, task, origin)
+    extra = read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
+    renamed, omitted = rename_tensors(model_type, task, names, found, extra)
+    settings = heads.head_settings(model_type, task, found, tokenizer) if names else {}
+    hf_config = architectures.to_hf_config(
+        model_type, arch, sizes["tokens"], tokenizer.vocabulary.pad, {**settings, **origin}
+    )
+    counts: Counter[torch.dtype] = Counter()
+    for tensor in renamed.values():
+        counts[tensor.dtype] += tensor.numel()
+    hf_config["dtype"] = str(counts.most_common(1)[0][0]).removeprefix("torch.")
+    classes = hf_config.get("architectures")
+    if not (isinstance(classes, list) and classes and isinstance(classes[0], str)):
+        ending = "ForMaskedLM" if task.name == "mlm" else "Model"
+        if names:
+            ending = heads.CLASS_ENDINGS[task.name]
+        elif task.name == "rtd" and model_type is ELECTRA:
+            ending = "ForPreTraining"
+        hf_config["architectures"] = [model_type.class_prefix + ending]
+    notes = padding_note(arch), dropout_note(arch), "" if names else head_note(task)
+    return ExportedModel(
+        config=hf_config,
+        tensors=renamed,
+        tokenizer=tokenizer,
+        omitted=omitted,
+        note="; ".join(filter(None, notes)),
+    )
+
+
+def check_component(task: str, component: str | None) -> None:
+    """Raise if --component is given for a task that has no such parts."""
+    if component is not None and task != "rtd":
+        raise ToolkitError(
+            f"--component {component} requires a checkpoint trained with --task rtd, but the task "
+            f"is {task}."
+        )
+
+
+def select_arch(run: RunConfig, component: str | None) -> ArchConfig:
+    """The architecture of the model to export: for rtd of the discriminator or the generator."""
+    check_component(run.task.name, component)
+    arch = run.arch.config
+    if component != "generator":
+        return arch
+    scaled = arch.scaled_options(run.task.config.generator_size)
+    return replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
+
+
+def extract_generator(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The generator, with the embedding tables that it shares with the discriminator."""
+    renamed = {name: tensor for name, tensor in found.items() if name.startswith(SHARED)}
+    prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
+    for name, tensor in found.items():
+        if new_name := replace_prefix(name, prefixes):
+            renamed[new_name] = tensor
+    return renamed
+
+
+def rename_tensors(
+    model_type: ModelType,
+    task: ComponentConfig,
+    names: tensors.NameTable | None,
+    found: Mapping[str, Tensor],
+    extra: Mapping[str, Tensor],
+) -> tuple[dict[str, Tensor], list[str]]:
+    """Tensors under the names of Transformers, and the names of those that it lacks."""
+    mappings = model_type.mappings(found, model_type.head if task.name == "mlm" else names or {})
+    renamed: dict[str, Tensor] = {}
+    for mapping in mappings:
+        renamed |= mapping.split(found[mapping.toolkit_name])
+    mapped = {mapping.toolkit_name for mapping in mappings}
+    mapped |= {heads.NULL_THRESHOLD} if names else set()
+    prefixes, omitted = {prefix: name for name, prefix in model_type.extra.items()}, list[str]()
+    for name, tensor in {**found, **extra}.items():
+        if name in mapped and name not in extra:
+            continue
+        is_other_head = name in found and name.startswith(f"{HEAD}.") and task.name != "rtd"
+        hf_name = None if is_other_head else replace_prefix(name, prefixes)
+        if hf_name is None:
+            omitted.append(name)
+        else:
+            renamed[hf_name] = tensor
+    inner, prefix = model_type.inner, model_type.prefix
+    if not all(name.startswith(inner) for name in renamed):  # there is a head
+        renamed = {(prefix if n.startswith(inner) else "") + n: t for n, t in renamed.items()}
+    return renamed, sorted(omitted)
+
+
+def read_origin(folder: Path) -> JsonObject:
+    """The config.json of an imported checkpoint; empty for one trained here."""
+    if not (folder / files.ORIGIN_FILE).exists():
+        return {}
+    return read_json(folder / files.ORIGIN_FILE, JsonObject, "Convert the model again.")
+
+
+def choose_model_type(
+    arch: EncoderConfig, task: ComponentConfig, origin: JsonObject
+) -> tuple[ModelType, tensors.NameTable | None]:
+    """The original model type, else one with the same encoder; with the names of the task's head.
+
+    The first one that has the task's head counts, else the first.
+    """
+    model_types = [BERT, ELECTRA]
+    if origin.get("model_type") in MODEL_TYPES:
+        model_types = [choose_head(MODEL_TYPES[str(origin["model_type"])], origin)]
+    elif isinstance(arch, ConvBertConfig):
+        model_types = [CONVBERT]
+    elif isinstance(arch, DebertaConfig):
+        model_types = [DEBERTA]
+    elif isinstance(arch, ModernBertConfig):
+        model_types = [MODERNBERT]
+    elif arch.projects_embeddings or task.name == "rtd":
+        model_types = [ELECTRA]
+    for model_type in model_types:
+        if names := heads.native_names(model_type, task):
+            return model_type, names
+    return model_types[0], None
+
+
+def padding_note(arch: EncoderConfig) -> str:
+    """A note on differences in spite of equal weights."""
+    if not isinstance(arch, ConvBertConfig) or arch.convolve_padding:
+        return ""
+    return (
+        "Transformers lets convolutions see padding, this model does not: vectors near the end of "
+        "padded sentences differ slightly"
+    )
+
+
+def dropout_note(arch: ArchConfig) -> str:
+    """A note on dropout at other places than in Transformers, in spite of equal outputs."""
+    if not isinstance(arch, ModernBertConfig) or not (arch.dropout or arch.attention_dropout):
+        return ""
+    return (
+        "Transformers has attention_dropout after attention and no dropout after feed-forward "
+        "networks, this model has arch.dropout after both: fine-tuning differs, predictions do not"
+    )
+
+
+def head_note(task: ComponentConfig) -> str:
+    """A note on a head that is not exported although Transformers has classes for its task."""
+    if task.name not in heads.CLASS_ENDINGS:
+        return ""
+    option = f"--task {task.name}"
+    if task.config.layer_mixing:
+        option = "--task.layer-mixing true"
+    elif kind := heads.head_option(task):
+        option = f"--task.head {kind}"
+    return f"no class of Transformers computes {option}: the head was not exported"
+
+
+def has_native_class(path: Path, component: str | None = None) -> bool:
+    """Whether a class of Transformers computes the same as a checkpoint, its head included."""
+    folder = find_checkpoint(path)
+    run, _ = read_config(folder)
+    config = select_arch(run, component)
+    if architectures.list_differences(run.arch.name, config):
+        return False
+    arch = architectures.check_architecture(run.arch.name, config)
+    _, names = choose_model_type(arch, run.task, read_origin(folder))
+    return run.task.name in ("mlm", "rtd", "encode") or names is not None
+
+
+def write_model(target: Path, model: ExportedModel, source: Path) -> None:
+    """Write the folder of a checkpoint's model, complete or not at all."""
+    described = CardModel(
+        model.config["architectures"][0],
+        sum(tensor.numel() for tensor in model.tensors.values()),
+        model.tokenizer,
+        native=True,
+    )
+    card = build_model_card(target.name, find_checkpoint(source), described)
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in model.tensors.items()}
+
+    def fill(folder: Path) -> None:
+        (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
+        write_json(folder / files.CONFIG, model.config, indent=2, sort_keys=True)
+        save_file(contiguous, folder / files.TENSORS, {"format": "pt"})
+        write_tokenizer(
+            folder,
+            unwrap_tokenizer(model.tokenizer),
+            positions=model.config["max_position_embeddings"],
+            token_types=model.config.get("type_vocab_size", 0),
+        )
+
+    files.write_folder(target, fill)

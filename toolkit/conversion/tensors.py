@@ -1,0 +1,172 @@
+"""Tensors and settings of another program's model: their names here, and what does not match."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.reporting.plain_text import Console
+from toolkit.reporting.tables import Table
+
+Shape = tuple[int, ...]
+NameTable = Mapping[str, str]
+"""Names of the toolkit -> those of another program, without .weight and .bias. `*` is the number of
+a layer, and {a b} stands for several tensors, which are concatenated."""
+
+LAYER = re.compile(r"(?<=\.layers\.)\d+(?=\.)")
+MAX_ROWS = 50
+WEIGHTS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+class TensorMapping(NamedTuple):
+    """A tensor of the toolkit, and the external tensors that are concatenated to it."""
+
+    toolkit_name: str
+    external_names: tuple[str, ...]
+    axis: int | None = None
+    """An axis of length 1 that only the external tensors have."""
+    skipped_rows: int = 0
+    """Number of unused rows at the start of the external tensor."""
+
+    def external_shape(self, shape: Shape) -> Shape:
+        """Shape of each external tensor, from the shape of the toolkit's."""
+        rows, *rest = shape
+        external = [rows // len(self.external_names) + self.skipped_rows, *rest]
+        if self.axis is not None:
+            external.insert(self.axis, 1)
+        return tuple(external)
+
+    def join(self, external: Mapping[str, Tensor]) -> Tensor:
+        """The toolkit's tensor from the external ones."""
+        parts = [external[name][self.skipped_rows :] for name in self.external_names]
+        joined = torch.cat(parts) if len(parts) > 1 else parts[0]
+        return joined if self.axis is None else joined.squeeze(self.axis)
+
+    def split(self, tensor: Tensor) -> dict[str, Tensor]:
+        """The external tensors from the toolkit's."""
+        assert not self.skipped_rows, "skipped rows cannot be restored"
+        expanded = tensor if self.axis is None else tensor.unsqueeze(self.axis)
+        parts = expanded.chunk(len(self.external_names))
+        return {
+            name: part.contiguous() for name, part in zip(self.external_names, parts, strict=True)
+        }
+
+
+def find_mappings(
+    names: Iterable[str], table: NameTable, shapes: Mapping[str, Mapping[str, Any]]
+) -> list[TensorMapping]:
+    """The mappings of those tensors of the toolkit that the table names.
+
+    `shapes` has the axis or the skipped rows of tensors by their names with `*`.
+    """
+    mappings = []
+    for name in names:
+        layer = LAYER.search(name)
+        general = LAYER.sub("*", name)
+        stem, _, part = general.rpartition(".")
+        external = table.get(general) or (f"{table[stem]}.{part}" if stem in table else "")
+        if external:
+            before, _, rest = external.replace("*", layer[0] if layer else "").partition("{")
+            several, _, after = rest.partition("}")
+            parts = tuple(before + it + after for it in several.split()) or (before,)
+            mappings.append(TensorMapping(name, parts, **shapes.get(general, {})))
+    return mappings
+
+
+def expected_shapes(
+    mappings: Iterable[TensorMapping], tensors: Mapping[str, Tensor]
+) -> dict[str, Shape]:
+    """Name -> shape of the external tensors that a learner requires."""
+    return {
+        name: mapping.external_shape(tuple(tensors[mapping.toolkit_name].shape))
+        for mapping in mappings
+        for name in mapping.external_names
+    }
+
+
+class Mismatch(NamedTuple):
+    """A setting or tensor that differs from what the model requires."""
+
+    kind: str
+    where: str
+    found: str
+    required: str
+
+
+def check_none(source: object, mismatches: Sequence[Mismatch]) -> None:
+    """Print the mismatches as a table and raise a ToolkitError if there are any."""
+    if not mismatches:
+        return
+    rows, more = [list(mismatch) for mismatch in mismatches[:MAX_ROWS]], len(mismatches) - MAX_ROWS
+    note = f"and {more:,} more" if more > 0 else ""
+    Table(columns=Mismatch._fields, rows=rows, note=note).print(Console(file=sys.stderr))
+    kinds = list(dict.fromkeys(mismatch.kind for mismatch in mismatches))
+    raise ToolkitError(
+        f"{source} cannot be converted without loss: {len(mismatches)} "
+        f"{'mismatch' if len(mismatches) == 1 else 'mismatches'} ({', '.join(kinds)}), see the "
+        f"table. Nothing was written."
+    )
+
+
+def compare_tensors(
+    tensors: Mapping[str, Tensor], required: Mapping[str, Shape], file: str
+) -> list[Mismatch]:
+    """Missing, misshapen and extra tensors, and those that are not finite numbers."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    missing = [name for name in required if name not in shapes]
+    misshapen = [name for name in required if name in shapes and shapes[name] != required[name]]
+    extra = [name for name in shapes if name not in required]
+    problems = [
+        Mismatch(
+            f"{kind} tensor",
+            f"{file}: {name}",
+            format_shape(shapes.get(name)),
+            format_shape(required.get(name)),
+        )
+        for kind, names in (("missing", missing), ("misshapen", misshapen), ("extra", extra))
+        for name in names
+    ]
+    for name in required:
+        if shapes.get(name) == required[name]:
+            tensor, found = tensors[name], ""
+            if tensor.dtype not in WEIGHTS:
+                found = str(tensor.dtype).removeprefix("torch.")
+            elif not tensor.isfinite().all():
+                found = "NaN or infinity"
+            if found:
+                valid = "finite float32, float16, ..."
+                problems.append(Mismatch("unusable tensor", f"{file}: {name}", found, valid))
+    return problems
+
+
+def compare_tied(
+    copies: Mapping[str, Tensor], tied: Mapping[str, str], tensors: Mapping[str, Tensor], file: str
+) -> list[Mismatch]:
+    """Copies of tied tensors that differ from the originals that `tied` names."""
+    problems = []
+    for name, tensor in copies.items():
+        original = tensors.get(tied[name])
+        equal = original is not None and tensor.dtype == original.dtype
+        if original is None or not equal or not torch.equal(tensor, original):
+            where, required = f"{file}: {name}", f"as {tied[name]}"
+            problems.append(Mismatch("untied tensor", where, "others", required))
+    return problems
+
+
+def compare_layers(where: str, layers: object, tensors: Mapping[str, Tensor]) -> list[Mismatch]:
+    """A mismatch if a setting gives more layers than the tensors' names have numbers."""
+    numbers = {part for name in tensors for part in name.split(".") if part.isdecimal()}
+    if isinstance(layers, int) and layers > len(numbers):
+        return [Mismatch("setting", where, str(layers)[:20], f"tensors of {len(numbers)} layers")]
+    return []
+
+
+def format_shape(shape: Shape | None) -> str:
+    """A shape as text, such as 768 x 768; a dash for None."""
+    return "-" if shape is None else " x ".join(map(str, shape)) or "one number"

@@ -1,0 +1,168 @@
+"""Folders of the toolkit's own classes (toolkit.huggingface), for every architecture and task."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.checkpoints.load import find_checkpoint
+from toolkit.common import plugins
+from toolkit.common.errors import ToolkitError
+from toolkit.common.input_files import read_bytes
+from toolkit.common.json_files import JsonObject, convert, name_file
+from toolkit.common.plugins import PluginRecord
+from toolkit.common.registry import TASKS
+from toolkit.config.checkpoint_defaults import Size
+from toolkit.config.serialize import from_dict
+from toolkit.conversion import files, tensors
+from toolkit.conversion.files import ConvertedModel, build_on_meta
+from toolkit.conversion.model_card import MODEL_CARD_FILE, CardModel, build_model_card
+from toolkit.conversion.native_classes import check_component
+from toolkit.conversion.tokenizer_files import Template, load_tokenizer, write_tokenizer
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.label_settings import read_labels, read_tables
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, unpack_tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import Sizes
+from toolkit.tasks.glue.task import Glue
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.load import load_checkpoint
+from toolkit.tasks.tagging.task import PosTagging
+
+if TYPE_CHECKING:
+    from toolkit.huggingface.model import ToolkitPreTrainedModel
+
+MODEL_TYPE = "toolkit"
+MAX_TOKENIZER_BYTES = 256 << 20
+UNLIMITED = int(1e30)
+"""Transformers' maximum length of a tokenizer without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolkitSettings:
+    """What config.json of a toolkit model says, besides labels."""
+
+    arch: JsonObject
+    task: JsonObject
+    sizes: dict[str, Size]
+    plugins: list[PluginRecord] = field(default_factory=list)
+
+
+def import_folder(folder: Path, config: JsonObject, *, pairs: bool = False) -> ConvertedModel:
+    """The model, after its names, options and tensors have been checked; no code is executed.
+
+    A model without heads of its task becomes one of task encode. `pairs` tells that a classifier
+    that Transformers made reads pairs of texts.
+    """
+    found, file = files.read_all_tensors(folder)
+    with name_file(folder / files.CONFIG, files.REMEDY):
+        saved = convert(config, ToolkitSettings)
+    plugins.check_loaded(saved.plugins, str(folder))
+    has_task = "target_eos_token_id" in config or any(name.startswith("task.") for name in found)
+    run = from_dict({"arch": saved.arch, "task": saved.task if has_task else {"name": "encode"}})
+    prefix, rows = f"task.{run.task.name}.", saved.sizes["tokens"]
+    renamed = {
+        f"task.{name.removeprefix(prefix)}" if name.startswith(prefix) else name: tensor
+        for name, tensor in found.items()
+    }
+    path = folder / TOOLKIT_TOKENIZER_FILE
+    if path.exists():
+        tokenizer = unpack_tokenizer(read_bytes(path, MAX_TOKENIZER_BYTES))
+    else:
+        tokenizer = load_tokenizer(folder, rows)
+    tokenizer = add_labels(tokenizer, run.task.name, config, pairs=pairs)
+    sizes = Sizes({**saved.sizes, **tokenizer.sizes, "tokens": rows})
+    required = {n: tuple(t.shape) for n, t in build_on_meta(run, sizes).state_dict().items()}
+    tensors.check_none(folder, tensors.compare_tensors(renamed, required, file))
+    return ConvertedModel(run=run, sizes=sizes, tensors=renamed, tokenizer=tokenizer)
+
+
+def add_labels(tokenizer: Tokenizer, task: str, config: JsonObject, *, pairs: bool) -> Tokenizer:
+    """The tokenizer with the labels of a classifier or tagger, unless it has the same ones."""
+    factory, plain = TASKS[task].factory, unwrap_tokenizer(tokenizer)
+    if issubclass(factory, Glue):
+        labels = read_labels(config, {}, pairs=pairs)
+        same = isinstance(tokenizer, ClassificationTokenizer) and (
+            tokenizer.labels.fingerprint == labels.fingerprint
+        )
+        return tokenizer if same else ClassificationTokenizer(plain, labels)
+    if issubclass(factory, PosTagging):
+        tables = read_tables(config, {})
+        if not isinstance(tokenizer, TaggingTokenizer):
+            return TaggingTokenizer(plain, tables)
+        return TaggingTokenizer(plain, replace(tokenizer.tables, tags=tables.tags))
+    return tokenizer
+
+
+def export(
+    source: Path, target: Path, *, weights: str = "auto", component: str | None = None
+) -> JsonObject:
+    """Write the folder, complete or not at all; gives facts about it."""
+    huggingface = importlib.import_module("toolkit.huggingface")  # Transformers is optional
+    learner = load_checkpoint(source, weights=weights)
+    task = learner.require_origin().task.name
+    check_component(task, component)
+    model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner, component=component)
+    described = CardModel(
+        type(model).__name__, model.num_parameters(), learner.tokenizer, native=False
+    )
+    card = build_model_card(target.name, find_checkpoint(source), described)
+
+    def fill(folder: Path) -> None:
+        model.save_pretrained(folder)
+        export_tokenizer(folder, learner, model)
+        (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
+
+    logging = importlib.import_module("transformers.utils.logging")
+    shows_progress = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        files.write_folder(target, fill)
+    finally:
+        if shows_progress:
+            logging.enable_progress_bar()
+    kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
+    return {
+        "class": type(model).__name__,
+        "parameters": model.num_parameters(),
+        "tensors": len(kept),
+        "omitted_tensors": sorted(set(learner.state_dict()) - kept),
+        "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
+        "symbols": model.config.vocab_size,
+        "note": "",
+    }
+
+
+def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedModel) -> None:
+    """A tokenizer.json if it gives the same ids, else files for ToolkitTokenizer."""
+    tokenizer, encoder = learner.tokenizer, learner.encoder
+    template: Template = "pair" if tokenizer.vocabulary.cls != tokenizer.vocabulary.pad else "none"
+    if isinstance(encoder, GenerativeModel):
+        template = "prompt" if encoder.decoder_only else "source"
+    length = encoder.max_positions or UNLIMITED
+    token_types: Any = model.config.arch.get("token_types", 1)
+    # whether ids alone do not make an input, or targets have other ids
+    has_words = isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words
+    if not has_words and tokenizer.target.vocabulary is tokenizer.vocabulary:
+        plain = unwrap_tokenizer(tokenizer)
+        try:
+            return write_tokenizer(
+                folder, plain, positions=length, token_types=token_types, template=template
+            )
+        except ToolkitError:
+            pass  # no tokenizer.json can express it
+    own = importlib.import_module("toolkit.huggingface.tokenizer")
+    path = folder / TOOLKIT_TOKENIZER_FILE
+    path.write_bytes(model.export_files[path.name])
+    types = ["token_type_ids"] if token_types > 1 else []
+    own.ToolkitTokenizer(
+        str(path),
+        template=template,
+        model_max_length=length,
+        model_input_names=["input_ids", *types, "attention_mask"],
+    ).save_pretrained(folder)
+    return None
