@@ -55,16 +55,12 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
         case OnnxConfig():
             return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
         case ExportConfig():
-            native = c.classes == "native" or (
-                c.classes == "auto" and native_classes.has_native_class(source, c.component)
-            )
-            if not native:
-                return toolkit_classes.export(
-                    source, target, weights=c.weights, component=c.component
-                )
-            model = native_classes.export_checkpoint(
-                source, weights=c.weights, component=c.component
-            )
+            weights, part = c.weights, c.component
+            if c.classes == "toolkit" or (
+                c.classes == "auto" and not native_classes.has_native_class(source, part)
+            ):
+                return toolkit_classes.export(source, target, weights=weights, component=part)
+            model = native_classes.export_checkpoint(source, weights=weights, component=part)
             native_classes.write_model(target, model, source)
             return describe_exported(model)
     raise AssertionError(type(c))
