@@ -118,7 +118,7 @@ def test_check_mode_rejects_checkpoints_of_other_tasks(config, tasks):
     arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
     components = ComponentConfig("bert_tiny", arch.config), ComponentConfig("encode", task.config)
     learner = build_learner(*components, Sizes(tokens=9))
-    message = f"a checkpoint trained with --task {tasks}; run was trained with --task encode"
+    message = f"a model trained with --task {tasks}; run was trained with --task encode"
     with pytest.raises(ToolkitError, match=message):
         check_mode(config(path=["run"]), "run", learner.task)
 

@@ -338,7 +338,7 @@ MALFORMED = [
      "CoNLL-U, not .csv. Use one of these, or name the format with --input-format."),
     ("a.jsonl", '["a", "b"]\n\n["a", "b"]\n', "a.jsonl:2: the line must be JSON, but is not"),
     ("a.txt", b"a\tb\xff\n", "a.txt:1: the line is not UTF-8 at byte 4. Convert it to UTF-8."),
-    ("a.conllu", CONLLU, "a.conllu is CoNLL-U, which requires a model trained with --task "
+    ("a.conllu", CONLLU, "CoNLL-U, as in a.conllu, requires a model trained with --task "
      "pos_tagging or span_tagging"),
 ]  # fmt: skip
 

@@ -152,7 +152,6 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_rejected():
         ({"word_vectors": "given"}, r"arch.word_vectors must be one of learned, tuned, frozen"),
         ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4. Choose 3 or 5"),
         ({"character_width": -1}, r"arch.character_width must be at least 0, but is -1"),
-        ({"relative_spectral": True}, r"arch.relative_spectral requires arch.relative_table"),
         ({"heads": 5}, r"arch.heads must divide the width of a word, 364"),
         ({"fixed_length": 0}, r"arch.fixed_length must be at least 1, but is 0"),
     ],

@@ -74,7 +74,7 @@ def test_orthogonalize_maps_zeros_to_zeros():
 def test_muon_rejects_an_architecture_without_matrices_in_layers():
     p = torch.nn.Parameter(torch.ones(2, 2))
     with pytest.raises(
-        ToolkitError, match=r"muon requires an architecture with matrices .* Choose"
+        ToolkitError, match=r"muon requires matrices to train, .* 0 are frozen and .* Choose"
     ):
         OPTIMIZERS["muon"].factory(MuonConfig(), [("encoder.token_embedding.weight", p)])
 
@@ -87,8 +87,7 @@ def test_muon_names_freeze_if_all_matrices_are_frozen():
         p.requires_grad_(False)
     with pytest.raises(
         ToolkitError,
-        match=r"^optimizer muon requires layers with matrices to train, but all 2 matrices are "
-        r"frozen\. Choose --optimizer adamw, or freeze fewer layers with --freeze\.$",
+        match=r"^optimizer muon requires matrices to train, .* but 2 are frozen and there",
     ):
         OPTIMIZERS["muon"].factory(MuonConfig(), named)
 

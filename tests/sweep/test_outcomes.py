@@ -28,11 +28,6 @@ def test_a_metric_is_read_from_the_last_or_best_validation():
     assert (str(LOSS), str(BEST_LOSS)) == ("loss on valid", "loss on valid, best validation")
 
 
-def test_the_best_validation_must_be_stored():
-    with pytest.raises(ToolkitError, match=r"--sweep.validation best requires runs that store"):
-        read_metric(run(), BEST_LOSS)
-
-
 def test_a_metric_is_nan_if_no_validation_was_best():
     assert math.isnan(read_metric(run(best=None), BEST_LOSS))
 

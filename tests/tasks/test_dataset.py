@@ -156,7 +156,7 @@ def test_labels_are_two_or_more_names(labels):
 
 
 def test_labels_and_task_options_require_a_task_and_a_tokenizer(tokenizer):
-    with pytest.raises(ToolkitError, match=r"labels require a tokenizer"):
+    with pytest.raises(ToolkitError, match=r"labels require a tokenizer and a task"):
         build_model("bert_tiny", vocabulary_size=9, task="glue", labels=["a", "b"])
     with pytest.raises(ToolkitError, match=r"task 'mlm' has no option 'mask_rat'. Did you mean"):
         pretrained(tokenizer, mask_rat=0.3)

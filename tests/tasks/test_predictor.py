@@ -224,5 +224,5 @@ def test_predicting_requires_a_list_and_a_task_with_predictions(glue):
     with pytest.raises(ToolkitError, match="takes a list of items"):
         learner.predict("a text")
     learner = build_model("bert_tiny", tokenizer=glue("RTE").tokenizer, task="mlm")
-    with pytest.raises(ToolkitError, match=r"such as glue.*; this one was trained with mlm"):
+    with pytest.raises(ToolkitError, match=r"--task glue.*; this one was trained with mlm"):
         learner.predict(["a [MASK]"])

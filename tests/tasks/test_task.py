@@ -63,7 +63,7 @@ def test_fill_mask_leaves_the_training_mode_as_it_was():
 
 
 def test_fill_mask_rejects_other_tasks():
-    with pytest.raises(ToolkitError, match=r"a task such as mlm; this one was trained"):
+    with pytest.raises(ToolkitError, match=r"--task mlm; this one was trained"):
         learner(NoMasks()).fill_mask("[MASK]")
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from toolkit import build_model
-from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
@@ -54,15 +53,6 @@ def test_checkpoint_activations_changes_no_loss():
 def test_packing_can_be_turned_off():
     assert made().encoder.uses_packing
     assert not made(packing=False).encoder.uses_packing
-
-
-def test_checkpoint_activations_rejects_an_encoder_without_layer_stack(monkeypatch):
-    learner = made()
-    learner.encoder.layers = torch.nn.ModuleList(learner.encoder.layers)
-    with pytest.raises(
-        ToolkitError, match="checkpoint_activations requires an encoder with a LayerStack"
-    ):
-        parallelize(learner, World(), TrainingConfig(checkpoint_activations=True), "fp32")
 
 
 COMPILED = """

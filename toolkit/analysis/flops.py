@@ -194,11 +194,6 @@ def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:
     """FLOPs of a run given by options; the vocabulary size may come from the data."""
     if not run.data.dirs:
         return count_flops(run, Sizes(tokens=c.vocabulary_size or BERT_VOCABULARY))
-    if c.vocabulary_size:
-        raise ToolkitError(
-            f"--vocabulary-size cannot be combined with data, which has a vocabulary: "
-            f"{' '.join(run.data.dirs)}."
-        )
     return count_flops(run, to_sizes(Corpora.of_run(run.data).all))
 
 

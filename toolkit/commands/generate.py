@@ -25,6 +25,7 @@ from toolkit.generation.fill_mask import FilledSentence, fill_lines
 from toolkit.generation.output import FillMaskOutput
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
+from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.pretraining.fill_mask import encode_masked
@@ -86,10 +87,8 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
     elif c.mode == "order":
         supported, tasks = type(task).order_words is not Task.order_words, "mpm"
     if not supported:
-        raise ToolkitError(
-            f"toolkit-generate {c.mode} requires a checkpoint trained with --task {tasks}; {path} "
-            f"was trained with --task {TASKS.find_name(type(task))}."
-        )
+        what, given = f"toolkit-generate {c.mode}", f"--task {TASKS.find_name(type(task))}"
+        raise wrong_training_error(what, f"--task {tasks}", given, path)
 
 
 def fill_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:

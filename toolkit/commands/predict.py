@@ -31,6 +31,7 @@ from toolkit.generation.output import TextFile
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
+from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.predictor import TRUNCATED, ItemPrediction, Predictor, predict_batches
@@ -165,14 +166,11 @@ def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
     task, name = learner.task, TASKS.find_name(type(learner.task))
     if type(task).predictor is Task.predictor:
         mode = f" Use toolkit-generate {task.generation_mode}." if task.generation_mode else ""
-        raise ToolkitError(
-            f"toolkit-predict requires a model that classifies, tags or answers questions, but "
-            f"{c.path} was trained with --task {name}.{mode}"
-        )
+        options = "--task glue, pos_tagging, squad or another that classifies, tags or answers"
+        raise wrong_training_error("toolkit-predict", options, f"--task {name}", c.path, mode)
     if c.resolved_input == "conllu" and not isinstance(learner.tokenizer, TaggingTokenizer):
-        raise ToolkitError(
-            f"{c.input} is CoNLL-U, which requires a model trained with --task pos_tagging or "
-            f"span_tagging, but {c.path} was trained with --task {name}. Give text, a table or "
-            f"JSON lines."
+        options, more = "--task pos_tagging or span_tagging", " Give text, a table or JSON lines."
+        raise wrong_training_error(
+            f"CoNLL-U, as in {c.input},", options, f"--task {name}", c.path, more
         )
     return task.predictor(learner.encoder, learner.tokenizer)

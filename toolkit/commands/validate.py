@@ -21,7 +21,7 @@ from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
-from toolkit.tasks.capabilities import max_input_length
+from toolkit.tasks.capabilities import max_input_length, wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_with_task
 from toolkit.tasks.predictions import PredictionCollector
@@ -173,10 +173,8 @@ def check_predictions_supported(
 ) -> None:
     """Raise a ToolkitError if --predictions is given for a task that collects none."""
     if config.predictions and collector is None:
-        raise ToolkitError(
-            f"--predictions requires a task that writes predictions, such as pos_tagging, but the "
-            f"checkpoint's task is {TASKS.find_name(type(learner.task))}."
-        )
+        task = TASKS.find_name(type(learner.task))
+        raise wrong_training_error("--predictions", "a task such as pos_tagging", task)
 
 
 def report_metrics(

@@ -28,7 +28,7 @@ from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
-from toolkit.tasks.capabilities import HasTokensPerSample
+from toolkit.tasks.capabilities import HasTokensPerSample, wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 
@@ -70,11 +70,8 @@ def load_predictor(path: str) -> Learner:
         raise ToolkitError(f"--word-order needs checkpoints, but {path} is none.")
     learner = load_checkpoint(folder)
     if not learner.task.scorings:
-        raise ToolkitError(
-            f"--word-order requires checkpoints that fill masks or predict the next token, trained "
-            f"with --task mlm, mpm or language_modeling; {path} was trained with "
-            f"{TASKS.find_name(type(learner.task))}."
-        )
+        task, options = TASKS.find_name(type(learner.task)), "--task mlm, mpm or language_modeling"
+        raise wrong_training_error("--word-order", options, task, path)
     return learner
 
 

@@ -85,8 +85,6 @@ class ConvSanConfig(ArchConfig):
                 f"arch.character_kernel must be odd, but is {self.character_kernel}. Choose "
                 f"{self.character_kernel - 1} or {self.character_kernel + 1}."
             )
-        if self.relative_spectral and not self.relative_table:
-            raise ToolkitError("arch.relative_spectral requires arch.relative_table.")
         if self.width % self.heads:
             raise ToolkitError(
                 f"arch.heads must divide the width of a word, {self.width} = word_width + "

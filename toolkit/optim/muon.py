@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
@@ -128,19 +128,10 @@ def muon(c: MuonConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer
     matrices = [group for group in groups if group["matrix"]]
     rest = [group for group in adamw_groups if not group["matrix"]]
     if not matrices:
-        raise_no_matrices(named)
+        frozen = sum(is_hidden_matrix(name, p) for name, p in named)
+        raise ToolkitError(
+            f"optimizer muon requires matrices to train, named layers.0...weight, but {frozen} are "
+            f"frozen and there is no other. Choose --optimizer adamw, or freeze fewer layers."
+        )
     parts: list[Optimizer] = [MatrixMuon(matrices, c)]
     return ChainedOptimizer([*parts, build_adam(torch.optim.AdamW, adamw, rest)] if rest else parts)
-
-
-def raise_no_matrices(named: Sequence[NamedParameter]) -> NoReturn:
-    """Raise because no matrix is trained: all are frozen, or the architecture has none."""
-    if frozen := sum(is_hidden_matrix(name, p) for name, p in named):
-        raise ToolkitError(
-            f"optimizer muon requires layers with matrices to train, but all {frozen} matrices are "
-            f"frozen. Choose --optimizer adamw, or freeze fewer layers with --freeze."
-        )
-    raise ToolkitError(
-        "optimizer muon requires an architecture with matrices named layers.0...weight, "
-        "layers.1...weight. Choose --optimizer adamw."
-    )

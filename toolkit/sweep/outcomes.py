@@ -75,15 +75,10 @@ def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
 
 def read_metric(outcome: Outcome, source: MetricSource) -> float:
     """The metric of a run; NaN if that which decides on the best validation was always NaN."""
-    found = outcome.result.get("best", {}) if source.validation == "best" else outcome.result
+    found = outcome.result["best"] if source.validation == "best" else outcome.result
     undefined = found is None
     if undefined:
         found = outcome.result
-    if "valid" not in found:
-        raise ToolkitError(
-            f"--sweep.validation best requires runs that store their best validation, but "
-            f"{outcome.point.name} does not. Train it with this version."
-        )
     metrics = found["valid"].get(source.subset, {})
     if source.metric not in metrics:
         raise ToolkitError(

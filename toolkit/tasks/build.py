@@ -75,6 +75,8 @@ def build_model(
             f"or read one with Tokenizer.load."
         )
     if labels is not None:
+        if tokenizer is None or task is None:
+            raise ToolkitError("labels require a tokenizer and a task, such as task='glue'.")
         tokenizer = add_labels(tokenizer, labels)
     counts = Sizes({**(tokenizer.sizes if tokenizer else {}), **(sizes or {})})
     if vocabulary_size is not None:
@@ -84,8 +86,6 @@ def build_model(
             "build_model requires a tokenizer, vocabulary_size, or sizes with tokens."
         )
     if task is None:
-        if task_options or labels is not None:
-            raise ToolkitError("task_options and labels require a task, such as task='glue'.")
         return build_encoder(arch, counts)
     config = override_config(TASKS[task].config, task_options or {}, f"task {task!r}")
     learner = build_learner(arch, ComponentConfig(task, config), counts)
@@ -94,12 +94,8 @@ def build_model(
     return learner
 
 
-def add_labels(
-    tokenizer: Tokenizer | None, labels: Sequence[str] | Labels
-) -> ClassificationTokenizer:
+def add_labels(tokenizer: Tokenizer, labels: Sequence[str] | Labels) -> ClassificationTokenizer:
     """The tokenizer with these labels in place of others."""
-    if tokenizer is None:
-        raise ToolkitError("labels require a tokenizer. Give build_model one.")
     if isinstance(labels, str) or not isinstance(labels, Sequence | Labels):
         raise ToolkitError(f"labels must be a list of classes or Labels, but is {labels!r}.")
     if not isinstance(labels, Labels):

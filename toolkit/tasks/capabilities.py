@@ -1,4 +1,4 @@
-"""What tasks require of an architecture: a kind of model, and a length."""
+"""What tasks require of an architecture, a kind of model and a length, and commands of a task."""
 
 from __future__ import annotations
 
@@ -48,17 +48,29 @@ def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) ->
     """Raise a ToolkitError unless the architecture has the kind of decoder that a task needs."""
     if isinstance(encoder, GenerativeModel) and encoder.decoder_only == decoder_only:
         return
-    required = "a causal language model" if decoder_only else "an encoder-decoder model"
-    known = "transformer_lm" if decoder_only else "transformer, lightconv or dynamicconv"
-    raise ToolkitError(
-        f"Task {task} requires {required}, but this architecture is not one. Choose --arch {known}."
-    )
+    if decoder_only:
+        raise wrong_architecture_error(task, "a causal language model", "transformer_lm")
+    known = "transformer, lightconv or dynamicconv"
+    raise wrong_architecture_error(task, "an encoder-decoder model", known)
 
 
 def check_encoder_only(encoder: EncoderModel, task: str, *, is_generative: bool) -> None:
     """Raise a ToolkitError if a task of encoders is combined with a decoder."""
     if isinstance(encoder, GenerativeModel) and not is_generative:
-        raise ToolkitError(
-            f"Task {task} requires an encoder, but this architecture has a decoder. Choose "
-            f"another architecture, or --task translation or language_modeling."
-        )
+        raise wrong_architecture_error(task, "an encoder", "composite_bert, bert or another")
+
+
+def wrong_architecture_error(task: str, required: str, known: str) -> ToolkitError:
+    """The error about a task whose kind of model the architecture is not."""
+    return ToolkitError(
+        f"Task {task} requires {required}, but this architecture is not one. Choose --arch {known}."
+    )
+
+
+def wrong_training_error(
+    what: str, options: str, given: str, model: str = "this one", more: str = ""
+) -> ToolkitError:
+    """The error about a model that was not trained for what is asked of it."""
+    return ToolkitError(
+        f"{what} requires a model trained with {options}; {model} was trained with {given}.{more}"
+    )

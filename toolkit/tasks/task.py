@@ -19,7 +19,7 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
 from toolkit.tasks.batch import Batch
-from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length
+from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length, wrong_training_error
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.predictor import Predictor
@@ -169,10 +169,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         raise self._unsupported_error("Predicting for raw items", "glue, squad or pos_tagging")
 
     def _unsupported_error(self, what: str, task: str) -> ToolkitError:
-        return ToolkitError(
-            f"{what} requires a model trained with a task such as {task}; this one was trained "
-            f"with {TASKS.find_name(type(self))}."
-        )
+        return wrong_training_error(what, f"--task {task}", TASKS.find_name(type(self)))
 
 
 class TextTask(Task[C, E, B]):

@@ -6,7 +6,6 @@ import warnings
 
 import torch
 
-from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.heads import DetectionHead, TiedHead
@@ -23,12 +22,6 @@ they select and pass on, each in training and evaluation, with and without paddi
 def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
     """The learner with the parallelism of the config; make the optimizer from it afterwards."""
     stacks = find_stacks(learner)
-    if c.checkpoint_activations and not stacks:
-        raise ToolkitError(
-            f"training.checkpoint_activations requires an encoder with a LayerStack, which "
-            f"{type(learner.encoder).__name__} has not. Leave it out, or make the architecture's "
-            f"list of layers a toolkit.nn.layer_stack.LayerStack."
-        )
     layers = [layer for stack in stacks for layer in stack]
     for stack in stacks:
         stack.checkpoint_activations = c.checkpoint_activations

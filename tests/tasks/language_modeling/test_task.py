@@ -101,10 +101,6 @@ def test_tokens_per_sample_is_as_given_the_default_or_the_maximum():
             {"sample_mode": "pairs"},
             r"task.sample_mode must be one of blocks, documents",
         ),
-        (
-            {"sample_mode": "items", "eos_after": "documents"},
-            r"task.eos_after documents cannot be combined",
-        ),
         ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2"),
     ],
 )

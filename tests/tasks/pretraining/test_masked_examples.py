@@ -182,10 +182,6 @@ def test_epoch_visits_every_sentence_once_with_and_without_workers(folder, worke
         ),
         ({"masking": "none"}, "task.masking must be one of bernoulli, .* but is 'none'"),
         ({"pair_mode": "bert"}, "task.pair_mode must be one of chang, electra, but is 'bert'"),
-        (
-            {"pair_mode": "electra", "sample_mode": "blocks"},
-            "task.pair_mode electra requires task.sample_mode pairs, but that is blocks",
-        ),
         ({"mask_rate": 1.5}, "task.mask_rate must be above 0 and below 1, but is 1.5"),
         ({"mask_token_rate": 0.95, "random_token_rate": 0.1}, "sum to at most 1"),
         ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),

@@ -145,7 +145,7 @@ def test_tag_requires_a_tagger():
     with pytest.raises(ToolkitError, match="The learner has no tokenizer"):
         learner.tag([["a"]])
     learner.tokenizer = WordLevelTokenizer.from_counts({"a": 1}, size=1)
-    with pytest.raises(ToolkitError, match=r"such as pos_tagging; this one was trained with mlm"):
+    with pytest.raises(ToolkitError, match=r"--task pos_tagging; this one was trained with mlm"):
         learner.tag([["a"]])
 
 

@@ -36,11 +36,9 @@ class ValueRange:
 def parse_range(option: str, values: Sequence[str]) -> ValueRange | None:
     """The range that the values of an option are; None if they are a list."""
     found = [match for value in values if (match := RANGE.fullmatch(value.strip()))]
-    if not found:
+    if not found or len(values) > 1:  # not a range, but a list of values that no option has
         return None
     text, (first, last) = f"sweep.grid {option}={found[0][0]}", found[0].groups()
-    if len(values) > 1:
-        raise ToolkitError(f"{text} cannot be combined with other values of {option}.")
     low, high = float(first), float(last)
     if low > high:
         raise ToolkitError(

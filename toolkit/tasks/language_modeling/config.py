@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import AtLeast, Options
 
 
@@ -20,11 +19,5 @@ class LanguageModelingConfig(Options, section="task"):
     """Unit of one sample. blocks: running text of this length, across all boundaries; documents:
     the same within one document; items: an item, such as a line, or a part of one."""
     eos_after: Literal["items", "documents"] = "items"
-    """What an end symbol follows; it is predicted like other tokens."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.sample_mode == "items" and self.eos_after != "items":
-            raise ToolkitError(
-                "task.eos_after documents cannot be combined with task.sample_mode items."
-            )
+    """What an end symbol follows; it is predicted like other tokens. With sample_mode items, always
+    items."""

@@ -48,7 +48,7 @@ class BlockExamples(Examples[BlockBatch]):
             folder.split(source.name).column("tokens"),
             folder.vocabulary,
             sample_mode=c.sample_mode,
-            eos_after=c.eos_after,
+            eos_after="items" if c.sample_mode == "items" else c.eos_after,
             tokens_per_sample=c.tokens_per_sample,
         )
         self._eos = folder.vocabulary.sep

@@ -23,6 +23,7 @@ from toolkit.data.ragged import split_rows
 from toolkit.data.tokenizers.normalize import to_line
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import to_device
+from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.minimal_pairs.targets import TargetTable
 from toolkit.tasks.minimal_pairs.words import find_word_ends
@@ -104,10 +105,8 @@ def choose_scoring(learner: Learner, scoring: str) -> str:
     """The scoring that auto means for a learner; raises a ToolkitError if it lacks it."""
     known, task = learner.task.scorings, TASKS.find_name(type(learner.task))
     if not known:
-        raise ToolkitError(
-            f"Minimal pairs require a model that fills masks or predicts the next token, trained "
-            f"with --task mlm, mpm or language_modeling; this one was trained with {task}."
-        )
+        options = "--task mlm, mpm or language_modeling"
+        raise wrong_training_error("Evaluation on minimal pairs", options, task)
     if learner.encoder.is_word_level or learner.encoder.fixed_length:
         raise ToolkitError(
             "Minimal pairs require a model that reads text of any length; this encoder reads words "

@@ -101,7 +101,7 @@ def make_samples(
 ) -> TextSamples | SegmentedSamples:
     """The samples of a split: segment pairs or running text, as the options choose."""
     tokens = config.tokens_per_sample
-    if config.pair_mode == "electra":
+    if config.sample_mode == "pairs" and config.pair_mode == "electra":
         return SegmentedSamples(column, vocabulary, tokens_per_sample=tokens)
     return TextSamples(column, vocabulary, sample_mode=config.sample_mode, tokens_per_sample=tokens)
 

@@ -42,11 +42,6 @@ class MaskingConfig(Options, section="task"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.pair_mode != "chang" and self.sample_mode != "pairs":
-            raise ToolkitError(
-                f"task.pair_mode {self.pair_mode} requires task.sample_mode pairs, but that is "
-                f"{self.sample_mode}."
-            )
         check_sum("mask_token_rate and random_token_rate", self.replacement_rates)
 
     @property

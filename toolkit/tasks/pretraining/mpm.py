@@ -15,6 +15,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead
 from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
 from toolkit.tasks.pretraining.order_words import order_words
@@ -101,10 +102,8 @@ class MaskedPositionModel(
 
     def check_objective(self, name: str, what: str) -> None:
         if name not in self.coefficients:
-            raise ToolkitError(
-                f"{what} requires a model trained with --task.objectives mlm,mpm; this one was "
-                f"trained with {', '.join(self.coefficients)}."
-            )
+            given = ", ".join(self.coefficients)
+            raise wrong_training_error(what, "--task.objectives mlm,mpm", given)
 
 
 def check_position_ids(encoder: EncoderModel) -> None:
