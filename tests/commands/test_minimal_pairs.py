@@ -226,7 +226,7 @@ def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, cap
         (["--scoring", "log_likelihood"], "scoring must be pseudo_log_likelihood or within_word"),
         (["--scoring", "mean"], "scoring must be one of auto, pseudo_log_likelihood"),
         (["--path", runs / "mlm", runs / "mlm", "--predictions", "x"], "requires one checkpoint"),
-        (["--task", "mlm"], "--task of toolkit-validate must be minimal_pairs, but is mlm. Omit"),
+        (["--task", "mlm"], "task must be one of minimal_pairs, but is 'mlm'. Omit --task"),
         (["--path", runs / "rtd"], "or predicts the next token, trained with --task mlm, mpm or"),
         (["--predictions", blimp / "x.jsonl"], "--predictions must be outside of the files and"),
         (["--results-path", blimp], "--results-path must be outside of the files and folders"),

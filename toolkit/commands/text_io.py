@@ -86,7 +86,7 @@ def open_writers(
 def check_results_path(source: str, *results: Path, json: str | None = None) -> None:
     """Raise if the results would overwrite the input (`source`) or another output."""
     for path in results:
-        check_distinct_files([("--json", None if json == "-" else json), ("--results-path", path)])
+        check_distinct_files({"--json": json, "--results-path": path})
         if source not in STDIN and path.exists() and path.samefile(source):
             raise ToolkitError(
                 f"--results-path would overwrite the input {path}. Choose another name."

@@ -19,7 +19,7 @@ from toolkit.config.commands.evaluate import ValidateConfig
             r"--json and --results-path must name different files, but both are ./out",
         ),
         (
-            {"results_path": "-", "json": "-", "predictions": "-"},
+            {"results_path": "a", "json": "-", "predictions": "./a"},
             r"--results-path and --predictions must name different files",
         ),
         ({"num_workers": -1}, r"num_workers must be at least 0, but is -1"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import PositiveInt, Processes, Tokens
+from toolkit.config.declared import Hint, PositiveInt, Processes, Tokens
 from toolkit.config.input_paths import COMPRESSION
 from toolkit.config.options import ADVANCED, MULTI_WORD, NO_SPLIT
 from toolkit.config.sections import (
@@ -61,9 +61,8 @@ class ValidateConfig(
             raise ToolkitError("--valid-subset must name a split, but is empty.")
         if self.predictions is not None and not self.is_single:
             raise single_predictions_error()
-        metrics = None if self.json == "-" else self.json
         files = {"--results-path": self.results_path, "--predictions": self.predictions}
-        check_distinct_files([("--json", metrics), *files.items()])
+        check_distinct_files({"--json": self.json, **files})
 
     @property
     def is_single(self) -> bool:
@@ -80,7 +79,8 @@ def single_predictions_error() -> ToolkitError:
     )
 
 
-MINIMAL_PAIRS_TASK = "minimal_pairs"
+MINIMAL_PAIRS_TASK: Literal["minimal_pairs"] = "minimal_pairs"
+OWN_TASK = Hint("Omit --task: checkpoints are evaluated with the task that they were trained with.")
 Scoring = Literal["auto", "pseudo_log_likelihood", "within_word_left_to_right", "log_likelihood"]
 Normalization = Literal["none", "tokens"]
 
@@ -103,8 +103,10 @@ class MinimalPairsConfig(
     """Files of sentence pairs: JSON lines with sentence_good and sentence_bad, as in BLiMP, or two
     columns separated by a tab, the better sentence first. A folder stands for its .jsonl and .tsv
     files. No preprocessing is needed."""
-    task: str = field(default=MINIMAL_PAIRS_TASK, metadata=ADVANCED)
-    """minimal_pairs. Without this option, checkpoints are evaluated with their own task."""
+    task: Annotated[Literal["minimal_pairs"], OWN_TASK] = field(
+        default=MINIMAL_PAIRS_TASK, metadata=ADVANCED
+    )
+    """Without this option, checkpoints are evaluated with their own task."""
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoints, or save folders, for their best checkpoint. Each is evaluated."""
     scoring: Scoring = "auto"
@@ -127,30 +129,21 @@ class MinimalPairsConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.task != MINIMAL_PAIRS_TASK:
-            raise ToolkitError(
-                f"--task of toolkit-validate must be {MINIMAL_PAIRS_TASK}, but is {self.task}. Omit"
-                f" it: checkpoints are evaluated with the task that they were trained with."
-            )
         if self.predictions is not None and len(self.path) > 1:
             raise single_predictions_error()
-        metrics = None if self.json == "-" else self.json
-        files = {"--results-path": self.results_path, "--predictions": self.predictions}
-        outputs = [("--json", metrics), *files.items()]
+        outputs = {
+            **{"--json": self.json, "--results-path": self.results_path},
+            "--predictions": self.predictions,
+        }
         check_distinct_files(outputs)
-        for option, file in outputs:
-            self.check_is_no_input(option, file)
-
-    def check_is_no_input(self, option: str, file: str | None) -> None:
-        """An output must not replace pairs, nor be read as pairs the next time."""
-        if file is None:
-            return
-        path, inputs = Path(file).resolve(), [Path(name).resolve() for name in self.files]
-        if path in inputs or (option == "--predictions" and path.parent in inputs):
-            raise ToolkitError(
-                f"{option} must be outside of the files and folders of sentence pairs, but is "
-                f"{file}. Write it to another folder."
-            )
+        inputs = {Path(name).resolve() for name in self.files}
+        for option, file in outputs.items():
+            path = Path(file or "-").resolve()
+            if path in inputs or (option == "--predictions" and file and path.parent in inputs):
+                raise ToolkitError(
+                    f"{option} must be outside of the files and folders of sentence pairs, but is "
+                    f"{file}. Write it to another folder."
+                )
 
 
 FORMAT_BY_ENDING = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
@@ -194,7 +187,7 @@ class PredictConfig(
     def __post_init__(self) -> None:
         super().__post_init__()
         files = {"--input": self.input, "--output": self.output, "--json": self.json}
-        check_distinct_files((flag, None if it == "-" else it) for flag, it in files.items())
+        check_distinct_files(files)
         if (self.resolved_output == "conllu") > (self.resolved_input == "conllu"):
             raise ToolkitError(
                 "--output-format conllu requires input in CoNLL-U. Choose text, tsv or jsonl."

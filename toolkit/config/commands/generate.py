@@ -131,7 +131,8 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
     prefixes: bool = False
     """Each input line has, after a tab, text that its hypotheses must start with."""
     prefix_size: NonNegativeInt = 0
-    """With data folders, start each hypothesis with the first N tokens of its reference."""
+    """With data folders, start each hypothesis with the first N tokens of its reference, or
+    continue the first N tokens of each item (0: all of it)."""
     score_reference: bool = False
     """Generate nothing, but print the log-probabilities of the complete references."""
 
@@ -162,9 +163,6 @@ class ContinueConfig(TextGenerationConfig):
 
     mode = "continue"
 
-    prefix_size: NonNegativeInt = 0
-    """With data folders, continue the first N tokens of each item (0: all of it)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class FillMaskConfig(GenerationOptions):
@@ -173,7 +171,8 @@ class FillMaskConfig(GenerationOptions):
     mode = "fill-mask"
 
     top: Size = 5
-    """Number of tokens to print for each [MASK], most probable first."""
+    """Number of tokens to print for each [MASK], or of positions for each word, most probable
+    first."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -188,9 +187,6 @@ class OrderConfig(FillMaskConfig):
     """Options of toolkit-generate order."""
 
     mode = "order"
-
-    top: Size = 5
-    """Number of positions to print for each word, most probable first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
@@ -96,15 +96,6 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         repeated = sorted(seed for seed, count in Counter(self.seeds).items() if count > 1)
         if repeated:
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
-        self.check_tune()
-        if self.runs > MAX_RUNS:
-            raise ToolkitError(
-                f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
-                f"fewer values, trials or seeds."
-            )
-
-    def check_tune(self) -> None:
-        """Raise if an option to tune is not varied."""
         grid = self.parse_grid()
         for option in self.tuned():
             if option not in grid:
@@ -112,6 +103,11 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
                     f"sweep.tune must name options of sweep.grid, but is {option}. "
                     f"Known: {', '.join(grid) or 'none'}."
                 )
+        if self.runs > MAX_RUNS:
+            raise ToolkitError(
+                f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
+                f"fewer values, trials or seeds."
+            )
 
     @property
     def is_sweep(self) -> bool:
@@ -127,7 +123,8 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def ranges(self) -> dict[str, ValueRange]:
         """Option -> the range to draw from."""
-        return parse_grid(tuple(self.grid)).ranges
+        parsed = {key: parse_range(key, values) for key, values in self.parse_grid().items()}
+        return {key: found for key, found in parsed.items() if found}
 
     def tuned(self) -> list[str]:
         """The options of which the best value is looked for."""
@@ -135,20 +132,11 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def parse_grid(self) -> dict[str, list[str]]:
         """Option -> the values to try, all still text."""
-        return parse_grid(tuple(self.grid)).values
-
-
-class Grid(NamedTuple):
-    """Parsed items of sweep.grid."""
-
-    values: dict[str, list[str]]
-    """Option -> the values to try, all still text."""
-    ranges: dict[str, ValueRange]
-    """Option -> the range to draw from."""
+        return parse_grid(tuple(self.grid))
 
 
 @lru_cache(maxsize=1)  # every run of a sweep has the same grid
-def parse_grid(items: tuple[str, ...]) -> Grid:
+def parse_grid(items: tuple[str, ...]) -> dict[str, list[str]]:
     """The options and values of sweep.grid; raises a ToolkitError for repeated ones."""
     grid: dict[str, list[str]] = {}
     for text in items:
@@ -166,8 +154,7 @@ def parse_grid(items: tuple[str, ...]) -> Grid:
                 f"in {' and '.join(items)}."
             )
         grid[key] = values
-    parsed = {key: parse_range(key, values) for key, values in grid.items()}
-    return Grid(grid, {key: found for key, found in parsed.items() if found})
+    return grid
 
 
 @lru_cache(maxsize=100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -76,11 +76,11 @@ class WeightsOptions(Options, title="checkpoint"):
     (--training.ema-decay); auto: the average if the run kept one."""
 
 
-def check_distinct_files(options: Iterable[tuple[str, object]]) -> None:
-    """Raise if two of the options that name output files name the same one; None names none."""
+def check_distinct_files(files: Mapping[str, object]) -> None:
+    """Raise if two options name the same file; None and - name none."""
     options_by_file: dict[str, str] = {}
-    for option, path in options:
-        if path is None:
+    for option, path in files.items():
+        if path in (None, "-"):
             continue
         other = options_by_file.setdefault(os.path.realpath(str(path)), option)
         if other != option:
