@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-
-from torch import Tensor
 
 from toolkit.checkpoints.new_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
@@ -20,7 +17,6 @@ from toolkit.config.commands.checkpoints import (
 )
 from toolkit.conversion import fairseq, files, native_classes, onnx, toolkit_classes
 from toolkit.conversion.files import ConvertedModel
-from toolkit.conversion.native_classes import ExportedModel
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
 
@@ -55,14 +51,11 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
         case OnnxConfig():
             return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
         case ExportConfig():
-            weights, part = c.weights, c.component
-            if c.classes == "toolkit" or (
-                c.classes == "auto" and not native_classes.has_native_class(source, part)
-            ):
-                return toolkit_classes.export(source, target, weights=weights, component=part)
-            model = native_classes.export_checkpoint(source, weights=weights, component=part)
-            native_classes.write_model(target, model, source)
-            return describe_exported(model)
+            native = c.classes == "native" or (
+                c.classes == "auto" and native_classes.has_native_class(source, c.component)
+            )
+            export = native_classes.export if native else toolkit_classes.export
+            return export(source, target, weights=c.weights, component=c.component)
     raise AssertionError(type(c))
 
 
@@ -84,31 +77,13 @@ def describe_imported(model: ConvertedModel) -> JsonObject:
         "task": model.run.task.name,
         "layers": options.get("layers"),
         "width": options.get("width"),
-        "parameters": count_parameters(model.tensors),
+        "parameters": sum(tensor.numel() for tensor in model.tensors.values()),
         "tensors": len(model.tensors),
         "extra_tensors": sorted(model.extra),
         "tokenizer": unwrap_tokenizer(model.tokenizer).kind,
         "symbols": model.sizes["tokens"],
         "note": model.note,
     }
-
-
-def describe_exported(model: ExportedModel) -> JsonObject:
-    """The facts that toolkit-convert reports about an exported model."""
-    return {
-        "class": model.config["architectures"][0],
-        "parameters": count_parameters(model.tensors),
-        "tensors": len(model.tensors),
-        "omitted_tensors": model.omitted,
-        "tokenizer": unwrap_tokenizer(model.tokenizer).kind,
-        "symbols": model.config["vocab_size"],
-        "note": model.note,
-    }
-
-
-def count_parameters(tensors: Mapping[str, Tensor]) -> int:
-    """Numbers in all tensors together."""
-    return sum(tensor.numel() for tensor in tensors.values())
 
 
 def format_fact(value: object) -> str:

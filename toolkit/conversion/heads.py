@@ -88,12 +88,6 @@ class ImportedHead:
     note: str = ""
     """What the import left unused."""
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        if isinstance(self.labels, Labels):
-            return {"labels": self.labels.outputs}
-        return {"tags": len(self.labels.tags)} if self.labels else {}
-
     def add_labels(self, tokenizer: Tokenizer) -> Tokenizer:
         """The tokenizer with the task's labels, if it has any."""
         if isinstance(self.labels, Labels):

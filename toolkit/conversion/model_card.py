@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 
@@ -62,62 +61,54 @@ EXAMPLES = {
 """Auto class, arguments of the tokenizer, and Python that calls a model without a pipeline."""
 
 
-class CardModel(NamedTuple):
-    """What the card says of the exported model."""
+def build_model_card(
+    name: str,
+    checkpoint: Path,
+    class_name: str,
+    parameters: int,
+    tokenizer: Tokenizer,
+    *,
+    native: bool,
+) -> str:
+    """Markdown; nothing is said that the checkpoint does not record. `name` is the export's.
 
-    class_name: str
-    parameters: int
-    tokenizer: Tokenizer
-    native: bool
-    """Whether the class is one of Transformers', which needs no toolkit."""
-
-    @property
-    def ending(self) -> str:
-        """The name of the class without that of the model type."""
-        start = self.class_name.find("For")
-        return self.class_name[start:] if start >= 0 else "Model"
-
-
-def build_model_card(name: str, checkpoint: Path, model: CardModel) -> str:
-    """Markdown; nothing is said that the checkpoint does not record. `name` is the export's."""
+    `native` tells that the class is one of Transformers', which needs no toolkit.
+    """
     run, _ = read_config(checkpoint)
-    arch, task = run.arch.name, run.task.name
+    arch, start = run.arch.name, class_name.find("For")
+    ending = class_name[start:] if start >= 0 else "Model"  # without the name of the model type
     header = {"library_name": "transformers", "tags": ["toolkit", arch]}
-    if model.ending in PIPELINES:
-        header["pipeline_tag"] = PIPELINES[model.ending]
+    if ending in PIPELINES:
+        header["pipeline_tag"] = PIPELINES[ending]
+    source = f'"{name}"' if native else f'"{name}", trust_remote_code=True'
+    if ending in CALLS:
+        pairs = isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.pairs
+        code = (
+            "from transformers import pipeline\n\n"
+            f'model = pipeline("{PIPELINES[ending]}", model={source})\n'
+            f"print({PAIR_CALL if pairs else CALLS[ending]})\n"
+        )
+    else:
+        auto_class, tokenized, call = EXAMPLES[ending]
+        code = (
+            f"from transformers import {auto_class}, AutoTokenizer\n\n"
+            f"tokenizer = AutoTokenizer.from_pretrained({source})\n"
+            f"model = {auto_class}.from_pretrained({source})\n"
+            f'inputs = tokenizer({tokenized}, return_tensors="pt")\n'
+            f"{call}\n"
+        )
     requirement = "The model requires the toolkit: `pip install 'toolkit-seq[hf]'`.\n"
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
         f"# {name}\n",
-        f"Architecture `{arch}`, task `{task}`, {model.parameters:,} parameters, class "
-        f"`{model.class_name}`.\n",
+        f"Architecture `{arch}`, task `{run.task.name}`, {parameters:,} parameters, class "
+        f"`{class_name}`.\n",
         "## Use\n",
-        *([] if model.native else [requirement]),
-        f"```python\n{build_snippet(name, model)}```\n",
+        *([] if native else [requirement]),
+        f"```python\n{code}```\n",
         *describe_run(checkpoint, run),
     ]
     return "\n".join(parts)
-
-
-def build_snippet(name: str, model: CardModel) -> str:
-    """Python that loads the folder from the one that it is in."""
-    source = f'"{name}"' if model.native else f'"{name}", trust_remote_code=True'
-    if model.ending in CALLS:
-        tokenizer = model.tokenizer
-        pairs = isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.pairs
-        return (
-            "from transformers import pipeline\n\n"
-            f'model = pipeline("{PIPELINES[model.ending]}", model={source})\n'
-            f"print({PAIR_CALL if pairs else CALLS[model.ending]})\n"
-        )
-    auto_class, tokenized, code = EXAMPLES[model.ending]
-    return (
-        f"from transformers import {auto_class}, AutoTokenizer\n\n"
-        f"tokenizer = AutoTokenizer.from_pretrained({source})\n"
-        f"model = {auto_class}.from_pretrained({source})\n"
-        f'inputs = tokenizer({tokenized}, return_tensors="pt")\n'
-        f"{code}\n"
-    )
 
 
 def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,7 +20,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.conversion import architectures, files, heads, tensors
 from toolkit.conversion.files import ConvertedModel, build_on_meta, compose_run
-from toolkit.conversion.model_card import MODEL_CARD_FILE, CardModel, build_model_card
+from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card
 from toolkit.conversion.model_types import (
     BERT,
     CONVBERT,
@@ -102,7 +102,8 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     options = architectures.arch_options(model_type, config)
     run = compose_run(model_type.arch, head.task, options, head.options)
     rows = config.get("vocab_size", model_type.defaults["vocab_size"])
-    on_meta = build_on_meta(run, Sizes(tokens=rows, **head.sizes)).state_dict()
+    tokenizer = head.add_labels(load_tokenizer(folder, rows))
+    on_meta = build_on_meta(run, Sizes(tokenizer.sizes)).state_dict()
     mappings = model_type.mappings(on_meta, model_type.head if head.task == "mlm" else head.names)
     required = tensors.expected_shapes(mappings, on_meta)
     model: dict[str, Tensor] = {}
@@ -121,7 +122,6 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
         tensors.compare_tensors(model, required, file)
         + tensors.compare_tied(copies, model_type.tied, model, file),
     )
-    tokenizer = head.add_labels(load_tokenizer(folder, rows))
     return ConvertedModel(
         run=run,
         sizes=Sizes(tokenizer.sizes),
@@ -133,29 +133,16 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportedModel:
-    """The contents of the exported folder."""
-
-    config: JsonObject
-    tensors: dict[str, Tensor]
-    tokenizer: Tokenizer
-    omitted: list[str] = field(default_factory=list)
-    """Tensors that Transformers has no counterpart for."""
-    note: str = ""
-
-
-def export_checkpoint(
-    path: Path, *, weights: str = "auto", component: str | None = None
-) -> ExportedModel:
-    """The model of a checkpoint, under the names of Transformers."""
-    folder = find_checkpoint(path)
+def export(
+    source: Path, target: Path, *, weights: str = "auto", component: str | None = None
+) -> JsonObject:
+    """Write the folder of a checkpoint's model, complete or not at all; gives facts about it."""
+    folder = find_checkpoint(source)
     run, sizes = read_config(folder)
     found = read_tensors(folder / weights_file(folder, weights))
     config, task = select_arch(run, component), run.task
-    if task.name == "rtd" and component == "generator":
-        found = extract_generator(found)
-        task = ComponentConfig("mlm", TASKS["mlm"].config)
+    if component == "generator":
+        found, task = extract_generator(found), ComponentConfig("mlm", TASKS["mlm"].config)
     elif task.name == "rtd":
         found = {n: tensor for n, tensor in found.items() if not n.startswith(GENERATOR)}
     arch = architectures.check_architecture(run.arch.name, config)
@@ -173,20 +160,44 @@ def export_checkpoint(
     hf_config["dtype"] = str(counts.most_common(1)[0][0]).removeprefix("torch.")
     classes = hf_config.get("architectures")
     if not (isinstance(classes, list) and classes and isinstance(classes[0], str)):
-        ending = "ForMaskedLM" if task.name == "mlm" else "Model"
-        if names:
-            ending = heads.CLASS_ENDINGS[task.name]
-        elif task.name == "rtd" and model_type is ELECTRA:
-            ending = "ForPreTraining"
-        hf_config["architectures"] = [model_type.class_prefix + ending]
+        classes = hf_config["architectures"] = [class_name(model_type, task, names)]
+    parameters, plain = counts.total(), unwrap_tokenizer(tokenizer)
+    card = build_model_card(target.name, folder, classes[0], parameters, tokenizer, native=True)
+
+    def fill(temporary: Path) -> None:
+        (temporary / MODEL_CARD_FILE).write_text(card, "utf-8")
+        write_json(temporary / files.CONFIG, hf_config, indent=2, sort_keys=True)
+        save_file(renamed, temporary / files.TENSORS, {"format": "pt"})
+        write_tokenizer(
+            temporary,
+            plain,
+            positions=hf_config["max_position_embeddings"],
+            token_types=hf_config.get("type_vocab_size", 0),
+        )
+
+    files.write_folder(target, fill)
     notes = padding_note(arch), dropout_note(arch), "" if names else head_note(task)
-    return ExportedModel(
-        config=hf_config,
-        tensors=renamed,
-        tokenizer=tokenizer,
-        omitted=omitted,
-        note="; ".join(filter(None, notes)),
-    )
+    return {
+        "class": classes[0],
+        "parameters": parameters,
+        "tensors": len(renamed),
+        "omitted_tensors": omitted,
+        "tokenizer": plain.kind,
+        "symbols": hf_config["vocab_size"],
+        "note": "; ".join(filter(None, notes)),
+    }
+
+
+def class_name(
+    model_type: ModelType, task: ComponentConfig, names: tensors.NameTable | None
+) -> str:
+    """Name of the class of Transformers for a model and its head."""
+    ending = "ForMaskedLM" if task.name == "mlm" else "Model"
+    if names:
+        ending = heads.CLASS_ENDINGS[task.name]
+    elif task.name == "rtd" and model_type is ELECTRA:
+        ending = "ForPreTraining"
+    return model_type.class_prefix + ending
 
 
 def check_component(task: str, component: str | None) -> None:
@@ -321,28 +332,3 @@ def has_native_class(path: Path, component: str | None = None) -> bool:
     arch = architectures.check_architecture(run.arch.name, config)
     _, names = choose_model_type(arch, run.task, read_origin(folder))
     return run.task.name in ("mlm", "rtd", "encode") or names is not None
-
-
-def write_model(target: Path, model: ExportedModel, source: Path) -> None:
-    """Write the folder of a checkpoint's model, complete or not at all."""
-    described = CardModel(
-        model.config["architectures"][0],
-        sum(tensor.numel() for tensor in model.tensors.values()),
-        model.tokenizer,
-        native=True,
-    )
-    card = build_model_card(target.name, find_checkpoint(source), described)
-    contiguous = {name: tensor.detach().contiguous() for name, tensor in model.tensors.items()}
-
-    def fill(folder: Path) -> None:
-        (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
-        write_json(folder / files.CONFIG, model.config, indent=2, sort_keys=True)
-        save_file(contiguous, folder / files.TENSORS, {"format": "pt"})
-        write_tokenizer(
-            folder,
-            unwrap_tokenizer(model.tokenizer),
-            positions=model.config["max_position_embeddings"],
-            token_types=model.config.get("type_vocab_size", 0),
-        )
-
-    files.write_folder(target, fill)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -79,7 +77,9 @@ def check_packages() -> None:
 def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None:
     """Trace the model and write it; inputs and outputs have the names of Transformers."""
     program = importlib.import_module("toolkit.huggingface.program")
-    with quiet():
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # packages that are not used
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own deprecations
         try:
             graph = program.export_program(model, shape)
             onnx = torch.onnx.export(
@@ -98,36 +98,17 @@ def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None
         onnx.save(str(path))
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without the exporter's notes about packages that are not used and its own deprecations."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
-def open_session(runtime: Any, path: Path) -> Any:
-    """An onnxruntime.InferenceSession; versions before 1.24 have no cosine of float64."""
-    try:
-        return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except runtime.capi.onnxruntime_pybind11_state.NotImplemented as error:
-        raise ToolkitError(
-            f"ONNX Runtime {runtime.__version__} cannot run this graph: {error}. Install a newer "
-            f"version; on Python 3.10, use a newer Python."
-        ) from None
-
-
 def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> float:
     """The largest relative difference between ONNX Runtime's outputs and PyTorch's."""
     runtime = importlib.import_module("onnxruntime")
     program = importlib.import_module("toolkit.huggingface.program")
-    session = open_session(runtime, path)
+    try:
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except runtime.capi.onnxruntime_pybind11_state.NotImplemented as error:  # before 1.24
+        raise ToolkitError(
+            f"ONNX Runtime {runtime.__version__} cannot run this graph: {error}. Install a newer "
+            f"version; on Python 3.10, use a newer Python."
+        ) from None
     graph, worst = program.Graph(model).eval(), 0.0
     for rows in CHECKED_ROWS:
         inputs = program.example_inputs(model, shape, rows, seed=rows)

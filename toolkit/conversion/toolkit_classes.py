@@ -18,7 +18,7 @@ from toolkit.config.checkpoint_defaults import Size
 from toolkit.config.serialize import from_dict
 from toolkit.conversion import files, tensors
 from toolkit.conversion.files import ConvertedModel, build_on_meta
-from toolkit.conversion.model_card import MODEL_CARD_FILE, CardModel, build_model_card
+from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card
 from toolkit.conversion.native_classes import check_component
 from toolkit.conversion.tokenizer_files import Template, load_tokenizer, write_tokenizer
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
@@ -107,10 +107,9 @@ def export(
     task = learner.require_origin().task.name
     check_component(task, component)
     model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner, component=component)
-    described = CardModel(
-        type(model).__name__, model.num_parameters(), learner.tokenizer, native=False
-    )
-    card = build_model_card(target.name, find_checkpoint(source), described)
+    name, parameters, tokenizer = type(model).__name__, model.num_parameters(), learner.tokenizer
+    folder = find_checkpoint(source)
+    card = build_model_card(target.name, folder, name, parameters, tokenizer, native=False)
 
     def fill(folder: Path) -> None:
         model.save_pretrained(folder)
@@ -127,11 +126,11 @@ def export(
             logging.enable_progress_bar()
     kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
     return {
-        "class": type(model).__name__,
-        "parameters": model.num_parameters(),
+        "class": name,
+        "parameters": parameters,
         "tensors": len(kept),
         "omitted_tensors": sorted(set(learner.state_dict()) - kept),
-        "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
+        "tokenizer": unwrap_tokenizer(tokenizer).kind,
         "symbols": model.config.vocab_size,
         "note": "",
     }
