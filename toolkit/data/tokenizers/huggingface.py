@@ -21,7 +21,6 @@ from toolkit.data.tokenizers.normalize import split_long_words
 from toolkit.data.tokenizers.offsets import (
     TokenOffsets,
     TokenSpan,
-    WordCache,
     pack_token_offsets,
     trim_span,
 )
@@ -105,7 +104,6 @@ class WordPieceTokenizer(LibraryTokenizer):
         self.backend.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
         self.backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         self.backend.decoder = decoders.WordPiece()
-        self._words = WordCache(self._segment)
 
     @classmethod
     def from_file(cls, path: Path | str, *, lowercase: bool) -> WordPieceTokenizer:
@@ -145,9 +143,6 @@ class WordPieceTokenizer(LibraryTokenizer):
             lowercase=lowercase,
         )
         return cls.from_symbols(symbols, lowercase=lowercase)
-
-    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        return self._words.encode_lines(lines)
 
     def _encode_after_special(self, text: str, special: int) -> list[int]:
         """A letter right after a mask continues the word with ##."""

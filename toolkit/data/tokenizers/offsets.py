@@ -57,27 +57,21 @@ class TokenOffsets(NamedTuple):
     """Character after the last; equal to the start if the token covers none."""
 
 
-class WordOffsets:
-    """Offsets in lines that are segmented word by word, with each distinct word located once."""
-
-    def __init__(self, locate: Callable[[str], Iterable[TokenSpan]]) -> None:
-        self._words = WordCache(lambda word: [n for token in locate(word) for n in token])
-
-    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        """Words are separated by single spaces; two spaces enclose an empty word."""
-        if not lines:
-            return pack_token_offsets([])
-        words = " ".join(lines).split(" ")
-        flat, numbers = self._words.encode_lines(words)
-        tokens, counts = flat.reshape(-1, 3), numbers // 3
-        words_per_line = np.array([line.count(" ") + 1 for line in lines], np.int64)
-        first_words = np.cumsum(words_per_line) - words_per_line
-        sizes = np.array([len(word) + 1 for word in words], np.int64)
-        starts = np.cumsum(sizes) - sizes
-        starts -= np.repeat(starts[first_words], words_per_line)
-        shift = np.repeat(starts, counts)
-        lengths = np.add.reduceat(counts, first_words)
-        return TokenOffsets(tokens[:, 0], lengths, tokens[:, 1] + shift, tokens[:, 2] + shift)
+def locate_words(spans: WordCache, lines: Sequence[str]) -> TokenOffsets:
+    """Offsets in lines that are segmented word by word; `spans` has the TokenSpans of words."""
+    if not lines:
+        return pack_token_offsets([])
+    words = " ".join(lines).split(" ")
+    flat, numbers = spans.encode_lines(words)
+    tokens, counts = flat.reshape(-1, 3), numbers // 3
+    words_per_line = np.array([line.count(" ") + 1 for line in lines], np.int64)
+    first_words = np.cumsum(words_per_line) - words_per_line
+    sizes = np.array([len(word) + 1 for word in words], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    starts -= np.repeat(starts[first_words], words_per_line)
+    shift = np.repeat(starts, counts)
+    lengths = np.add.reduceat(counts, first_words)
+    return TokenOffsets(tokens[:, 0], lengths, tokens[:, 1] + shift, tokens[:, 2] + shift)
 
 
 def pack_token_offsets(lines: Sequence[Sequence[TokenSpan]]) -> TokenOffsets:

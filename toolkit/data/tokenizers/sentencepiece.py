@@ -22,7 +22,6 @@ from toolkit.data.tokenizers.normalize import lower_without_accents, split_long_
 from toolkit.data.tokenizers.offsets import (
     TokenOffsets,
     TokenSpan,
-    WordCache,
     pack_token_offsets,
     span_mapper,
     trim_span,
@@ -59,7 +58,6 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = [self._processor.id_to_piece(i) for i in range(self._processor.get_piece_size())]
         super().__init__(append_special(pieces, self._processor.unk_id()), lowercase=lowercase)
         self._split_pieces = self._split_digit_commas(pieces) if split_digit_commas else {}
-        self._words = WordCache(self._segment)
 
     @classmethod
     def _train(
@@ -74,8 +72,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         if self._word_by_word:
-            return self._words.encode_lines(lines)
-        return pack_rows([self._segment(line) for line in lines])
+            return super().encode_lines(lines)
+        texts = [self.normalize(line) for line in lines]
+        return pack_rows([*map(self._split_all, self._processor.encode(texts, num_threads=1))])
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         if self._word_by_word:
@@ -117,11 +116,11 @@ class SentencePieceTokenizer(Tokenizer):
         return str(self._processor.decode(list(ids)))
 
     def _segment(self, text: str) -> list[int]:
-        ids: list[int] = self._processor.encode(self.normalize(text))
-        return self._split_all(ids) if self._split_pieces else ids
+        return self._split_all(self._processor.encode(self.normalize(text)))
 
-    def _split_all(self, ids: Sequence[int]) -> list[int]:
-        return [j for i in ids for j in self._split_pieces.get(i, (i,))]
+    def _split_all(self, ids: list[int]) -> list[int]:
+        pieces = self._split_pieces
+        return [j for i in ids for j in pieces.get(i, (i,))] if pieces else ids
 
     def _split_digit_commas(self, pieces: Sequence[str]) -> dict[int, list[int]]:
         """Pieces such as `9,` -> those of `9` and the comma (Lan et al. 2020, released code)."""

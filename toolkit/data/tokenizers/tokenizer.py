@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import re
 from abc import ABC, abstractmethod
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path, PurePosixPath
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ from toolkit.common.json_files import (
     write_json,
 )
 from toolkit.data.tokenizers.normalize import clean_texts, lower_without_accents
-from toolkit.data.tokenizers.offsets import TokenOffsets, TokenSpan, WordOffsets
+from toolkit.data.tokenizers.offsets import TokenOffsets, TokenSpan, WordCache, locate_words
 from toolkit.data.tokenizers.vocabulary import Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
@@ -36,13 +36,13 @@ TOOLKIT_TOKENIZER_FILE = "toolkit_tokenizer.json"
 """All files of a tokenizer in one, which exported models carry along."""
 MASK = "[MASK]"  # accepted as the mask in any text, whatever the vocabulary calls it
 KINDS = {
-    "sentencepiece": ("toolkit.data.tokenizers.sentencepiece", "SentencePieceTokenizer"),
-    "words": ("toolkit.data.tokenizers.word_level", "WordLevelTokenizer"),
-    "wordpiece": ("toolkit.data.tokenizers.huggingface", "WordPieceTokenizer"),
-    "huggingface": ("toolkit.data.tokenizers.huggingface", "HuggingFaceTokenizer"),
-    "classification": ("toolkit.data.formats.classification.tokenizer", "ClassificationTokenizer"),
-    "parallel": ("toolkit.data.tokenizers.wrapped", "ParallelTokenizer"),
-    "tagging": ("toolkit.data.formats.tagging.tokenizer", "TaggingTokenizer"),
+    "sentencepiece": "toolkit.data.tokenizers.sentencepiece:SentencePieceTokenizer",
+    "words": "toolkit.data.tokenizers.word_level:WordLevelTokenizer",
+    "wordpiece": "toolkit.data.tokenizers.huggingface:WordPieceTokenizer",
+    "huggingface": "toolkit.data.tokenizers.huggingface:HuggingFaceTokenizer",
+    "classification": "toolkit.data.formats.classification.tokenizer:ClassificationTokenizer",
+    "parallel": "toolkit.data.tokenizers.wrapped:ParallelTokenizer",
+    "tagging": "toolkit.data.formats.tagging.tokenizer:TaggingTokenizer",
 }
 TRAINED_KINDS = ("sentencepiece", "wordpiece", "words")
 MIN_VOCABULARY_SIZE = 4
@@ -78,9 +78,17 @@ class Tokenizer(ABC):
         """The languages of parallel text; None for text in one language."""
         return None
 
-    @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
+        return self._words.encode_lines(lines)
+
+    @cached_property
+    def _words(self) -> WordCache:
+        return WordCache(self._segment)
+
+    def _segment(self, text: str) -> Iterable[int]:
+        """Ids of a word, if lines are tokenized word by word."""
+        raise NotImplementedError
 
     @abstractmethod
     def _decode(self, ids: Sequence[int]) -> str:
@@ -115,17 +123,18 @@ class Tokenizer(ABC):
             raise ToolkitError(
                 f"vocabulary_size must be at least {MIN_VOCABULARY_SIZE}, but is {vocabulary_size}."
             )
-        return import_tokenizer_class(kind)._train(
+        tokenizer_class: type[Tokenizer] = resolve_name(KINDS[kind])
+        return tokenizer_class._train(
             clean_texts(texts), vocabulary_size=vocabulary_size, lowercase=lowercase
         )
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         """The ids of `encode_lines`, each with the characters of its line that it covers."""
-        return self._word_offsets.encode_with_offsets(lines)
+        return locate_words(self._spans, lines)
 
     @cached_property
-    def _word_offsets(self) -> WordOffsets:
-        return WordOffsets(self._locate)
+    def _spans(self) -> WordCache:
+        return WordCache(lambda word: [n for token in self._locate(word) for n in token])
 
     def _locate(self, text: str) -> list[TokenSpan]:
         """The tokens of a word with their spans, if lines are tokenized word by word."""
@@ -239,13 +248,7 @@ def find_tokenizer_class(kind: object, folder: Path) -> type[Tokenizer]:
             f"with --user-dir. If a newer toolkit wrote it, upgrade, or run toolkit-preprocess "
             f"again."
         )
-    return import_tokenizer_class(kind)
-
-
-def import_tokenizer_class(kind: str) -> type[Tokenizer]:
-    """The class of a built-in kind of tokenizer."""
-    module, name = KINDS[kind]
-    tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)
+    tokenizer_class: type[Tokenizer] = resolve_name(KINDS[kind])
     return tokenizer_class
 
 

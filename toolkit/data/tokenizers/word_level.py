@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
-from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.normalize import lower_without_accents
@@ -28,15 +24,6 @@ ENTRY = re.compile(r"(.*) [+-]*\d+( #fairseq:overwrite)?", re.DOTALL)
 """A line of fairseq's dict.txt: symbol and count."""
 
 
-class _WordIds(dict[str, int]):
-    """Ids of words; a missing word has the unknown id."""
-
-    unknown: int
-
-    def __missing__(self, word: str) -> int:
-        return self.unknown
-
-
 class WordLevelTokenizer(Tokenizer):
     """Words between white space, each an id or unknown (Ott et al. 2019, fairseq's dict.txt).
 
@@ -49,9 +36,7 @@ class WordLevelTokenizer(Tokenizer):
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool = False) -> None:
         super().__init__(vocabulary, lowercase=lowercase)
         ids = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
-        special = set(vocabulary.special)
-        self._ids = _WordIds({word: i for word, i in ids.items() if i not in special})
-        self._ids.unknown = vocabulary.unk
+        self._ids = {word: i for word, i in ids.items() if i not in set(vocabulary.special)}
 
     @classmethod
     def from_file(cls, path: Path | str, *, lowercase: bool = False) -> WordLevelTokenizer:
@@ -117,16 +102,14 @@ class WordLevelTokenizer(Tokenizer):
             counts.update((lower_without_accents(line) if lowercase else line).split())
         return cls.from_counts(counts, size=vocabulary_size, lowercase=lowercase)
 
-    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        split = [self.normalize(line).split() for line in lines]
-        lengths = np.array([len(words) for words in split], np.int64)
-        ids = map(self._ids.__getitem__, chain.from_iterable(split))
-        return np.fromiter(ids, np.int64, int(lengths.sum())), lengths
+    def _segment(self, text: str) -> list[int]:
+        return [self._ids.get(it, self.vocabulary.unk) for it in self.normalize(text).split()]
 
-    def _locate(self, word: str) -> list[TokenSpan]:
-        to_original = span_mapper(word, self.lowercase)
-        matches = re.finditer(r"\S+", self.normalize(word))
-        return [(self._ids[match.group()], *to_original(match.span())) for match in matches]
+    def _locate(self, text: str) -> list[TokenSpan]:
+        to_original = span_mapper(text, self.lowercase)
+        spans = (match.span() for match in re.finditer(r"\S+", self.normalize(text)))
+        ids = self._segment(text)
+        return [(i, *to_original(span)) for i, span in zip(ids, spans, strict=True)]
 
     def _decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.vocabulary.symbols[i] for i in ids)

@@ -71,12 +71,9 @@ class ParallelTokenizer(WrappedTokenizer):
     def __init__(
         self, inner: Tokenizer, target: Tokenizer | None, *, source_lang: str, target_lang: str
     ) -> None:
-        super().__init__(inner)
+        super().__init__(inner, *(f"{TARGET}/{name}" for name in (target.files if target else ())))
         self.joined, self._target = target is None, target or inner
         self.source_lang, self.target_lang = source_lang, target_lang
-        if target is not None:
-            own = tuple(f"{TARGET}/{name}" for name in target.files)
-            self.files = (*self.files, *own)
 
     @property
     def target(self) -> Tokenizer:
@@ -96,13 +93,9 @@ class ParallelTokenizer(WrappedTokenizer):
 
     def describe_difference(self, other: Tokenizer) -> str:
         """Names of languages count only if they are swapped: `de` and `ger` may be the same."""
-        swapped = isinstance(other, ParallelTokenizer) and (
-            (self.source_lang, self.target_lang) == (other.target_lang, other.source_lang)
-        )
-        if swapped and self.source_lang != self.target_lang:
-            return (
-                f"one translates {self.languages}, the other {self.target_lang}-{self.source_lang}"
-            )
+        pair, others = self.language_pair, other.language_pair or ()
+        if pair == others[::-1] and pair[0] != pair[1]:
+            return f"one translates {self.languages}, the other {'-'.join(others)}"
         return super().describe_difference(other)
 
     def settings(self) -> JsonObject:
