@@ -139,13 +139,9 @@ def export(
     """Write the folder of a checkpoint's model, complete or not at all; gives facts about it."""
     folder = find_checkpoint(source)
     run, sizes = read_config(folder)
-    found = read_tensors(folder / weights_file(folder, weights))
-    config, task = select_arch(run, component), run.task
-    if component == "generator":
-        found, task = extract_generator(found), ComponentConfig("mlm", TASKS["mlm"].config)
-    elif task.name == "rtd":
-        found = {n: tensor for n, tensor in found.items() if not n.startswith(GENERATOR)}
-    arch = architectures.check_architecture(run.arch.name, config)
+    arch = architectures.check_architecture(run.arch.name, select_arch(run, component))
+    saved = read_tensors(folder / weights_file(folder, weights))
+    task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)
     extra = read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
@@ -219,14 +215,21 @@ def select_arch(run: RunConfig, component: str | None) -> ArchConfig:
     return replace(arch, **scaled, embedding_width=arch.embedding_width or arch.width)
 
 
-def extract_generator(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The generator, with the embedding tables that it shares with the discriminator."""
+def select_component(
+    task: ComponentConfig, found: Mapping[str, Tensor], component: str | None
+) -> tuple[ComponentConfig, dict[str, Tensor]]:
+    """Task and tensors of the model to export.
+
+    The generator of rtd has the embedding tables that it shares with the discriminator.
+    """
+    if component != "generator":
+        return task, {n: tensor for n, tensor in found.items() if not n.startswith(GENERATOR)}
     renamed = {name: tensor for name, tensor in found.items() if name.startswith(SHARED)}
     prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
     for name, tensor in found.items():
         if new_name := replace_prefix(name, prefixes):
             renamed[new_name] = tensor
-    return renamed
+    return ComponentConfig("mlm", TASKS["mlm"].config), renamed
 
 
 def rename_tensors(
