@@ -227,7 +227,7 @@ def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, cap
         (["--scoring", "mean"], "scoring must be one of auto, pseudo_log_likelihood"),
         (["--path", runs / "mlm", runs / "mlm", "--predictions", "x"], "requires one checkpoint"),
         (["--task", "mlm"], "task must be one of minimal_pairs, but is 'mlm'. Omit --task"),
-        (["--path", runs / "rtd"], "or predicts the next token, trained with --task mlm, mpm or"),
+        (["--path", runs / "rtd"], "requires a model trained with --task mlm, mpm or"),
         (["--predictions", blimp / "x.jsonl"], "--predictions must be outside of the files and"),
         (["--results-path", blimp], "--results-path must be outside of the files and folders"),
         (["--max-tokens", "0"], "max_tokens must be at least 1, but is 0"),
