@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os.path import dirname, realpath
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -136,10 +137,10 @@ class MinimalPairsConfig(
             "--predictions": self.predictions,
         }
         check_distinct_files(outputs)
-        inputs = {Path(name).resolve() for name in self.files}
+        inputs = {realpath(name) for name in self.files}
         for option, file in outputs.items():
-            path = Path(file or "-").resolve()
-            if path in inputs or (option == "--predictions" and file and path.parent in inputs):
+            path = realpath(file or "-")
+            if path in inputs or (option == "--predictions" and file and dirname(path) in inputs):
                 raise ToolkitError(
                     f"{option} must be outside of the files and folders of sentence pairs, but is "
                     f"{file}. Write it to another folder."
