@@ -24,7 +24,7 @@ class AverageConfig(
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """Checkpoints to average; with --last, save folders to choose them from."""
+    """Checkpoints to average; with --last, their save folders."""
     output: str = ""
     """Checkpoint folder to write. It must not exist."""
     last: PositiveInt | None = None
@@ -47,12 +47,12 @@ class InspectConfig(
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """Data folders (shards as a:b:c), checkpoints or save folders, for their last checkpoint. The
-    options that differ between several runs are listed."""
+    """Data folders (shards as a:b:c), checkpoints or save folders, for their last one. Options that
+    differ between runs are listed."""
     verify: bool = False
     """Read everything and compare it with its checksums."""
     examples: NonNegativeInt = 0
-    """Number of items of each split of a data folder to print as text, evenly spread."""
+    """Number of items to print of each split, evenly spread."""
     flops: bool = False
     """Count the floating-point operations of each layer, of an update and of the whole run of a
     checkpoint; or with --arch NAME, of a run described by the options of toolkit-train."""
@@ -61,7 +61,7 @@ class InspectConfig(
     of 2, 4, 8 words and within the whole sentence. The text is the valid split of a data folder, or
     a text file with one sentence per line."""
     shuffles: PositiveInt = 2
-    """Number of random orders per window that --word-order averages."""
+    """Number of random orders per window to average."""
     limit: PositiveInt = 2000
     """Maximum number of sentences that --word-order reads, evenly spread over the text."""
 
@@ -85,7 +85,7 @@ class ConversionOptions(OutputOptions):
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """SOURCE and DESTINATION. DESTINATION is a folder that does not exist."""
+    """SOURCE and DESTINATION, a folder that does not exist."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,7 +98,7 @@ class ImportConfig(ConversionOptions):
     """Options of toolkit-convert import."""
 
     pairs: bool = False
-    """A classifier of Transformers reads pairs of texts, not single texts."""
+    """A classifier of Transformers reads pairs of texts."""
 
 
 @dataclass(frozen=True, kw_only=True)

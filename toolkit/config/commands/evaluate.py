@@ -40,11 +40,11 @@ class ValidateConfig(
     """Data folders with the vocabulary of the checkpoints. Of shards, as in a:b, the first one that
     has the split."""
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
-    """Checkpoints, or save folders, for their best checkpoint. Each is evaluated."""
+    """Checkpoints, or save folders, for their best one, to evaluate."""
     valid_subset: str = "valid"
     """Splits to evaluate on, separated by commas."""
     results_path: str | None = None
-    """File for all metrics as one JSON object: checkpoint, split, metric."""
+    """File for all metrics as JSON: checkpoint, split, metric."""
     predictions: str | None = None
     """File for the predictions. pos_tagging: the split's own text with predicted tags, all else
     byte for byte (a folder, for a split of several files). span_tagging: the same with both tags,
@@ -52,7 +52,7 @@ class ValidateConfig(
     gets the n-best answers). multiple_choice: RACE's letters as JSON, SWAG's labels as CSV.
     translation: a line per pair."""
     num_workers: Processes = 1
-    """Processes that prepare batches in advance (0: the main process does)."""
+    """Processes that prepare batches (0: the main process)."""
     task: Overrides = field(default_factory=Overrides)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class MinimalPairsConfig(
     )
     """Without this option, checkpoints are evaluated with their own task."""
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
-    """Checkpoints, or save folders, for their best checkpoint. Each is evaluated."""
+    """Checkpoints, or save folders, for their best one, to evaluate."""
     scoring: Scoring = "auto"
     """Score of a sentence. pseudo_log_likelihood: each token is masked in turn (Salazar et al.
     2020). within_word_left_to_right: the rest of its word is masked too (Kauf and Ivanova 2023).
@@ -118,13 +118,13 @@ class MinimalPairsConfig(
     normalization: Normalization = "none"
     """Length normalization. tokens: the mean over the tokens of a sentence instead of the sum."""
     limit: PositiveInt | None = None
-    """Maximum number of pairs per paradigm, the first ones, for a quick estimate."""
+    """Maximum number of pairs per paradigm: the first ones."""
     max_tokens: Tokens | None = None
-    """Maximum number of tokens per batch. Default: 4,096, or 32,768 on a GPU."""
+    """Maximum tokens per batch. Default: 4,096, or 32,768 on a GPU."""
     paradigms: bool = False
     """Print a row for each paradigm, not only for each phenomenon."""
     results_path: str | None = None
-    """File for the results: a line of JSON per checkpoint, which toolkit-plot reads."""
+    """File for the results as JSON lines, which toolkit-plot reads."""
     predictions: str | None = None
     """File for the scores of each pair as JSON lines."""
 
@@ -182,8 +182,8 @@ class PredictConfig(
     """How to handle a malformed line. error: stop and name it. skip: report it, and answer it with
     an empty line."""
     buffer_size: PositiveInt = field(default=1000, metadata=ADVANCED)
-    """Lines to read before answering. They are sorted by length, which is faster. Lines typed at a
-    terminal are answered one by one."""
+    """Lines to read and sort by length before answering. Lines typed at a terminal are answered one
+    by one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -36,22 +36,21 @@ class SearchConfig(Options, title="search"):
     """Options of beam search and sampling."""
 
     beam: Size = 5
-    """Beam size; 1 is greedy search. With --sampling, the number of samples."""
+    """Beam size (1: greedy search), or number of samples."""
     nbest: PositiveInt = 1
-    """Number of hypotheses to print per sentence, at most the beam size."""
+    """Hypotheses to print per sentence, at most --beam."""
     lenpen: Annotated[float, AtLeast(-MAX_LENGTH_PENALTY), AtMost(MAX_LENGTH_PENALTY)] = 1.0
     """Length penalty: scores are divided by length ** lenpen. Above 1 favors long hypotheses."""
     max_len_a: Annotated[float, AtLeast(0), Limit(1000)] = 0.0
-    """Maximum length of the output, a x + b: the factor a. x is the length of the source, or of a
-    language model's prompt."""
+    """Maximum length of the output, a x + b, for a source or prompt of length x: the factor a."""
     max_len_b: Annotated[int, AtLeast(0), Limit(2**20)] = 200
-    """Maximum length of the output, a x + b: the constant b."""
+    """Maximum length of the output: the constant b."""
     min_len: NonNegativeInt = 1
-    """Minimum length of a hypothesis, without the end-of-sentence token."""
+    """Minimum length of a hypothesis, without end of sentence."""
     no_repeat_ngram_size: NonNegativeInt = 0
     """Forbid repeated n-grams of this size (0: allow them)."""
     sampling: bool = False
-    """Sample instead of beam search. Each of the following options implies it."""
+    """Sample instead of beam search; so do the next three options."""
     sampling_topk: NonNegativeInt = 0
     """Top-k sampling: sample from the k most probable tokens (0: all)."""
     sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
@@ -110,8 +109,8 @@ class GenerationOptions(
     results_path: str | None = None
     """File for the results as JSON lines, in addition to printing them."""
     buffer_size: PositiveInt = field(default=1000, metadata=ADVANCED)
-    """Lines to read before answering. They are sorted by length, which is faster. Lines typed at a
-    terminal are answered one by one."""
+    """Lines to read and sort by length before answering. Lines typed at a terminal are answered one
+    by one."""
     max_tokens: Tokens = 4096
     """Maximum number of tokens per batch, including padding. Longer lines get a note, no output."""
 
@@ -123,18 +122,18 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
     POSITIONAL: ClassVar[str] = "dirs"
 
     dirs: list[str] = field(default_factory=list)
-    """Data folders whose split --gen-subset is the input, in place of --input."""
+    """Data folders whose split --gen-subset is the input."""
     gen_subset: str = "test"
     """Splits of the data folders, separated by commas. They are scored together."""
     batch_size: Size = 64
     """Maximum number of sentences per batch."""
     prefixes: bool = False
-    """Each input line has, after a tab, text that its hypotheses must start with."""
+    """Input lines have, after a tab, the start of their hypotheses."""
     prefix_size: NonNegativeInt = 0
     """With data folders, start each hypothesis with the first N tokens of its reference, or
     continue the first N tokens of each item (0: all of it)."""
     score_reference: bool = False
-    """Generate nothing, but print the log-probabilities of the complete references."""
+    """Print the log-probabilities of the references, generate nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,8 +152,8 @@ class TranslateConfig(TextGenerationConfig):
     mode = "translate"
 
     print_alignment: Literal["none", "hard", "soft"] = "none"
-    """Print the alignment of the last layer, averaged over its heads. hard: for each token, the
-    source token with the most attention, as pairs of indices from 0; soft: all weights, in JSON."""
+    """Print the alignment of the last layer, the mean of its heads. hard: the source token with the
+    most attention, as pairs of indices from 0; soft: all weights, in JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +170,7 @@ class FillMaskConfig(GenerationOptions):
     mode = "fill-mask"
 
     top: Size = 5
-    """Number of tokens to print for each [MASK], or of positions for each word, most probable
-    first."""
+    """Number of tokens per [MASK], or of positions per word, to print."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -196,7 +194,7 @@ class ScoreConfig(OutputOptions):
     POSITIONAL: ClassVar[str] = "files"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """SYSTEM and REFERENCE: two text files (also .gz, .xz, .zst), compared line by line."""
+    """SYSTEM and REFERENCE: two text files (also .gz, .xz, .zst)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -24,11 +24,11 @@ class PlotOptions(OutputOptions, title="output"):
     """First word after toolkit-plot; the plot's default file name without its ending."""
 
     output: str = ""
-    """File to write, .png, .svg or .pdf. Default: the kind of plot with .png, as in curve.png."""
+    """File to write: .png, .svg or .pdf. Default: KIND.png."""
     title: str = ""
     """Title above the plot."""
     labels: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
-    """Text to show instead of the name of a variant, checkpoint, file or metric: NAME=LABEL."""
+    """NAME=LABEL: text for a variant, checkpoint, file or metric."""
     size: str = ""
     """Width, or WIDTHxHEIGHT, in inches; column: 3.25 inches wide, page: 6.75. Default: depends on
     the plot."""
@@ -37,7 +37,7 @@ class PlotOptions(OutputOptions, title="output"):
     font_size: Annotated[float, Above(0), Limit(200)] = 9.0
     """Font size in points; numbers and legends are slightly smaller."""
     dpi: Annotated[int, AtLeast(1), Limit(10_000)] = 160
-    """Dots per inch of .png, and of images in .svg and .pdf."""
+    """Dots per inch, also of images in .svg and .pdf."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +116,7 @@ class CurveConfig(
     metric: list[str] = field(default_factory=lambda: ["loss"])
     """Metrics, separated by commas, one panel each; panels are wrapped into rows."""
     subset: str = ""
-    """Split to draw. Default: valid, and train as well if there is only one configuration."""
+    """Split to draw. Default: valid, with train for a single variant."""
     band: Literal["deviation", "range", "none"] = "deviation"
     """Band around the mean of several seeds. deviation: one standard deviation; range: minimum to
     maximum."""
@@ -164,7 +164,7 @@ class PairPlotConfig(
     with UID, linguistics_term and an accuracy per model, such as BLiMP's models_summary.jsonl. Runs
     that differ only in their seed are drawn as their mean."""
     phenomenon: str = ""
-    """Draw the paradigms of this phenomenon. Default: a panel for each phenomenon."""
+    """Draw the paradigms of this phenomenon. Default: all in panels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +177,7 @@ class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
     """Text file, one sentence per line. Kernels that depend on the text are averaged over its
     tokens."""
     radius: Size = 16
-    """Largest offset to draw, in tokens, of kernels that reach farther."""
+    """Largest offset to draw, in tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,14 +107,13 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     srcdict: str | None = None
     """Vocabulary of words to use: fairseq's dict.txt, with a line `symbol count` for each word."""
     wordpiece_vocab: str | None = None
-    """WordPiece vocabulary to use: BERT's vocab.txt, with one subword per line."""
+    """WordPiece vocabulary to use: BERT's vocab.txt."""
     tokenizer_from: str | None = None
     """Data folder or checkpoint whose tokenizer to use, including its lowercasing. A save folder
     stands for its best checkpoint."""
     lowercase: bool = False
-    """Lowercase and strip accents, as Chang et al. and ALBERT do: NFKD without combining marks.
-    With wordpiece, as BERT's uncased models do, which keep compatibility characters. Without
-    effect on --tokenizer-from."""
+    """Lowercase and strip accents, as Chang et al. and ALBERT do: NFKD without combining marks; for
+    wordpiece as BERT's uncased models do; not with --tokenizer-from."""
     min_count: PositiveInt = 1
     """Minimum number of occurrences of a word in the training text; only for word vocabularies."""
     sentencepiece_type: Literal["unigram", "bpe"] = "unigram"

@@ -87,9 +87,9 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     validation: Literal["last", "best"] = field(default="last", metadata=ADVANCED)
     """Validation of each run to compare: the last one, or that of the best checkpoint."""
     rank_by: Literal["mean", "median", "best"] = field(default="mean", metadata=ADVANCED)
-    """Statistic over the seeds by which the best configuration is found."""
+    """Statistic over seeds that finds the best variant."""
     slurm: bool = field(default=False, metadata=ADVANCED)
-    """Print a Slurm array script with a task for each unfinished run, and train nothing."""
+    """Print a Slurm array script for the unfinished runs, train nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -51,9 +51,8 @@ class PrecisionOptions(DeviceOptions, title="device and precision"):
     """Options of every command that chooses a device and a precision."""
 
     precision: Precision = "auto"
-    """Floating-point format to compute in. bf16, fp16: mixed precision. auto: bf16 if the hardware
-    is fast at it, else fp32. tf32: fp32, with TensorFloat-32 for matrix products and convolutions
-    on GPUs."""
+    """Floating-point format. bf16, fp16: mixed precision; tf32: TensorFloat-32 for matrix products
+    and convolutions on GPUs; auto: bf16 if the hardware is fast at it, else fp32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +100,8 @@ class CorpusOptions(Options, title="data"):
     corpus. Separated by colons, as in a:b:c, they are shards of one corpus: each epoch reads the
     next one."""
     weights: list[Weight] = field(default_factory=list, metadata=ADVANCED)
-    """How often an epoch visits each corpus, as in 2,0.5: twice the first one, a random half of the
-    second one. Default: once each."""
+    """How often an epoch visits each corpus. 2,0.5: twice the first, a random half of the second.
+    Default: once each."""
     source_lang: str = field(default="", metadata=ADVANCED)
     """Source language, for data of fairseq-preprocess: to select one of several language pairs, or
     to translate a pair in the other direction than its files are named."""
@@ -111,7 +110,7 @@ class CorpusOptions(Options, title="data"):
     train_subset: str = field(default="train", metadata=ADVANCED)
     """Split to train on."""
     valid_subset: str = "valid"
-    """Splits to validate on, separated by commas. Empty: none."""
+    """Splits to validate on, with commas. Empty: none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +127,7 @@ class TrainingBatchOptions(BatchOptions, title="batches"):
     """Seed of the randomness in validation, such as masking. It does not depend on the training
     seed, so that runs with different seeds are evaluated on the same examples."""
     num_workers: Processes = 1
-    """Processes that prepare batches in advance (0: the training process does)."""
+    """Processes that prepare batches (0: the main process)."""
     timeout_seconds: NonNegativeInt = field(default=600, metadata=ADVANCED)
     """Maximum time to wait for a batch from a worker before the run ends with an error (0: no
     limit)."""
@@ -182,16 +181,16 @@ class UpdateOptions(Options, title="updates"):
     clip_norm: NonNegativeFloat = 1.0
     """Gradient clipping: maximum gradient norm; larger gradients are scaled down to it (0: off)."""
     seed: int = 1
-    """Random seed of initialization, data order, masking and dropout."""
+    """Random seed of weights, data order, masking, dropout."""
     freeze: list[str] = field(default_factory=list)
-    """Modules of the encoder that are not trained and have no dropout, such as
-    embeddings,layers.0-5. encoder freezes all of it (linear probe)."""
+    """Modules of the encoder that are not trained and have no dropout, as in embeddings,layers.0-5.
+    encoder: all of it (linear probe)."""
     ema_decay: Rate = 0.0
     """Decay of an exponential moving average (EMA) of the weights, such as 0.999, which is then
     validated and used in place of the weights (0: none)."""
     ema_warmup: bool = field(default=True, metadata=ADVANCED)
-    """Start with a low --ema-decay and raise it as (1 + n) / (10 + n) over the updates n, to forget
-    the initial weights sooner."""
+    """Raise --ema-decay as (1 + n) / (10 + n) over the updates n, to forget the initial weights
+    sooner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +208,13 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     """Activation checkpointing, also called gradient checkpointing: recompute each layer in the
     backward pass to save memory."""
     compile: bool = False
-    """Compile layers and heads with torch.compile. The first updates are slow."""
+    """Compile with torch.compile. The first updates are slow."""
     packing: bool = field(default=True, metadata=ADVANCED)
     """On a GPU, encode sentences without padding and with attention in one Triton kernel, if the
     architecture allows it."""
     cuda_graph: Literal["auto", "off"] = field(default="off", metadata=ADVANCED)
     """CUDA graphs, for batches below 65,536 tokens on one GPU. auto: record the kernels of each
-    batch shape that repeats, and launch them together: several times as fast for small batches."""
+    batch shape that repeats, and launch them together, which is fast for small batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +222,7 @@ class ValidationOptions(Options, title="validation"):
     """Options of validation during training."""
 
     validate_interval_updates: NonNegativeInt = 0
-    """Validate every N updates, in addition to the end of each epoch (0: only there)."""
+    """Also validate every N updates, not only after each epoch."""
     best_metric: str = "loss"
     """Metric of the first validation split that selects the best checkpoint."""
 
@@ -299,17 +298,17 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     the run after an interruption."""
     finetune_from: str | None = None
     """Fine-tuning: checkpoint whose weights initialize the model. Its architecture is used unless
-    --arch is given; nothing else is loaded from it."""
+    --arch is given."""
     save_interval_updates: NonNegativeInt = 0
-    """Save every N updates, in addition to the end of each epoch (0: only there)."""
+    """Also save every N updates, not only after each epoch."""
     keep_last_epochs: NonNegativeInt = 0
     """Keep only the last N end-of-epoch checkpoints (0: all). The last and the best always stay."""
     keep_interval_updates: NonNegativeInt = field(default=1, metadata=ADVANCED)
-    """Keep only the last N checkpoints saved between epochs (0: all)."""
+    """Keep the last N checkpoints between epochs (0: all)."""
     keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
     """Also keep the checkpoints between epochs whose update is a multiple of N (0: none)."""
     keep_best_checkpoints: NonNegativeInt = field(default=0, metadata=ADVANCED)
-    """Also keep the N best checkpoints by --best-metric (0: only checkpoint_best)."""
+    """Also keep the N best checkpoints by --best-metric."""
     max_failed_saves: PositiveInt = field(default=3, metadata=ADVANCED)
     """Number of consecutive failed saves that stops the run. Earlier failures are logged."""
     no_save: bool = False
@@ -323,7 +322,7 @@ class LoggingConfig(Options, section="logging", title="logging"):
     log_interval: PositiveInt = 100
     """Log training metrics every N updates."""
     progress: Literal["auto", "bar", "lines"] = "auto"
-    """Progress display. auto: a bar on a terminal, lines elsewhere."""
+    """Progress display. auto: a bar on terminals."""
     tensorboard_logdir: str | None = None
     """Folder for TensorBoard events."""
     wandb_project: str | None = None
