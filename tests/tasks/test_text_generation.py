@@ -114,13 +114,6 @@ def test_ensembles_reject_other_vocabularies_and_directions():
         TextGenerator([one, pair("cat", "de", "en")], c)
 
 
-def test_prefix_size_is_limited_by_max_len_b_for_translation_only():
-    options = {"dirs": ["bin"], "prefix_size": 300}
-    with pytest.raises(ToolkitError, match="prefix_size must be at most max_len_b, but is 300"):
-        make_generator(**options)
-    make_generator("transformer_lm_tiny", "language_modeling", **options)
-
-
 def test_beam_is_limited_by_the_vocabulary_size():
     with pytest.raises(ToolkitError, match=r"at most the number of symbols .* 7, but is 8"):
         make_generator(beam=8)

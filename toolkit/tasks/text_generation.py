@@ -61,11 +61,6 @@ class TextGenerator:
                 f"beam must be at most the number of symbols that can be generated, {symbols}, "
                 f"but is {self.c.beam}. Lower --beam."
             )
-        if not self.decoder_only and not self.c.max_len_a and self.c.prefix_size > self.c.max_len_b:
-            raise ToolkitError(
-                f"prefix_size must be at most max_len_b, but is {self.c.prefix_size}, and "
-                f"max_len_b {self.c.max_len_b}. Raise --max-len-b."
-            )
 
     def encode_line(self, line: str) -> EncodedLine:
         """Encode a line; raises a ToolkitError if it cannot be processed."""
