@@ -85,7 +85,6 @@ DATA_LEVELS = [
     {"storage"},
     {"loading", "samples", "preprocessing"},
     {"formats"},
-    {"preprocess_parts"},
     {"preprocess"},
 ]
 DATA_FILES = sorted({*ROOT.glob("data/**/*.py")} - {ROOT / "data" / "__init__.py"})

@@ -11,7 +11,7 @@ import filelock
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.folder_lock import HOLDER, LOCK, FolderInUseError, FolderLock
+from toolkit.common.folder_lock import HOLDER, LOCK, FolderLock
 
 CONTEXT = multiprocessing.get_context("fork")
 
@@ -148,19 +148,3 @@ def test_folder_lock_without_flock_respects_another_host(tmp_path, without_flock
         (tmp_path / name).write_text("77\nelsewhere\n")
     with pytest.raises(ToolkitError, match=r"process 77 on elsewhere \(since noon\).* ended, del"):
         FolderLock(tmp_path).acquire()
-
-
-def test_folder_lock_is_acquired_as_soon_as_its_holder_has_ended_unless_that_takes_too_long(
-    tmp_path,
-):
-    ready, release = CONTEXT.Event(), CONTEXT.Event()
-    holder = CONTEXT.Process(target=hold_until, args=(tmp_path, ready, release))
-    holder.start()
-    assert ready.wait(30)
-    lock = FolderLock(tmp_path, "use another folder")
-    with pytest.raises(FolderInUseError, match=r"stop it, or use another folder\.$") as caught:
-        lock.acquire(timeout_seconds=0.1)
-    assert caught.value.holder.pid == holder.pid
-    release.set()
-    lock.acquire(timeout_seconds=30.0)
-    holder.join()

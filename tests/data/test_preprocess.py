@@ -100,6 +100,23 @@ def test_held_out_fraction_does_not_depend_on_the_parts(make_folder, monkeypatch
     assert sum(part.items for part in folder.split("valid").column("tokens").parts) == 96
 
 
+def test_folders_of_several_machines_with_one_tokenizer_hold_the_items_of_one_folder(
+    tmp_path, text_file, random_prose
+):
+    lines = random_prose(400).splitlines(keepends=True)
+    whole, first, second = (
+        str(text_file("".join(part), name))
+        for name, part in (("w", lines), ("a", lines[:150]), ("b", lines[150:]))
+    )
+    one = run(tmp_path, trainpref=whole, destdir=str(tmp_path / "one"))
+    given = {"tokenizer_from": str(tmp_path / "one")}
+    folders = [
+        run(tmp_path, trainpref=path, destdir=f"{path}.data", **given)
+        for path in (first, second)
+    ]
+    assert [*items(folders[0]), *items(folders[1])] == items(one)
+
+
 def test_compressed_texts_and_folders_are_read(tmp_path, text_file, model_file):
     text_file(TEXT, "a.txt")
     text_file(gzip.compress(TEXT.encode()), "b.txt.gz")

@@ -177,25 +177,6 @@ class Instances:
         return self.path / "dataset"
 
     @cached_property
-    def parts(self) -> Path:
-        folder = self.path / "parts"
-        folder.mkdir()
-        must(
-            "preprocess",
-            "--trainpref",
-            self.lines,
-            "--tokenizer",
-            "words",
-            "--destdir",
-            folder / "data",
-            "--workers",
-            1,
-            "--part",
-            "1/1",
-        )
-        return folder
-
-    @cached_property
     def run_folder(self) -> Path:
         options = "--max-epoch", 2, "--ema-decay", 0.9, "--lr-scheduler", "plateau"
         return self.train("run", self.text, "--task", "mlm", *options, "--skip-spikes", "true")
@@ -406,25 +387,6 @@ def rows(folder: Path, at: Instances) -> list[list[str]]:
     ]
 
 
-def close(folder: Path, at: Instances) -> list[list[str]]:
-    return [
-        strings(
-            "preprocess",
-            "--trainpref",
-            at.lines,
-            "--tokenizer",
-            "words",
-            "--destdir",
-            folder / "data",
-            "--workers",
-            1,
-            "--part",
-            "1/1",
-        ),
-        strings("preprocess", "--destdir", folder / "data", "--close"),
-    ]
-
-
 def plot(folder: Path, at: Instances) -> list[list[str]]:
     return [strings("plot", "curve", folder, "--output", folder / "a.png")]
 
@@ -472,8 +434,6 @@ KINDS = [
     Kind("rows", "rows.jsonl", plain, rows),
     Kind("dataset", "train/state.json", plain, rows),
     Kind("dataset", "dataset_dict.json", plain, rows),
-    Kind("parts", "data.parts/plan.json", signed, close, 14),
-    Kind("parts", "data.parts/part-1-of-1/train.0.json", plain, close, 14),
     Kind(
         "sweep",
         "seed=1/result.json",

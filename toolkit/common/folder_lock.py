@@ -40,14 +40,6 @@ class Holder:
         return f"process {self.pid} on {self.host} (since {self.since})"
 
 
-class FolderInUseError(ToolkitError):
-    """Another process holds the folder."""
-
-    def __init__(self, message: str, holder: Holder | None) -> None:
-        super().__init__(message)
-        self.holder = holder or "an unknown process"
-
-
 class FolderLock:
     """A lock from `acquire` to `release`, or while this object exists; reentrant in a process."""
 
@@ -55,18 +47,17 @@ class FolderLock:
         self.folder, self.remedy = folder, remedy
         self._finalizer: weakref.finalize[[BaseFileLock], FolderLock] | None = None
 
-    def acquire(self, *, timeout_seconds: float = 0.0) -> None:
-        """Raises FolderInUseError if another process holds the folder until the timeout."""
+    def acquire(self) -> None:
+        """Raises a ToolkitError if another process holds the folder."""
         folder = self.folder.resolve()
         try:
-            lock = lock_file(folder / LOCK, timeout_seconds)
+            lock = lock_file(folder / LOCK)
         except Timeout as error:
             holder = read_holder(folder)
             hint = f" If that process has ended, delete {error.lock_file}."
-            raise FolderInUseError(
+            raise ToolkitError(
                 f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
-                f"stop it, or {self.remedy}.{hint if may_have_ended(holder) else ''}",
-                holder,
+                f"stop it, or {self.remedy}.{hint if may_have_ended(holder) else ''}"
             ) from None
         if lock.lock_counter == 1:
             if previous := read_holder(folder):
@@ -81,17 +72,17 @@ class FolderLock:
             self._finalizer()
 
 
-def lock_file(path: Path, timeout_seconds: float) -> BaseFileLock:
+def lock_file(path: Path) -> BaseFileLock:
     """Lock a file with flock, or by its existence if the file system has no flock."""
     lock: BaseFileLock = FileLock(path, is_singleton=True, thread_local=False)
     try:
-        lock.acquire(timeout=timeout_seconds)
+        lock.acquire(timeout=0)
     except OSError as error:
         if error.errno not in (ENOLCK, EOPNOTSUPP):
             raise
         path.unlink(missing_ok=True)  # the file in which flock failed
         lock = SoftFileLock(path.with_suffix(".exists"), is_singleton=True, thread_local=False)
-        lock.acquire(timeout=timeout_seconds)
+        lock.acquire(timeout=0)
     return lock
 
 

@@ -11,7 +11,6 @@ from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, create_format
 from toolkit.data.formats.report import print_report
-from toolkit.data.preprocess_parts import close_folder, preprocess_share
 from toolkit.data.preprocessing.input_streams import store_streams
 from toolkit.data.preprocessing.output_folder import create_output_folder
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
@@ -20,16 +19,6 @@ from toolkit.reporting.json_output import Output
 
 
 def preprocess(config: PreprocessConfig) -> None:
-    """Write a data folder, or a share of its parts; or close it when all shares are written."""
-    if config.close:
-        close_folder(config)
-    elif config.part:
-        preprocess_share(config)
-    else:
-        preprocess_all(config)
-
-
-def preprocess_all(config: PreprocessConfig) -> None:
     """Read every split, choose or train the tokenizer, write the columns, and meta.json last."""
     create_format(config)  # checks the options before a stream is read
     with (

@@ -18,7 +18,6 @@ OUTSIDE_PAGES = {
     "examples/language_modeling/README.md": "results/language_modeling.md",
     "examples/plugin/README.md": "results/plugin.md",
     "examples/reviews_plugin/README.md": "results/reviews_plugin.md",
-    "examples/preprocessing/README.md": "results/preprocessing.md",
     "benchmarks/README.md": "results/benchmarks.md",
 }
 """File in the repository -> page of the site."""

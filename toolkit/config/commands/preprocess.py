@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
 from toolkit.config.command import Command
-from toolkit.config.commands.share import AUTO, Share, parse_share
 from toolkit.config.declared import (
     AtLeast,
     AtMost,
@@ -16,7 +15,6 @@ from toolkit.config.declared import (
     Options,
     PositiveInt,
     Processes,
-    Seconds,
 )
 from toolkit.config.options import ADVANCED, MULTI_WORD, to_flag
 from toolkit.config.run import ComponentConfig
@@ -55,35 +53,16 @@ class InputOptions(Options, title="input and output"):
     json: str | None = None
     """File for counts and speed as JSON lines; - for standard output, which then holds nothing
     else."""
-    part: str = ""
-    """Share of this process if several preprocess one corpus, such as 2/4; auto for that of
-    torchrun, srun or a Slurm array. Each writes its parts of the splits into DESTDIR.parts."""
-    close: bool = False
-    """Make a data folder of the parts that processes with --part have written for destdir."""
-    tokenizer_timeout_seconds: Seconds = field(default=7200.0, metadata=ADVANCED)
-    """Time that a process with --part waits for the one that trains the tokenizer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.close and (self.inputs or self.part):
-            raise ToolkitError(
-                f"--close cannot be combined with {'--part' if self.part else 'input'}: the parts "
-                f"have been written. Give --destdir only."
-            )
-        if self.part not in ("", AUTO):  # auto depends on the process
-            parse_share(self.part)
-        if not (self.inputs or self.close):
+        if not self.inputs:
             raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
         for split, names in self.inputs.items():
             if not any(names.split(",")):
                 raise ToolkitError(
                     f"{split}pref must name files between its commas, but is {names!r}."
                 )
-
-    @property
-    def share(self) -> Share:
-        """The share of this process; all of the work without --part."""
-        return parse_share(self.part) if self.part else Share(1, 1)
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -165,7 +144,7 @@ PREPROCESS = Command(
     config=PreprocessConfig,
     common=(
         *("trainpref", "validpref", "testpref", "destdir", "vocab_size"),
-        *("format.text_field", "format.segment_by", "format.valid_fraction", "workers", "part"),
+        *("format.text_field", "format.segment_by", "format.valid_fraction", "workers"),
     ),
     misplaced_paths={
         "raw": "Write --trainpref {path}{options}.",

@@ -45,17 +45,6 @@ def store_streams(config: PreprocessConfig, folder: Path) -> Iterator[Preprocess
             raise ToolkitError(message) from error
 
 
-def check_no_streams(config: PreprocessConfig) -> None:
-    """Raise if an input cannot be read by several processes."""
-    for split, names in config.inputs.items():
-        for name in filter(is_stream, names.split(",")):
-            stream = "standard input (-)" if name == STDIN else f"the pipe {name}"
-            raise ToolkitError(
-                f"--part requires files that every process can read, but {split}pref is {stream}. "
-                f"Store it in a file."
-            )
-
-
 def is_stream(name: str) -> bool:
     """Whether a name is standard input or a named pipe."""
     return name == STDIN or Path(name).is_fifo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
-from toolkit.data.formats.text.binarize import TOKENS, BinarizedPart, PartTask, binarize
+from toolkit.data.formats.text.binarize import TOKENS, PartTask, binarize
 from toolkit.data.formats.text.config import TextFormatConfig
-from toolkit.data.formats.text.records import PartRecords
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
@@ -85,25 +84,14 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
     ) -> dict[str, JsonObject]:
         """Workers write whole parts."""
         tasks = [task for split in splits.values() for task in split]
-        return self.combine(self.write_parts(tasks, job), job.tokenizer)
-
-    def write_parts(
-        self, tasks: Sequence[PartTask], job: Job[Tokenizer], records: PartRecords | None = None
-    ) -> list[dict[str, BinarizedPart]]:
-        """Write some of the parts, and their records if several processes write the folder."""
         work = partial(
-            binarize if records is None else records.binarize,
+            binarize,
             folder=job.folder,
             options=self.options,
             max_line_bytes=self.config.max_line_bytes,
         )
         with Progress("binarizing", sum(task.bytes for task in tasks), "tokens") as progress:
-            return job.pool.map(work, tasks, size=text_bytes, on_progress=progress.advance)
-
-    def combine(
-        self, results: Iterable[Mapping[str, BinarizedPart]], tokenizer: Tokenizer
-    ) -> dict[str, JsonObject]:
-        """Split -> its entry in meta.json, from all parts in order."""
+            results = job.pool.map(work, tasks, size=text_bytes, on_progress=progress.advance)
         parts: dict[str, list[JsonObject]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for result in results:
@@ -112,7 +100,7 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
                 if part["items"]:
                     parts[split].append(part)
         self.check_not_empty(set(parts))
-        dtype = tokenizer.vocabulary.dtype
+        dtype = job.tokenizer.vocabulary.dtype
         return {
             split: {**counts[split], "columns": {TOKENS: {"dtype": dtype, "parts": parts[split]}}}
             for split in SPLITS
