@@ -111,8 +111,7 @@ def test_folders_of_several_machines_with_one_tokenizer_hold_the_items_of_one_fo
     one = run(tmp_path, trainpref=whole, destdir=str(tmp_path / "one"))
     given = {"tokenizer_from": str(tmp_path / "one")}
     folders = [
-        run(tmp_path, trainpref=path, destdir=f"{path}.data", **given)
-        for path in (first, second)
+        run(tmp_path, trainpref=path, destdir=f"{path}.data", **given) for path in (first, second)
     ]
     assert [*items(folders[0]), *items(folders[1])] == items(one)
 
