@@ -1,7 +1,7 @@
 """What the record of frozen answers covers: data, trainings, and the commands applied to them.
 
-A command line may have several spellings, separated by " || "; the first that is no error counts, so
-that an option can change its name without a new record.
+A command line may have several spellings, separated by " || "; the first that is no error counts,
+so that an option can change its name without a new record.
 """
 
 from __future__ import annotations
