@@ -76,13 +76,6 @@ def test_examples_fit_a_model_with_few_positions(make_learner):
     assert sorted(it["input_ids"].shape[1] for it in examples) == [14, 15, 16]
 
 
-@pytest.mark.parametrize("relative", [float("nan"), float("inf"), 1e-3])
-def test_outputs_that_differ_or_are_not_finite_are_rejected(relative):
-    onnx.check_difference(0.0)
-    with pytest.raises(ToolkitError, match="outputs differ from PyTorch's by"):
-        onnx.check_difference(relative)
-
-
 def test_length_beyond_the_model_is_a_user_error(make_learner):
     model = to_huggingface(make_learner("mlm", "bert_tiny")[0])
     with pytest.raises(ToolkitError, match=r"--length must be at most 64, .* but is 65"):
