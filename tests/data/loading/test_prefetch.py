@@ -5,6 +5,7 @@ import os
 import pickle
 import resource
 import signal
+import subprocess
 import sys
 import time
 
@@ -21,7 +22,6 @@ from toolkit.data.loading.prefetch import (
     ExampleError,
     format_ids,
 )
-from toolkit.data.loading.worker_signals import WORKER_DEATHS, initialize_worker
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
@@ -84,12 +84,6 @@ def test_workers_need_no_shared_memory():
     none = resource.RLIM_INFINITY
     make_no_files = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, none))  # noqa: E731
     assert [i for ids in prefetch(make_no_files, workers=1) for i in ids] == list(range(40))
-
-
-def test_system_without_shared_locks_prepares_batches_in_the_trainer(monkeypatch, caplog):
-    monkeypatch.setattr("toolkit.data.loading.prefetch.can_share_locks", lambda processes: False)
-    assert [i for ids in prefetch(workers=2) for i in ids] == list(range(40))
-    assert "without data workers, which require space in /dev/shm" in caplog.text
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts workers in another way")
@@ -162,76 +156,14 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    ("deed", "options"),
-    [(die, {}), (lambda: time.sleep(1000), {"timeout_seconds": 1})],
-    ids=["killed", "stalled"],
-)
-def test_torch_forgets_workers_that_were_killed(deed, options):
-    """Otherwise, a later iterator at the same address would fail."""
-    prefetcher = BatchPrefetcher(Fragile(0, deed), name="data", workers=1, **options)
-    make = prefetcher._make_iterator
-    address = []
-
-    def make_and_record_the_address():
-        batches = make()
-        address.append(id(batches))
-        return batches
-
-    prefetcher._make_iterator = make_and_record_the_address
-    with pytest.raises(ToolkitError, match="a data worker"):
-        list(prefetcher.prefetch(lambda: [BatchRequest(np.arange(4), 3)]))
-    with pytest.raises(ValueError, match="Cannot find worker information"):
-        torch._C._remove_worker_pids(address[0])
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (RuntimeError("DataLoader worker (pid 1) is killed by signal: Killed."), ToolkitError),
-        (KeyboardInterrupt(), KeyboardInterrupt),
-    ],
-    ids=["death", "Ctrl-C"],
-)
-def test_workers_are_killed_if_the_first_pass_cannot_begin(error, expected, monkeypatch):
-    ignored, before = [], multiprocessing.active_children()
-
-    def interrupt(*_):
-        raise error
-
-    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
-    monkeypatch.setattr("torch.utils.data._utils.signal_handling._set_SIGCHLD_handler", interrupt)
-    with pytest.raises(expected):
-        prefetch(workers=2)
-    gc.collect()
-    assert not ignored and multiprocessing.active_children() == before
-    monkeypatch.undo()
-    assert len(prefetch(workers=2)) == 10
-
-
-@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system cannot wait without reaping")
 def test_worker_deaths_during_an_update_are_raised_at_the_next_batch():
     prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=1)
     requests = [BatchRequest(np.array([number]), 3) for number in range(40)]
     answers = prefetcher.prefetch(lambda: requests)
     next(answers)
-    (worker,) = prefetcher._loader._iterator._workers
-    os.kill(worker.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)  # as if busy with an update
+    os.kill(prefetcher.workers[0].process.pid, signal.SIGKILL)
     with pytest.raises(ToolkitError, match="a data worker was killed by SIGKILL while collating"):
         list(answers)
-
-
-def test_worker_death_whose_signal_is_lost_is_reported_within_seconds(monkeypatch):
-    monkeypatch.setattr("toolkit.data.loading.worker_signals.CHECK_SECONDS", 1)
-    handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    monkeypatch.setattr(WORKER_DEATHS, "install_handler", lambda: None)
-    monkeypatch.setattr("torch.utils.data._utils.signal_handling._SIGCHLD_handler_set", True)
-    try:
-        with pytest.raises(ToolkitError, match="a data worker exited with code 1 while collating"):
-            prefetch(lambda: os._exit(1), workers=2, timeout_seconds=100)
-    finally:
-        signal.signal(signal.SIGCHLD, handler)
 
 
 @pytest.mark.slow
@@ -260,18 +192,16 @@ STOPPED = r"has not answered within data.timeout_seconds \(3\); it is collating 
 def test_worker_that_is_stopped_while_it_sends_a_batch_is_reported(one_worker):
     answers = one_worker.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(9)])
     next(answers)
-    iterator = one_worker._loader._iterator
-    assert iterator._worker_result_queue._reader.poll(30), "a pipe holds the first 64 kB"
-    os.kill(iterator._workers[0].pid, signal.SIGSTOP)
+    os.kill(one_worker.workers[0].process.pid, signal.SIGSTOP)
     with pytest.raises(ToolkitError, match=STOPPED + "examples [1-9] of train of data"):
-        next(answers)
+        list(answers)
 
 
 def test_worker_that_is_stopped_between_two_passes_is_reported(one_worker):
     requests = [BatchRequest(np.array([number]), 3) for number in range(2)]
     assert len(list(one_worker.prefetch(lambda: requests))) == 2
-    os.kill(one_worker._loader._iterator._workers[0].pid, signal.SIGSTOP)
-    with pytest.raises(ToolkitError, match=STOPPED + "train of data"):
+    os.kill(one_worker.workers[0].process.pid, signal.SIGSTOP)
+    with pytest.raises(ToolkitError, match=STOPPED + "examples 0 of train of data"):
         list(one_worker.prefetch(lambda: requests))
 
 
@@ -281,7 +211,7 @@ def start_trainer(connection):
     examples.collate = lambda ids, epoch: torch.zeros(2**17, dtype=torch.int64)
     prefetcher = BatchPrefetcher(examples, name="train of data", workers=2)
     next(prefetcher.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(40)]))
-    connection.send([worker.pid for worker in prefetcher._loader._iterator._workers])
+    connection.send([worker.process.pid for worker in prefetcher.workers])
     time.sleep(1000)
 
 
@@ -316,11 +246,30 @@ def test_prefetcher_leaves_the_models_random_numbers_alone():
 
 
 def test_workers_ignore_the_signals_of_their_process_group():
-    names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = [signal.getsignal(name) for name in names]
-    try:
-        initialize_worker(0)
-        assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
-    finally:
-        for name, handler in zip(names, before, strict=True):
-            signal.signal(name, handler)
+    prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=1)
+    requests = [BatchRequest(np.array([number]), 3) for number in range(40)]
+    answers = prefetcher.prefetch(lambda: requests)
+    next(answers)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        os.kill(prefetcher.workers[0].process.pid, number)
+    assert len(list(answers)) == 39
+    prefetcher.close()
+
+
+def test_pass_after_one_that_ended_early_has_its_own_batches():
+    prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=2)
+    for start in (0, 10, 20):
+        requests = [BatchRequest(np.array([start + i]), 3) for i in range(10)]
+        batches = prefetcher.prefetch(lambda requests=requests: requests)
+        assert [next(batches)[0] for _ in range(3)] == [[start], [start + 1], [start + 2]]
+    prefetcher.close()
+
+
+def test_program_ends_although_its_workers_were_not_closed():
+    code = """if True:
+        import numpy as np
+        from tests.data.loading.test_prefetch import BatchPrefetcher, BatchRequest, Fragile
+        prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=2)
+        next(prefetcher.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(40)]))
+    """
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,37 +1,42 @@
-"""Batches on request, prepared ahead of the trainer, in worker processes if there are any."""
+"""Batches on request, prepared ahead of the trainer by worker processes if there are any.
+
+Each worker has a pipe to the trainer. It collates its requests in order and sends the batches back;
+a thread of the trainer receives them. Thus a worker that dies closes its pipe, one that hangs is
+noticed by the time that its next batch takes, and neither can block the trainer.
+"""
 
 from __future__ import annotations
 
-import ctypes
-import logging
-import re
+import atexit
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from multiprocessing.sharedctypes import RawArray
-from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
+from contextlib import suppress
+from itertools import islice
+from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError, first_line
-from toolkit.common.system import can_share_locks, signal_name
+from toolkit.common.system import signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource
-from toolkit.data.loading.worker_processes import keep_unfinished, kill_workers, list_workers
-from toolkit.data.loading.worker_signals import WORKER_DEATHS, initialize_worker, watch_workers
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
-WORKER_DIED = re.compile(r"DataLoader worker .*(is killed|exited unexpectedly)")
+IGNORED_SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 NO_THREAD = "can't start new thread"
-TIMED_OUT = re.compile(r"DataLoader timed out")
-T = TypeVar("T")
-SharedInts: TypeAlias = "ctypes.Array[ctypes.c_int64]"
-
-log = logging.getLogger(__name__)
 
 
 class BatchRequest(NamedTuple):
@@ -45,64 +50,112 @@ class ExampleError(RuntimeError):
     """Collating an example failed because of a bug; names the example and its data."""
 
 
-class _UserError(NamedTuple):
-    """A user's error on its way from a worker to the trainer."""
+class Failure(NamedTuple):
+    """An error on its way from a worker to the trainer."""
 
+    kind: type[Exception]
     message: str
 
 
-class _BatchDataset(Dataset["Batch | ArrayBatch[Batch] | _UserError"], Generic[Batch]):
-    """Collates numbered requests; `current` holds the request number of each worker."""
+class WorkerEnd(NamedTuple):
+    """The pipe of a worker is closed."""
 
-    def __init__(self, examples: BatchSource[Batch], name: str, current: SharedInts) -> None:
-        self._examples, self._name, self._current = examples, name, current
 
-    def __getitem__(
-        self, numbered: tuple[int, BatchRequest]
-    ) -> Batch | ArrayBatch[Batch] | _UserError:
-        number, request = numbered
-        worker = get_worker_info()
-        if worker is not None:
-            self._current[worker.id] = number
+class Worker(Generic[Batch]):
+    """A process that collates; requests and answers are in the same order."""
+
+    def __init__(self, examples: BatchSource[Batch], name: str) -> None:
+        self.connection, other = multiprocessing.Pipe()
+        arguments = other, self.connection, examples, name
+        self.process = multiprocessing.Process(target=serve, args=arguments, daemon=True)
+        self.answers: SimpleQueue[Any] = SimpleQueue()
+        self.pending: deque[tuple[int, BatchRequest]] = deque()
+        """Numbered requests that have not been answered."""
+        self.process.start()
+        other.close()
+
+    def receive_answers(self, *, pin_memory: bool) -> None:
+        """Start the thread that puts the answers into the queue."""
+
+        def receive() -> None:
+            with suppress(EOFError, OSError):
+                while True:
+                    answer = self.connection.recv()
+                    if isinstance(answer, ArrayBatch):
+                        answer = answer.pin_memory() if pin_memory else answer.unpack()
+                    self.answers.put(answer)
+            self.answers.put(WorkerEnd())
+
+        threading.Thread(target=receive, daemon=True).start()
+
+    def ask(self, number: int, request: BatchRequest) -> None:
+        self.pending.append((number, request))
+        with suppress(OSError):  # a dead worker is noticed when its answer is due
+            self.connection.send(request)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(SHUTDOWN_SECONDS)
+
+
+def serve(
+    connection: Connection, of_trainer: Connection, examples: BatchSource[Batch], name: str
+) -> None:
+    """Answer requests until the trainer is gone.
+
+    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches. A thread
+    reads the requests, so that the trainer can send them while a batch is being sent to it.
+    """
+    for signal_number in IGNORED_SIGNALS:
+        signal.signal(getattr(signal, signal_number), signal.SIG_IGN)
+    of_trainer.close()
+    torch.set_num_threads(1)
+    requests: SimpleQueue[BatchRequest] = SimpleQueue()
+
+    def read_requests() -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                requests.put(connection.recv())
+        os._exit(1)
+
+    threading.Thread(target=read_requests, daemon=True).start()
+    while True:
+        request = requests.get()
         try:
-            batch = self._examples.collate(request.ids, request.epoch)
-            return batch if worker is None else ArrayBatch(batch)
+            connection.send(ArrayBatch(collate(examples, request, name)))
         except ToolkitError as error:
-            return _UserError(str(error))
-        except Exception as error:
-            raise ExampleError(
-                f"cannot collate {self._find_culprit(request)}: {type(error).__name__}: {error}"
-            ) from error
-
-    def _find_culprit(self, request: BatchRequest) -> str:
-        """The first example that also fails alone; otherwise the whole batch."""
-        for number in request.ids:
-            try:
-                self._examples.collate(np.array([number]), request.epoch)
-            except Exception:
-                return f"example {number} of {self._name}"
-        return format_ids(request.ids, self._name)
+            connection.send(Failure(ToolkitError, str(error)))
+        except ExampleError as error:
+            text = f"{error}\n\nIn the data worker:\n{traceback.format_exc()}"
+            connection.send(Failure(ExampleError, text))
 
 
-class _Requests:
-    """The numbered requests of the current pass; DataLoader iterates once per pass."""
+def collate(examples: BatchSource[Batch], request: BatchRequest, name: str) -> Batch:
+    """The batch of a request; raises an ExampleError for a bug, with the example that has it."""
+    try:
+        return examples.collate(request.ids, request.epoch)
+    except ToolkitError:
+        raise
+    except Exception as error:
+        culprit = find_culprit(examples, request, name)
+        raise ExampleError(f"cannot collate {culprit}: {type(error).__name__}: {error}") from error
 
-    def __init__(self) -> None:
-        self.make: Callable[[], Iterable[BatchRequest]] = tuple
-        self.pending: dict[int, BatchRequest] = {}
-        """Requests that have not been answered yet."""
 
-    def __iter__(self) -> Iterator[tuple[int, BatchRequest]]:
-        for number, request in enumerate(self.make()):
-            self.pending[number] = request
-            yield number, request
+def find_culprit(examples: BatchSource[Batch], request: BatchRequest, name: str) -> str:
+    """The first example that also fails alone; otherwise the whole batch."""
+    for number in request.ids:
+        try:
+            examples.collate(np.array([number]), request.epoch)
+        except Exception:
+            return f"example {number} of {name}"
+    return format_ids(request.ids, name)
 
 
 class BatchPrefetcher(Generic[Batch]):
     """Answers requests in order with batches of `examples`, which errors call `name`.
 
     A worker that dies, or does not answer for `timeout_seconds`, ends the pass with an error that
-    names the examples it was collating.
+    names the examples it was collating. Workers start with the first pass.
     """
 
     def __init__(
@@ -114,142 +167,102 @@ class BatchPrefetcher(Generic[Batch]):
         timeout_seconds: int = 0,
         pin_memory: bool = False,
     ) -> None:
-        self._name, self._timeout_seconds = name, timeout_seconds
-        if workers and not can_share_locks(workers + 1):
-            log.warning(
-                "Batches are prepared without data workers, which require space in /dev/shm. Start "
-                "the container with --shm-size 64m or more, or set --num-workers 0."
-            )
-            workers = 0
-        self._current = RawArray("q", [-1] * workers) if workers else (ctypes.c_int64 * 0)()
-        self._requests = _Requests()
-        self._dataset = _BatchDataset(examples, name, self._current)
-        self._loader: DataLoader[Batch | ArrayBatch[Batch] | _UserError] = DataLoader(
-            self._dataset,
-            batch_size=None,
-            collate_fn=_return_unchanged,
-            sampler=self._requests,
-            num_workers=workers,
-            prefetch_factor=PREFETCHED_BATCHES if workers else None,
-            persistent_workers=workers > 0,
-            worker_init_fn=initialize_worker,
-            timeout=timeout_seconds if workers else 0,
-            pin_memory=pin_memory,
-            generator=torch.Generator(),  # a separate one, so that the model's is left alone
-        )
+        self._examples, self._name = examples, name
+        self._count, self._timeout_seconds = workers, timeout_seconds
+        self._pin_memory = pin_memory
+        self._next = 0
+        """Number of the next request of all passes."""
+        self.workers: list[Worker[Batch]] = []
+        # Before multiprocessing's own function, which would wait for workers that ignore SIGTERM.
+        atexit.register(weakref.finalize(self, kill_all, self.workers))
 
     def prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Batch]:
         """The batches of these requests, in order."""
-        self._requests.make = make_requests
-        self._requests.pending.clear()
-        for number, batch in enumerate(self._iterate()):
-            self._requests.pending.pop(number)
-            yield _raise_if_error(batch)
+        if not self._count:
+            for request in make_requests():
+                batch = collate(self._examples, request, self._name)
+                yield ArrayBatch(batch).pin_memory() if self._pin_memory else batch
+            return
+        if not self.workers:
+            self._start_workers()
+        requests = iter(make_requests())
+        expected = self._next
+        for request in islice(requests, PREFETCHED_BATCHES * self._count):
+            self._ask(request)
+        while expected < self._next:
+            batch = self._receive(expected)
+            expected += 1
+            for request in islice(requests, 1):
+                self._ask(request)
+            yield batch
 
     def collate(self, ids: IntArray, epoch: int | None) -> Batch:
         """One batch, collated in this process."""
-        return _raise_if_error(self._dataset[(-1, BatchRequest(ids, epoch))])
+        return collate(self._examples, BatchRequest(ids, epoch), self._name)
 
     def close(self) -> None:
-        """Stop the workers, by force if necessary; a later pass starts new ones."""
-        iterator: Any = self._loader._iterator
-        if iterator is not None and self._loader.num_workers > 0:
-            iterator._shutdown_workers()
-        kill_workers(self._loader)
+        """Stop the workers; a later pass starts new ones."""
+        kill_all(self.workers)
 
-    def _iterate(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
-        """The batches; a dead or stalled worker becomes an error that says what to do."""
-        batches = self._start_pass()
+    def _start_workers(self) -> None:
+        try:
+            for _ in range(self._count):
+                self.workers.append(Worker(self._examples, self._name))
+            for worker in self.workers:  # threads start after the last fork
+                worker.receive_answers(pin_memory=self._pin_memory)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError | MemoryError) or NO_THREAD in str(error):
+                reason = error.strerror if isinstance(error, OSError) else first_line(error)
+                raise ToolkitError(
+                    f"cannot start {self._count} data workers: {reason}. Use fewer --num-workers, "
+                    f"or raise the limits that ulimit -a shows."
+                ) from error
+            raise
+
+    def _ask(self, request: BatchRequest) -> None:
+        self.workers[self._next % self._count].ask(self._next, request)
+        self._next += 1
+
+    def _receive(self, expected: int) -> Batch:
+        """The answer to a request; those of an earlier pass, which ended early, are dropped."""
+        worker = self.workers[expected % self._count]
         while True:
             try:
-                with self._describe_failures():
-                    batch = next(batches)
-            except StopIteration:
-                return
-            yield batch
+                answer = worker.answers.get(timeout=self._timeout_seconds or None)
+            except Empty:
+                raise self._stop(
+                    worker,
+                    f"a data worker has not answered within data.timeout_seconds "
+                    f"({self._timeout_seconds}); it is collating {{work}}. Find out what holds it "
+                    f"up (a file system that hangs?), or raise --data.timeout-seconds.",
+                ) from None
+            if isinstance(answer, WorkerEnd):
+                worker.process.join(SHUTDOWN_SECONDS)
+                raise self._stop(
+                    worker,
+                    f"a data worker {describe_exit(worker.process.exitcode)} while collating "
+                    f"{{work}}. Use fewer --num-workers if memory is short, or 0 to see the error "
+                    f"itself.",
+                )
+            number, _ = worker.pending.popleft()
+            if number == expected:
+                if isinstance(answer, Failure):
+                    raise answer.kind(answer.message)
+                batch: Batch = answer
+                return batch
 
-    def _start_pass(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
-        """An iterator over the batches; the first starts the workers, later ones wait for them."""
-        with self._describe_failures():
-            batches = self._make_iterator()
-            if self._loader.num_workers:
-                WORKER_DEATHS.install_handler()
-            return batches
+    def _stop(self, worker: Worker[Batch], message: str) -> ToolkitError:
+        """Stop all workers; the error names what this one was collating."""
+        work = format_ids(worker.pending[0][1].ids, self._name)
+        self.close()
+        return ToolkitError(message.format(work=work))
 
-    def _make_iterator(self) -> Iterator[Batch | ArrayBatch[Batch] | _UserError]:
-        """torch's iterator; if its constructor fails, the workers that it started are killed."""
-        is_first = self._loader._iterator is None
-        try:
-            return iter(self._loader)
-        except BaseException as error:
-            if is_first:
-                keep_unfinished(self._loader, error)
-                if not WORKER_DIED.search(str(error)):
-                    kill_workers(self._loader)
-                if isinstance(error, OSError | MemoryError) or NO_THREAD in str(error):
-                    self._raise_not_started(error)
-            raise
 
-    @contextmanager
-    def _describe_failures(self) -> Iterator[None]:
-        """Wait for the workers in this block; their failures become errors for the user."""
-        try:
-            with (
-                WORKER_DEATHS.raise_while_waiting(self._is_any_dead),
-                watch_workers(int(self._loader.timeout), self._is_any_dead),
-            ):
-                yield
-        except ExampleError:
-            raise
-        except RuntimeError as error:
-            if WORKER_DIED.search(str(error)):
-                self._raise_died(error)
-            if TIMED_OUT.search(str(error)):
-                self._raise_timed_out(error)
-            raise
-
-    def _is_any_dead(self) -> bool:
-        return bool(self._dead_workers())
-
-    def _dead_workers(self) -> list[int]:
-        workers = list_workers(self._loader)
-        return [number for number, worker in enumerate(workers) if not worker.is_alive()]
-
-    def _raise_not_started(self, error: BaseException) -> NoReturn:
-        reason = error.strerror if isinstance(error, OSError) else first_line(error)
-        raise ToolkitError(
-            f"cannot start {self._loader.num_workers} data workers: {reason}. Use fewer "
-            f"--num-workers, or raise the limits that ulimit -a shows."
-        ) from error
-
-    def _raise_died(self, error: RuntimeError) -> NoReturn:
-        dead = self._dead_workers()
-        codes = [list_workers(self._loader)[number].exitcode for number in dead]
-        endings = " and ".join(_describe_exit(code) for code in codes)
-        message = (
-            f"a data worker {endings or 'ended'} while collating {self._describe_work(dead)}. Use "
-            f"fewer --num-workers if memory is short, or 0 to see the error itself."
-        )
-        kill_workers(self._loader)
-        raise ToolkitError(message) from error
-
-    def _raise_timed_out(self, error: RuntimeError) -> NoReturn:
-        oldest = next(iter(self._requests.pending), -1)
-        stalled = [w for w, number in enumerate(self._current) if number == oldest]
-        message = (
-            f"a data worker has not answered within data.timeout_seconds "
-            f"({self._timeout_seconds}); it is collating {self._describe_work(stalled)}. Find out "
-            f"what holds it up (a file system that hangs?), or raise --data.timeout-seconds."
-        )
-        kill_workers(self._loader)
-        raise ToolkitError(message) from error
-
-    def _describe_work(self, workers: list[int]) -> str:
-        """The examples that these workers were collating; of the oldest request if unknown."""
-        pending = self._requests.pending
-        current = [int(self._current[worker]) for worker in workers]
-        numbers = [n for n in current if n in pending] or list(pending)[:1]
-        return " and ".join(format_ids(pending[n].ids, self._name) for n in numbers) or self._name
+def kill_all(workers: list[Worker[Any]]) -> None:
+    """Kill the workers, and empty the list."""
+    while workers:
+        workers.pop().kill()
 
 
 def format_ids(ids: IntArray, name: str) -> str:
@@ -257,17 +270,8 @@ def format_ids(ids: IntArray, name: str) -> str:
     return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
 
 
-def _raise_if_error(batch: Batch | ArrayBatch[Batch] | _UserError) -> Batch:
-    if isinstance(batch, _UserError):
-        raise ToolkitError(batch.message)
-    return batch.unpack() if isinstance(batch, ArrayBatch) else batch
-
-
-def _describe_exit(code: int | None) -> str:
+def describe_exit(code: int | None) -> str:
+    """How a process has ended."""
     if code is not None and code < 0:
         return f"was killed by {signal_name(-code)}"
     return f"exited with code {code}"
-
-
-def _return_unchanged(batch: T) -> T:
-    return batch
