@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 
+import numpy as np
+
+from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.normalize import lower_without_accents
@@ -102,13 +106,16 @@ class WordLevelTokenizer(Tokenizer):
             counts.update((lower_without_accents(line) if lowercase else line).split())
         return cls.from_counts(counts, size=vocabulary_size, lowercase=lowercase)
 
-    def _segment(self, text: str) -> list[int]:
-        return [self._ids.get(it, self.vocabulary.unk) for it in self.normalize(text).split()]
+    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
+        split = [self.normalize(line).split() for line in lines]
+        lengths = np.array([len(words) for words in split], np.int64)
+        ids = map(self._ids.get, chain.from_iterable(split), repeat(self.vocabulary.unk))
+        return np.fromiter(ids, np.int64, int(lengths.sum())), lengths
 
     def _locate(self, text: str) -> list[TokenSpan]:
         to_original = span_mapper(text, self.lowercase)
         spans = (match.span() for match in re.finditer(r"\S+", self.normalize(text)))
-        ids = self._segment(text)
+        ids = self.encode(text)
         return [(i, *to_original(span)) for i, span in zip(ids, spans, strict=True)]
 
     def _decode(self, ids: Sequence[int]) -> str:
