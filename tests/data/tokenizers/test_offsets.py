@@ -13,8 +13,8 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 
-def letters(word):
-    return [ord(letter) for letter in word]
+def letters(words):
+    return [[ord(letter) for letter in word] for word in words]
 
 
 def test_word_cache_concatenates_the_ids_of_words():
@@ -26,19 +26,33 @@ def test_word_cache_concatenates_the_ids_of_words():
 
 def test_every_word_is_segmented_once():
     asked = []
-    cache = WordCache(lambda word: asked.append(word) or letters(word))
+    cache = WordCache(lambda words: asked.extend(words) or letters(words))
     cache.encode_lines(["a b a", "b"])
     cache.encode_lines(["b c"])
     assert asked == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("limit", ["MAX_CACHED_WORDS", "MAX_CACHED_BYTES"])
+def test_failed_segmentation_leaves_no_word_behind():
+    def segment(words):
+        if "bad" in words:
+            raise ValueError
+        return letters(words)
+
+    cache = WordCache(segment)
+    cache.encode_lines(["known"])
+    with pytest.raises(ValueError):
+        cache.encode_lines(["hello bad"])
+    for word in ("hello", "world", "hello", "known"):
+        assert "".join(map(chr, cache.encode_lines([word])[0])) == word
+
+
+@pytest.mark.parametrize("limit", ["MAX_CACHED_WORDS", "MAX_CACHED_IDS"])
 def test_full_cache_is_cleared(monkeypatch, limit):
     monkeypatch.setattr(f"toolkit.data.tokenizers.offsets.{limit}", 3)
     cache = WordCache(letters)
     for line in ("ab cd ef gh", "ij kl mn op"):
         ids, _ = cache.encode_lines([line])
-        assert "".join(map(chr, ids)) == line.replace(" ", "") and len(cache) == 4
+        assert "".join(map(chr, ids)) == line.replace(" ", "") and len(cache._rows) == 4
 
 
 LINES = [

@@ -46,8 +46,8 @@ class LibraryTokenizer(Tokenizer):
 
     backend: HfTokenizer
 
-    def _segment(self, text: str) -> list[int]:
-        return self.backend.encode(text, add_special_tokens=False).ids
+    def _segment(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.backend.encode(text, add_special_tokens=False).ids for text in texts]
 
     def _locate(self, text: str) -> list[TokenSpan]:
         encoded = self.backend.encode(text, add_special_tokens=False)
@@ -185,7 +185,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        ids, lengths = pack_rows([self._segment(line) for line in lines])
+        ids, lengths = pack_rows(self._segment(lines))
         return self._replace_unknown(ids), lengths
 
     def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:

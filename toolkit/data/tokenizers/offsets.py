@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.data.ragged import ragged_arange
 from toolkit.data.tokenizers.normalize import lower_without_accents
 
-MAX_CACHED_WORDS, MAX_CACHED_BYTES = 1 << 20, 1 << 25
+MAX_CACHED_WORDS, MAX_CACHED_IDS = 1 << 20, 1 << 23
 
 Span = tuple[int, int]
 """First character, and the character after the last."""
@@ -20,29 +22,57 @@ TokenSpan = tuple[int, int, int]
 """Id, then its span."""
 
 
-class WordCache(dict[str, bytes]):
+class WordCache:
     """Ids of lines whose segmentation is the segmentation of their words in order.
 
     Words are separated by single spaces; two spaces enclose an empty word. Each distinct word is
-    segmented once. Its ids are kept as bytes, which the garbage collector does not visit.
+    segmented once, together with all new ones.
     """
 
-    def __init__(self, segment: Callable[[str], Iterable[int]]) -> None:
-        self._segment, self._bytes = segment, 0
+    def __init__(self, segment: Callable[[list[str]], list[list[int]]]) -> None:
+        self._segment = segment
+        self._clear()
 
-    def __missing__(self, word: str) -> bytes:
-        ids = self[word] = array("i", self._segment(word)).tobytes()
-        self._bytes += len(ids)
-        return ids
+    def _clear(self) -> None:
+        self._rows = _WordRows()
+        self._ids, self._starts = array("i"), array("q", [0])
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line."""
-        if len(self) > MAX_CACHED_WORDS or self._bytes > MAX_CACHED_BYTES:
-            self.clear()
-            self._bytes = 0
-        rows = [b"".join(map(self.__getitem__, line.split(" "))) for line in lines]
-        ids = np.frombuffer(b"".join(rows), np.intc).astype(np.int64)
-        return ids, np.array([len(row) for row in rows], np.int64) // array("i").itemsize
+        if len(self._rows) > MAX_CACHED_WORDS or len(self._ids) > MAX_CACHED_IDS:
+            self._clear()
+        words = " ".join(lines).split(" ") if lines else []
+        rows = self._number(words)
+        starts = np.frombuffer(self._starts, np.int64)
+        first, counts = starts[rows], starts[rows + 1] - starts[rows]
+        ids = np.frombuffer(self._ids, np.int32)[ragged_arange(first, counts)].astype(np.int64)
+        last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
+        totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[last_words]
+        return ids, np.diff(totals, prepend=0)
+
+    def _number(self, words: Sequence[str]) -> IntArray:
+        """The rows of the words. New ones are segmented; if that fails, their numbers go too."""
+        try:
+            rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+            segmented = self._segment(self._rows.new) if self._rows.new else []
+        except BaseException:
+            self._clear()
+            raise
+        start, self._rows.new = self._starts.pop(), []
+        self._ids.extend(chain.from_iterable(segmented))
+        self._starts.extend(accumulate(map(len, segmented), initial=start))
+        return rows
+
+
+class _WordRows(dict[str, int]):
+    """Words numbered in order of first appearance, with one look-up for known and new words."""
+
+    def __init__(self) -> None:
+        self.new: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        self.new.append(word)
+        return self.setdefault(word, len(self))
 
 
 class TokenOffsets(NamedTuple):

@@ -30,6 +30,7 @@ from toolkit.data.tokenizers.tokenizer import SYMBOLS_FILE, TOKENIZER_CONFIG_FIL
 from toolkit.data.tokenizers.vocabulary import WORD_START, append_special
 
 MODEL_FILE = "sentencepiece.model"
+BATCH_TEXTS = 32  # fewer texts are encoded one by one: a batch starts a thread, which costs more
 THREADS = 16  # fixed, because sums in the training depend on it
 MIN_LONGEST_TEXT = 500_000
 OPTIONS = ("lowercase", "split_digit_commas")
@@ -73,8 +74,7 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         if self._word_by_word:
             return super().encode_lines(lines)
-        texts = [self.normalize(line) for line in lines]
-        return pack_rows([*map(self._split_all, self._processor.encode(texts, num_threads=1))])
+        return pack_rows(self._segment(lines))
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         if self._word_by_word:
@@ -115,8 +115,11 @@ class SentencePieceTokenizer(Tokenizer):
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self._processor.decode(list(ids)))
 
-    def _segment(self, text: str) -> list[int]:
-        return self._split_all(self._processor.encode(self.normalize(text)))
+    def _segment(self, texts: Sequence[str]) -> list[list[int]]:
+        normalized, encode = [self.normalize(text) for text in texts], self._processor.encode
+        if len(texts) < BATCH_TEXTS:
+            return [self._split_all(encode(text)) for text in normalized]
+        return [*map(self._split_all, encode(normalized, num_threads=1))]
 
     def _split_all(self, ids: list[int]) -> list[int]:
         pieces = self._split_pieces

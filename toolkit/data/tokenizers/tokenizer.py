@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
@@ -86,8 +86,8 @@ class Tokenizer(ABC):
     def _words(self) -> WordCache:
         return WordCache(self._segment)
 
-    def _segment(self, text: str) -> Iterable[int]:
-        """Ids of a word, if lines are tokenized word by word."""
+    def _segment(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each word, if lines are tokenized word by word."""
         raise NotImplementedError
 
     @abstractmethod
@@ -134,7 +134,7 @@ class Tokenizer(ABC):
 
     @cached_property
     def _spans(self) -> WordCache:
-        return WordCache(lambda word: [n for token in self._locate(word) for n in token])
+        return WordCache(lambda words: [[*chain.from_iterable(self._locate(w))] for w in words])
 
     def _locate(self, text: str) -> list[TokenSpan]:
         """The tokens of a word with their spans, if lines are tokenized word by word."""
