@@ -54,13 +54,14 @@ class WordCache:
         """The rows of the words. New ones are segmented; if that fails, their numbers go too."""
         try:
             rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
-            segmented = self._segment(self._rows.new) if self._rows.new else []
+            if self._rows.new:
+                segmented = self._segment(self._rows.new)
+                start, self._rows.new = self._starts.pop(), []
+                self._ids.extend(chain.from_iterable(segmented))
+                self._starts.extend(accumulate(map(len, segmented), initial=start))
         except BaseException:
             self._clear()
             raise
-        start, self._rows.new = self._starts.pop(), []
-        self._ids.extend(chain.from_iterable(segmented))
-        self._starts.extend(accumulate(map(len, segmented), initial=start))
         return rows
 
 
