@@ -21,8 +21,7 @@ from toolkit.common.registry import (
 )
 
 if TYPE_CHECKING:
-    from toolkit.api.commands import preprocess, train
-    from toolkit.api.fit import evaluate, fit
+    from toolkit.api.fit import evaluate, fit, preprocess, train
     from toolkit.data.formats.classification.tokenizer import Labels
     from toolkit.data.tokenizers.tokenizer import Tokenizer
     from toolkit.models.interface import EncoderModel, Inputs
@@ -67,8 +66,8 @@ _LAZY = {
     "evaluate": "toolkit.api.fit",
     "fit": "toolkit.api.fit",
     "load_checkpoint": "toolkit.tasks.load",
-    "preprocess": "toolkit.api.commands",
-    "train": "toolkit.api.commands",
+    "preprocess": "toolkit.api.fit",
+    "train": "toolkit.api.fit",
 }
 
 

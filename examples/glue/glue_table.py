@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.glue import EIGHT_TASKS, NINE_TASKS, glue_score
 from toolkit.metrics.seed_summary import SeedSummary, summarize
-from toolkit.reporting.event_log import Record
-from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
+from toolkit.reporting.runs import LoggedRun, Record, group_runs, read_runs
 from toolkit.reporting.tables import Cell, Table
 
 SUBSETS = {"valid": "", "valid_mismatched": "-mm"}

@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from toolkit import ToolkitError, build_model, load_checkpoint
-from toolkit.api.commands import preprocess, train
-from toolkit.api.fit import check_dataset, evaluate, fit
+from toolkit.api.fit import check_dataset, evaluate, fit, preprocess, train
 from toolkit.checkpoints.load import read_config
 from toolkit.common.random_hash import derive_seed
 from toolkit.config.load import compose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from toolkit.commands.generate_text import generate_outputs
+from toolkit.commands.generate import generate_outputs
 from toolkit.commands.generation_requests import check_request, read_requests, renumber
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World

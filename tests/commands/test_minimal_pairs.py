@@ -13,11 +13,10 @@ from toolkit import build_model
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main
 from toolkit.commands import minimal_pairs as command
-from toolkit.commands import pair_scores
 from toolkit.config.commands.evaluate import MinimalPairsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
-from toolkit.reporting.progress import Progress
+from toolkit.reporting.console import Progress
 from toolkit.tasks.minimal_pairs.pair_set import read_pairs
 
 TEXTS = ["the cat sat on a mat and saw how dogs run far", "cats see the dog", "a man sees dogs"]
@@ -99,15 +98,15 @@ def test_results_are_reported_by_paradigm_and_phenomenon(runs, blimp, tmp_path, 
 
 
 def test_ranks_share_the_work(runs, blimp, monkeypatch, ranks):
-    monkeypatch.setattr(pair_scores, "PAIRS_PER_CHUNK", 2)
+    monkeypatch.setattr(command, "PAIRS_PER_CHUNK", 2)
     c = MinimalPairsConfig(files=[str(blimp)], path=[str(runs / "mlm")], precision="fp32")
     pairs, _ = read_pairs(c.files)
 
     def score(world):
         scorer = command.open_scorer(c.path[0], c, world)
-        sentences = pair_scores.encode_pairs(scorer, pairs, "")
+        sentences = command.encode_pairs(scorer, pairs, "")
         with Progress("", len(pairs), "pairs", quiet=True) as progress:
-            return pair_scores.score_pairs(scorer, sentences, progress, world).tolist()
+            return command.score_pairs(scorer, sentences, progress, world).tolist()
 
     alone = score(World())
     assert len(alone) == 7 and all(it < -1 for pair in alone for it in pair)
@@ -174,9 +173,9 @@ def test_scores_that_are_not_finite_are_an_error(runs, tmp_path, monkeypatch, ca
     ],
 )
 def test_chunks_are_bounded_by_pairs_and_by_tokens_of_all_inputs(monkeypatch, lengths, chunks):
-    monkeypatch.setattr(pair_scores, "PAIRS_PER_CHUNK", 2)
-    monkeypatch.setattr(pair_scores, "TOKENS_PER_CHUNK", 13)
-    assert list(pair_scores.cut_chunks(lengths)) == chunks
+    monkeypatch.setattr(command, "PAIRS_PER_CHUNK", 2)
+    monkeypatch.setattr(command, "TOKENS_PER_CHUNK", 13)
+    assert list(command.cut_chunks(lengths)) == chunks
 
 
 GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'

@@ -15,7 +15,7 @@ from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
 from toolkit.config.serialize import describe_run_plugins
 from toolkit.criteria import IGNORED, Classes
-from toolkit.reporting.event_log import read_records
+from toolkit.reporting.runs import read_records
 from toolkit.training.run import run
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from toolkit.checkpoints.save_folder import SaveFolder
-from toolkit.reporting.event_log import read_records
+from toolkit.reporting.runs import read_records
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 

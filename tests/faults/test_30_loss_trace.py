@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from toolkit.reporting.event_log import read_records
+from toolkit.reporting.runs import read_records
 from toolkit.training.run import run
 
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "losses.jsonl"

@@ -11,7 +11,7 @@ from toolkit.generation.output import (
     file_writer,
     to_json_line,
 )
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 
 START = "\N{LOWER ONE EIGHTH BLOCK}"
 READABLE = append_special([START + "cat", "s", "."], unk=2).display_symbol

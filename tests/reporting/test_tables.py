@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 from toolkit.reporting.tables import Table
 
 TABLE = Table(

@@ -1,9 +1,7 @@
 import pytest
 
 from toolkit.sweep.grid import GridPoint
-from toolkit.sweep.outcomes import MetricSource, Outcome
-from toolkit.sweep.pairing import group_by_configuration
-from toolkit.sweep.ranking import rank_configurations
+from toolkit.sweep.ranking import MetricSource, Outcome, group_by_configuration, rank_configurations
 
 LOSS = MetricSource(subset="valid", metric="loss")
 

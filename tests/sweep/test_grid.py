@@ -1,8 +1,11 @@
+import math
+
 import pytest
+from scipy import stats
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.train import SweepConfig
-from toolkit.sweep.grid import GridPoint, folder_name, grid_points, insert_flags
+from toolkit.config.commands.train import SweepConfig, ValueRange
+from toolkit.sweep.grid import GridPoint, draw_trials, folder_name, grid_points, insert_flags
 
 
 def test_grid_points_are_all_combinations_with_every_seed():
@@ -35,3 +38,35 @@ def test_folder_names_are_safe():
 def test_grid_points_reject_equal_folder_names():
     with pytest.raises(ToolkitError, match=r"must give different folder names"):
         grid_points(SweepConfig(grid=["path=a/b,a b"]))
+
+
+LR = ValueRange(1e-5, 1e-3, whole=False)
+
+
+def test_draws_are_log_uniform():
+    drawn = [math.log(float(t["lr"])) for t in draw_trials({"lr": LR}, 500)]
+    span = math.log(1e-3) - math.log(1e-5)
+    assert stats.kstest(drawn, stats.uniform(math.log(1e-5), span).cdf).pvalue > 0.01
+    assert math.log(1e-5) <= min(drawn) < max(drawn) <= math.log(1e-3)
+
+
+def test_more_trials_continue_the_draws():
+    assert draw_trials({"lr": LR}, 9)[:4] == draw_trials({"lr": LR}, 4)
+
+
+def test_draws_of_two_options_are_independent():
+    both = draw_trials({"lr": LR, "arch.dropout": LR}, 300)
+    columns = [[float(t[name]) for t in both] for name in ("lr", "arch.dropout")]
+    assert abs(stats.spearmanr(*columns).statistic) < 0.15
+
+
+def test_whole_numbers_are_drawn_once_each():
+    drawn = draw_trials({"radius": ValueRange(2.0, 4.0, whole=True)}, 40)
+    assert sorted(t["radius"] for t in drawn) == ["2", "3", "4"]
+    large = ValueRange(2e6, 3e6, whole=True)
+    assert all(t["n"].isdigit() for t in draw_trials({"n": large}, 9))
+
+
+def test_rounded_draws_stay_within_the_range():
+    drawn = draw_trials({"x": ValueRange(1.23444e-5, 1.23556e-5, whole=False)}, 50)
+    assert {t["x"] for t in drawn} == {"1.23444e-05", "1.235e-05", "1.23556e-05"}

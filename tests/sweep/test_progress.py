@@ -1,6 +1,6 @@
 import io
 
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 from toolkit.sweep.jobs import JobResult, SweepJob
 from toolkit.sweep.progress import SweepProgress, read_latest_record
 

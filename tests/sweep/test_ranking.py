@@ -1,3 +1,4 @@
+import json
 import math
 import random
 
@@ -5,9 +6,18 @@ import numpy as np
 import pytest
 
 from tests.sweep.conftest import LOSS
+from toolkit.common.errors import ToolkitError
 from toolkit.metrics.paired_tests import compare_pairs
-from toolkit.sweep.pairing import compare_equal_seeds, group_by_configuration
-from toolkit.sweep.ranking import rank_configurations
+from toolkit.sweep.grid import GridPoint
+from toolkit.sweep.ranking import (
+    MetricSource,
+    Outcome,
+    compare_equal_seeds,
+    group_by_configuration,
+    load_result,
+    rank_configurations,
+    read_metric,
+)
 
 SHARED = [10.0, 30.0, 20.0, 60.0, 50.0]
 
@@ -94,3 +104,60 @@ def test_equal_rows_are_rarely_distinguished_however_many(ranking):
         rows = {str(i): (shared + noise.normal(size=5)).tolist() for i in range(6)}
         false += len(among_the_best(ranking(rows))) < 6
     assert false <= 6  # 5% of 60 and two standard deviations; 33% if p were not corrected
+
+
+BEST_LOSS = MetricSource(subset="valid", metric="loss", validation="best")
+CONFIG = {
+    "arch": {"name": "bert"},
+    "training": {"seed": 1},
+    "data": {"dirs": ["d"], "num_workers": 1},
+    "checkpoint": {"save_dir": "a", "finetune_from": None},
+    "logging": {"log_interval": 100},
+}
+
+
+def run(**result):
+    return Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, **result})
+
+
+def test_a_metric_is_read_from_the_last_or_best_validation():
+    one = run(best={"metric": "accuracy", "valid": {"valid": {"loss": 7.0}}})
+    assert (read_metric(one, LOSS), read_metric(one, BEST_LOSS)) == (9.0, 7.0)
+    assert (str(LOSS), str(BEST_LOSS)) == ("loss on valid", "loss on valid, best validation")
+
+
+def test_a_metric_is_nan_if_no_validation_was_best():
+    assert math.isnan(read_metric(run(best=None), BEST_LOSS))
+
+
+@pytest.mark.parametrize("valid", [{}, {"valid": {"accuracy": 0.5}}])
+@pytest.mark.parametrize("source", [LOSS, BEST_LOSS])
+def test_an_unknown_metric_is_rejected(valid, source):
+    with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
+        read_metric(run(valid=valid, best=None), source)
+
+
+def test_known_metrics_are_listed_for_an_unknown_one():
+    with pytest.raises(ToolkitError, match=r"but is 'bleu'. Known: loss"):
+        read_metric(run(), MetricSource(subset="valid", metric="bleu"))
+
+
+def write(folder, **changes):
+    (folder / "result.json").write_text(json.dumps({"signal": None, "config": CONFIG, **changes}))
+
+
+def test_load_result_requires_the_same_configuration(tmp_path):
+    write(tmp_path)
+    elsewhere = {**CONFIG, "checkpoint": {**CONFIG["checkpoint"], "save_dir": "b"}}
+    assert load_result(tmp_path, CONFIG) and load_result(tmp_path, elsewhere)
+    assert load_result(tmp_path, {**CONFIG, "training": {"seed": 2}}) is None
+    tuned = {**CONFIG, "checkpoint": {"save_dir": "a", "finetune_from": "x"}}
+    assert load_result(tmp_path, tuned) is None
+
+
+def test_load_result_ignores_a_signaled_run(tmp_path):
+    assert load_result(tmp_path, CONFIG) is None
+    write(tmp_path, signal=15)
+    assert load_result(tmp_path, CONFIG) is None
+    (tmp_path / "result.json").write_text("{half")
+    assert load_result(tmp_path, CONFIG) is None

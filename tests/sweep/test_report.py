@@ -2,12 +2,14 @@ import json
 
 import pytest
 
+from tests.sweep.conftest import LOSS
 from toolkit.analysis.curve import collect_lines
 from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.runs import group_runs
 from toolkit.sweep import report
 from toolkit.sweep.grid import GridPoint
-from toolkit.sweep.outcomes import MetricSource, Outcome
+from toolkit.sweep.ranking import MetricSource, Outcome, group_by_configuration, rank_configurations
+from toolkit.sweep.report import best_of_each_variant, comparison_table, cost_table, describe_edges
 
 LOSS_ON_DEV = MetricSource(subset="dev", metric="loss")
 
@@ -90,3 +92,119 @@ def test_sweep_says_why_it_draws_no_curves(train, drawn, tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.err.startswith("no learning curves: no run has logged 'accuracy' of dev.")
     assert not captured.out
+
+
+LOSSES = {"true": [3.0, 5.0, 6.0], "false": [2.0, 3.0, 3.0]}  # differences 1, 2, 3
+
+
+def test_comparison_table_shows_the_difference_from_the_best_with_its_interval(ranking):
+    found = comparison_table(ranking(LOSSES), LOSS, "mean", failed={})
+    columns = "x mean deviation n difference low high p sign_p"
+    assert list(found.columns) == columns.split()
+    half = 4.302653 / 3**0.5
+    row = found.values()["rows"][0]
+    assert (row["difference"], row["low"], row["high"]) == pytest.approx((2, 2 - half, 2 + half))
+    assert (row["n"], row["sign_p"]) == (3, 0.25) and row["p"] == pytest.approx(0.07418, abs=1e-5)
+    assert list(found.rows[1][4:]) == [None] * 5 and found.marked == [0, 1]
+    assert found.caption == "loss on valid"
+    assert found.note == (
+        "marked: not distinguishable from the best, p > 0.05 in a paired t-test over equal seeds; "
+        "low, high: 95% interval of the difference"
+    )
+
+
+def test_comparison_table_says_for_how_many_pairs_p_is_corrected(ranking):
+    rows = {**LOSSES, "none": [4.0, 1.0, 2.5]}
+    note = comparison_table(ranking(rows), LOSS, "mean", failed={}).note
+    assert "equal seeds, corrected for all 3 pairs of rows; low" in note
+
+
+def test_comparison_table_of_one_seed_says_that_there_is_no_test(ranking):
+    found = comparison_table(ranking({"a": [3.0], "b": [2.0]}), LOSS, "mean", failed={})
+    assert found.note == (
+        "marked: every row, since without two equal seeds there is no interval and no test. "
+        "Add --seeds 0,1,2,3,4."
+    )
+    assert found.marked == [0, 1] and list(found.rows[0][4:]) == [1.0, None, None, None, None]
+
+
+def test_comparison_table_of_one_configuration_compares_nothing(ranking):
+    found = comparison_table(ranking({"a": [3.0, 5.0]}), LOSS, "mean", failed={})
+    assert list(found.columns) == ["x", "mean", "deviation", "n"]
+    assert not found.marked and not found.note
+
+
+def test_comparison_table_counts_pairs_where_seeds_are_missing(ranking):
+    rows = {"a": {0: 1.0, 1: 2.0, 2: 2.5}, "b": {1: 4.0, 2: 3.0, 5: 9.0}}
+    found = comparison_table(ranking(rows), LOSS, "mean", failed={"x=b": 2})
+    assert [(row["n"], row["pairs"], row["failed"]) for row in found.values()["rows"]] == [
+        (3, None, 0),
+        (3, 2, 2),
+    ]
+
+
+@pytest.mark.parametrize(("by", "value"), [("median", 5.0), ("best", 3.0)])
+def test_comparison_table_shows_the_statistic_that_rows_are_ranked_by(ranking, by, value):
+    found = comparison_table(ranking(LOSSES, rank_by=by), LOSS, by, failed={})
+    assert found.values()["rows"][0][by] == value
+
+
+def run(seed, speed, **costs):
+    train = {"tokens_per_second": speed, "peak_memory_gib": 0.5}
+    result = {"valid": {"valid": {"loss": 2.0}}, "train": train, **costs}
+    return Outcome(GridPoint({"x": "a"}, seed), result)
+
+
+def cost_row(*outcomes):
+    ranking = rank_configurations(group_by_configuration(outcomes, LOSS), "loss", "mean")
+    return cost_table(ranking, LOSS).values()["rows"][0]
+
+
+def test_cost_table_shows_medians_beside_the_metric():
+    costs = {"parameters": 7, "flops_per_token": 3.0}
+    assert cost_row(*(run(seed, speed, **costs) for seed, speed in enumerate((1.0, 5.0, 6.0)))) == {
+        "x": "a", "loss": 2.0, "tokens_per_second": 5.0, "peak_memory_gib": 0.5, **costs
+    }  # fmt: skip
+
+
+def test_cost_table_leaves_unknown_costs_empty():
+    row = cost_row(run(0, 1.0), run(1, 1.0, flops_per_token=None))
+    assert (row["parameters"], row["flops_per_token"]) == (None, None)
+    assert cost_row(run(0, 1.0), run(1, 1.0, parameters=7))["parameters"] == 7
+
+
+TUNED_LOSSES = {("a", "1"): 4.0, ("a", "2"): 3.0, ("a", "3"): 5.0, ("b", "1"): 6.0, ("b", "2"): 7.0}
+
+
+@pytest.fixture
+def tried(outcome):
+    runs = [
+        outcome(seed, loss + seed * (0.1 if x == "a" else 0.2), x=x, lr=lr)
+        for (x, lr), loss in TUNED_LOSSES.items()
+        for seed in range(3)
+    ]
+    return rank_configurations(group_by_configuration(runs, LOSS), "loss", "mean")
+
+
+def values(ranking):
+    return [tuple(row.configuration.point.values.values()) for row in ranking.rows]
+
+
+def test_the_best_value_is_chosen_for_each_variant(tried):
+    chosen = best_of_each_variant(tried, ["lr"], "loss")
+    assert values(chosen) == [("a", "2"), ("b", "1")] and chosen.best == 0
+    assert values(best_of_each_variant(tried, ["lr", "x"], "loss")) == [("a", "2")]
+
+
+def test_chosen_rows_keep_p_values_corrected_for_all_that_were_tried(tried):
+    chosen = best_of_each_variant(tried, ["lr"], "loss")
+    assert chosen.tests == 10 and chosen.rows[1].p == tried.rows[3].p
+
+
+def test_values_at_the_edge_of_those_tried_are_named(tried):
+    chosen = best_of_each_variant(tried, ["lr"], "loss")
+    assert (
+        describe_edges(tried, chosen, ["lr"]) == "best at the smallest lr tried: try values beyond"
+    )
+    inner = best_of_each_variant(tried, ["lr", "x"], "loss")
+    assert describe_edges(tried, inner, ["lr", "x"]) == ""

@@ -1,7 +1,7 @@
 from io import StringIO
 
 from toolkit.distributed import World
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 from toolkit.training.result import RunResult
 from toolkit.training.run import TrainingRun
 from toolkit.training.summary import print_end, print_metrics, start_rows

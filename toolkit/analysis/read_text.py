@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.text_files import read_text
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
-from toolkit.reporting.progress import Progress
+from toolkit.reporting.console import Progress
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from toolkit.checkpoints.saved_run import find_saved_run
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
-from toolkit.config.load import compose
+from toolkit.config.command import RUN
+from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.load import compose, compose_config
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import diff_configs, to_dict
+from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision, requested_precision, resolve_precision
@@ -21,6 +27,8 @@ from toolkit.tasks.examples import Examples
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.evaluation import evaluate_model
+from toolkit.training.result import RunResult
+from toolkit.training.run import run
 from toolkit.training.step import Metrics, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
 
@@ -133,3 +141,25 @@ def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) ->
         )
     finally:
         learner.train(was_training)
+
+
+RESUMABLE_RUN = replace(RUN, find_saved_run=find_saved_run)
+
+
+def preprocess(**options: object) -> None:
+    """Write a data folder, as toolkit-preprocess does, with its options.
+
+    `preprocess(trainpref="a.txt", validpref="b.txt", destdir="data", vocab_size=8000)`.
+    """
+    preprocessing.preprocess(compose_config(options, PREPROCESS))
+
+
+def train(*data: str | Path, **options: object) -> RunResult:
+    """Train on data folders, as toolkit-train does, with its options; returns the last metrics.
+
+    `train("data", arch="bert_tiny", task="mlm", max_update=1000, lr=1e-3, save_dir="run")`. Options
+    of a component have its name before a dot, `**{"arch.layers": 2}`, unless they are unambiguous.
+    A run that resumes keeps its data and options unless they are given: `train(save_dir="run")`.
+    """
+    folders = {"data.dirs": [str(folder) for folder in data]} if data else {}
+    return run(compose({**folders, **options}, RESUMABLE_RUN))

@@ -94,8 +94,11 @@ def describe_paths(config: InspectConfig, output: Output) -> None:
 
 def show_differences(paths: Sequence[str], output: Output) -> None:
     """Print what differs between the runs, if two or more of the paths are checkpoints."""
-    from toolkit.commands.compare_runs import compare_runs, differences_table
-    from toolkit.commands.describe_checkpoint import find_checkpoint
+    from toolkit.commands.describe_checkpoint import (
+        compare_runs,
+        differences_table,
+        find_checkpoint,
+    )
 
     checkpoints = {path: found for path in paths if (found := find_checkpoint(Path(path)))}
     if len(checkpoints) < 2:

@@ -1,10 +1,11 @@
-"""Description of a checkpoint; its plugins need not be loaded."""
+"""Description of checkpoints and of their runs; their plugins need not be loaded."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +13,16 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import MODEL, RESUME_FILES, STATE, weights_file
 from toolkit.checkpoints.manifest import Manifest
 from toolkit.checkpoints.save_folder import BEST, LAST
+from toolkit.checkpoints.start_record import COMPARED, read_complete_starts
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
-from toolkit.commands.describe_start import describe_start, find_start
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.checkpoint_defaults import CONFIG, SavedConfig, read_saved_config
+from toolkit.config.serialize import flatten
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
+from toolkit.reporting.tables import Table
 from toolkit.training.callbacks.saved_state import SavedState, read_state
 from toolkit.training.callbacks.validation import BestValidation
 
@@ -217,3 +221,75 @@ def describe_vocabulary(saved: SavedCheckpoint) -> str:
     target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
     fingerprint = tokenizer.vocabulary.fingerprint[:16]
     return f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, fingerprint {fingerprint}"
+
+
+def find_start(checkpoint: Path, update: int | None) -> JsonObject | None:
+    """The recorded start since which a checkpoint was trained; None if there is no record."""
+    try:
+        starts = read_complete_starts(checkpoint.resolve().parent)
+    except ToolkitError:
+        return None
+    earlier = [start for start in starts if start["update"] < (update or 0)]
+    return next(iter([*reversed(earlier), *starts]), None)
+
+
+def describe_start(start: JsonObject | None) -> dict[str, str]:
+    """Name -> fact, such as the command line and the commit; empty without a record."""
+    if not start:
+        return {}
+    origin = start.get("resumed_from")
+    resumed = f", resumed from {origin}" if origin else ""
+    code = [{"name": "toolkit", **start["toolkit"]}, *start["plugins"]]
+    return {
+        "command": start.get("command") or "none: started from Python",
+        "started": f"{start['time']} in {start['working_directory']}{resumed}",
+        "code": "; ".join(map(describe_code, code)),
+        "packages": ", ".join(f"{name} {version}" for name, version in start["packages"].items()),
+        "machine": describe_machine(start),
+    }
+
+
+def describe_code(code: JsonObject) -> str:
+    """ "toolkit 0.1.0, commit 1a2b3c with uncommitted changes"."""
+    name = " ".join(str(code[key]) for key in ("name", "version") if key in code)
+    package = f", package {code['package']}" if "package" in code else ""
+    if "commit" not in code:
+        return f"{name}{package}, {code.get('no_commit')}"
+    changes = " with uncommitted changes" if code.get("uncommitted_changes") else ""
+    return f"{name}{package}, commit {code['commit']}{changes}"
+
+
+def describe_machine(start: JsonObject) -> str:
+    """Host, processors, GPUs and ranks of a run, in one line."""
+    ranks, memory = start["ranks"], start.get("memory_gib")
+    parts = [
+        f"{start['host']} ({start['os']})",
+        f"{start['cores']} cores of {start['cpu']}" + (f", {memory} GiB" if memory else ""),
+        *start["gpus"],
+        f"{ranks} rank{'s' * (ranks != 1)} on {start['device']}",
+    ]
+    return "; ".join(map(str, parts))
+
+
+def compare_runs(checkpoints: Sequence[Path]) -> dict[str, list[object]]:
+    """Option, or fact about code and machine -> its values in each run, if they differ.
+
+    Left out are names of folders, options of logging, and those that only some of the runs have.
+    """
+    runs = [compared_facts(checkpoint) for checkpoint in checkpoints]
+    shared = [name for name in runs[0] if all(name in run for run in runs)]
+    differing = [name for name in shared if count_distinct(runs, name) > 1]
+    return {name: [run[name] for run in runs] for name in differing}
+
+
+def compared_facts(checkpoint: Path) -> JsonObject:
+    """The options of a checkpoint's run, and the facts of its start to compare."""
+    saved = read_checkpoint(checkpoint)
+    start = saved.start or {}
+    return relevant_options(saved.run) | flatten({key: start.get(key, "") for key in COMPARED})
+
+
+def differences_table(differences: Mapping[str, Sequence[object]], paths: Sequence[str]) -> Table:
+    """A row for each option, a column for each run."""
+    rows = [[name, *map(format_value, values)] for name, values in differences.items()]
+    return Table(columns=["differs in", *short_names(paths)], rows=rows)

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any
 
 from toolkit.commands.prediction_input import READERS, InputRecord, read_conllu
-from toolkit.commands.prediction_output import (
-    FormatLine,
-    format_cells,
-    format_conllu,
-    format_json,
-    open_predictions,
-    to_json_record,
-)
 from toolkit.commands.text_io import open_input
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.output_files import STDOUT, open_output
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.evaluate import PredictConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.tagging.conllu_stream import conllu_options
+from toolkit.data.formats.tagging.conllu import ConlluOptions
+from toolkit.data.formats.tagging.conllu_stream import conllu_options, replace_sentence_tags
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.distributed import World, launch
 from toolkit.generation.output import TextFile
 from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.reporting.console import Progress
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.progress import Progress
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.predictor import TRUNCATED, ItemPrediction, Predictor, predict_batches
 from toolkit.tasks.raw_items import rename_fields
+from toolkit.tasks.tagging.predictor import TagPrediction
+from toolkit.tasks.tagging.span_predictor import SpanPrediction
 from toolkit.tasks.task import Task
 from toolkit.training.data import batch_limits
 
@@ -174,3 +172,44 @@ def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
             f"CoNLL-U, as in {c.input},", options, f"--task {name}", c.path, more
         )
     return task.predictor(learner.encoder, learner.tokenizer)
+
+
+FormatLine = Callable[[InputRecord, ItemPrediction | None], str]
+"""The text for a record and its prediction, which is None for a malformed line."""
+
+
+def open_predictions(path: str, output: Output) -> AbstractContextManager[TextFile | None]:
+    """The file or standard output; None if that is for JSON lines."""
+    is_taken = path in STDOUT and output.to_stdout
+    return nullcontext() if is_taken else open_output("--output", path)
+
+
+def format_cells(record: InputRecord, prediction: ItemPrediction | None, *, columns: int) -> str:
+    """The cells of the prediction separated by tabs; empty ones for a malformed line."""
+    cells: Sequence[str] = prediction.to_row() if prediction else [""] * columns
+    return "\t".join(cells) + "\n"
+
+
+def to_json_record(record: InputRecord, prediction: ItemPrediction | None) -> dict[str, object]:
+    """{"line": 1, "id": ..., "label": ...}; for a malformed line {"line": 1, "problem": ...}."""
+    name = {} if record.id is None else {"id": record.id}
+    values = prediction._asdict() if prediction else {"problem": record.problem}
+    return {"line": record.line, **name, **values}
+
+
+def format_json(record: InputRecord, prediction: ItemPrediction | None) -> str:
+    """The prediction for a record as a JSON line."""
+    return json_files.dumps(to_json_record(record, prediction)) + "\n"
+
+
+def format_conllu(
+    record: InputRecord, prediction: ItemPrediction | None, *, options: ConlluOptions
+) -> str:
+    """The sentence with the predicted tags in their column; a malformed one is unchanged."""
+    assert record.sentence is not None, "the input is CoNLL-U"
+    tags = (
+        prediction.tags
+        if isinstance(prediction, TagPrediction | SpanPrediction)
+        else record.sentence.tags
+    )
+    return replace_sentence_tags(record.sentence, tags, options)

@@ -21,8 +21,8 @@ from toolkit.generation.output import (
     file_writer,
     to_json_line,
 )
+from toolkit.reporting.console import Console
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.plain_text import Console
 
 STDIN = ("-", "/dev/stdin")
 

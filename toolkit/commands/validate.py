@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.load import find_checkpoint, read_config
-from toolkit.commands.variants import Variant, list_variants
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.output_files import check_output, write_output
 from toolkit.common.registry import TASKS
+from toolkit.config import names
 from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.options import Option, list_options
+from toolkit.config.run import ComponentConfig
 from toolkit.config.sections import DataConfig
+from toolkit.config.values import OptionValue, Overrides, build_config
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.reporting.console import Progress
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.progress import Progress
 from toolkit.tasks.capabilities import max_input_length, wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_with_task
@@ -193,3 +197,42 @@ def report_metrics(
         named = {evaluation.name: metrics for evaluation, metrics in results}
         text = json_files.dumps(named, indent=1) + "\n"
         write_output("--results-path", config.results_path, text)
+
+
+class Variant(NamedTuple):
+    """A component with other values of some options."""
+
+    options: Mapping[str, object]
+    """Path of each overridden option -> its value."""
+    component: ComponentConfig
+
+    @property
+    def label(self) -> str:
+        return " ".join(f"{path}={value}" for path, value in self.options.items())
+
+
+def list_variants(
+    section: str, component: ComponentConfig, overrides: Overrides
+) -> Iterator[Variant]:
+    """Every combination of the values; the component itself if there are none."""
+    known = {option.path: option for option in list_options(section, component.config)}
+    options = [names.find_option(f"{section}.{name}", known) for name in overrides.values]
+    for option in options:
+        check_overridable(option, component.name)
+    for combination in product(*overrides.values.values()):
+        given = {
+            option.path: OptionValue(text, option.flag)
+            for option, text in zip(options, combination, strict=True)
+        }
+        config = build_config(component.config, options, given)
+        values = {option.path: getattr(config, option.name) for option in options}
+        yield Variant(values, ComponentConfig(component.name, config))
+
+
+def check_overridable(option: Option, component: str) -> None:
+    """Raise a ToolkitError for an option that the trained model depends on."""
+    if option.of_model:
+        raise ToolkitError(
+            f"{option.flag} cannot be changed after training: it is part of the model of "
+            f"--task {component}. Train a model with the other value."
+        )

@@ -24,8 +24,8 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.text_files import read_text
 from toolkit.distributed.device import select_device
+from toolkit.reporting.console import Progress
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.progress import Progress
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.capabilities import HasTokensPerSample, wrong_training_error

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 from toolkit.reporting.tables import Table
 
 Shape = tuple[int, ...]

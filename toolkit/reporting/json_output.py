@@ -12,7 +12,7 @@ from typing import Any, Protocol, TextIO, runtime_checkable
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.output_files import STDOUT, open_output
-from toolkit.reporting.plain_text import Console, print_plain
+from toolkit.reporting.console import Console, print_plain
 
 OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """Start of a file that may be overwritten. A run's log, which starts with an update, may not."""

@@ -18,14 +18,14 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.events import RUN_EVENTS
 from toolkit.common.json_files import read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
-from toolkit.reporting.event_log import (
+from toolkit.reporting.runs import (
+    METRICS_FILE,
     EventValue,
     EventValues,
     read_records,
     to_scalars,
     write_records,
 )
-from toolkit.reporting.runs import METRICS_FILE
 
 log = logging.getLogger(__name__)
 

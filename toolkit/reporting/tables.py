@@ -12,7 +12,7 @@ from rich.text import Text
 
 from toolkit.common import json_files
 from toolkit.common.json_files import JsonObject
-from toolkit.reporting.plain_text import Console, print_plain
+from toolkit.reporting.console import Console, print_plain
 
 Cell = str | int | float | None
 LATEX_ESCAPES = {

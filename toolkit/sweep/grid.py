@@ -1,4 +1,4 @@
-"""Points of a sweep: every combination of values with every seed."""
+"""Points of a sweep: every combination of values, listed or drawn, with every seed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
+from scipy.stats import loguniform
+
 from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.train import SweepConfig
-from toolkit.sweep.search import draw_trials
+from toolkit.config.commands.train import SweepConfig, ValueRange
 
 MAX_NAME_LENGTH = 150  # file systems take 255 bytes
 
@@ -73,3 +75,25 @@ def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Insert flags that override earlier ones; words after -- stay in place."""
     end = argv.index("--") if "--" in argv else len(argv)
     return [*argv[:end], *flags, *argv[end:]]
+
+
+def draw_trials(ranges: Mapping[str, ValueRange], trials: int) -> list[dict[str, str]]:
+    """Option -> value, as text, of each trial; draws that are equal count once.
+
+    The draws of an option depend on its name and range alone: more trials continue the list, and
+    every variant is trained with the same values.
+    """
+    drawn = [draw_values(option, found, trials) for option, found in ranges.items()]
+    combinations = dict.fromkeys(zip(*drawn, strict=True))
+    return [dict(zip(ranges, values, strict=True)) for values in combinations]
+
+
+def draw_values(option: str, values: ValueRange, trials: int) -> list[str]:
+    """Log-uniform numbers with four significant digits, or whole ones."""
+    generator = np.random.default_rng(int(sha256(option)[:16], 16))
+    margin = 0.5 if values.whole else 0.0
+    numbers = loguniform.rvs(
+        values.low - margin, values.high + margin, size=trials, random_state=generator
+    )
+    rounded = [round(x) if values.whole else float(f"{x:.4g}") for x in numbers]
+    return [f"{min(max(x, values.low), values.high):.12g}" for x in rounded]

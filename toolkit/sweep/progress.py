@@ -10,8 +10,7 @@ from pathlib import Path
 from rich.progress import TaskID
 
 from toolkit.common.json_files import Count, JsonError, decode
-from toolkit.reporting.plain_text import Console, print_plain
-from toolkit.reporting.progress import create_bar, format_duration
+from toolkit.reporting.console import Console, create_bar, format_duration, print_plain
 from toolkit.sweep.jobs import LOG_FILE, JobResult, SweepJob
 
 REFRESH_SECONDS = 1.0

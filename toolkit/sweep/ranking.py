@@ -1,16 +1,144 @@
-"""The best configuration of a sweep, and those that its runs cannot tell from it."""
+"""Results of finished runs, their configurations, and which of these is the best."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
+from pathlib import Path
+from typing import TypedDict
 
-from toolkit.metrics.paired_tests import PairedDifference, holm
-from toolkit.metrics.seed_summary import SeedSummary
-from toolkit.sweep.pairing import Configuration, compare_equal_seeds
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import Count, JsonObject, Number, convert, read_json
+from toolkit.config.serialize import diff_configs
+from toolkit.metrics.paired_tests import PairedDifference, compare_pairs, holm
+from toolkit.metrics.seed_summary import SeedSummary, summarize
+from toolkit.reporting.runs import RESULT_FILE, relevant_options
+from toolkit.sweep.grid import GridPoint
 from toolkit.training.callbacks.validation import is_improvement, lower_is_better
+
+
+class ResultConfig(TypedDict):
+    """What every result.json has."""
+
+    config: dict[str, JsonObject]
+
+
+class SavedMetrics(TypedDict, total=False):
+    """Metrics of the last or the best validation."""
+
+    valid: dict[str, dict[str, Number]]
+
+
+class SavedResult(SavedMetrics, ResultConfig, total=False):
+    """What is read of a result.json."""
+
+    updates: Count
+    seconds: float
+    train: dict[str, Number]
+    best: SavedMetrics | None
+    parameters: Count
+    flops_per_token: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run of a sweep with its result.json."""
+
+    point: GridPoint
+    result: JsonObject
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSource:
+    """Which number of a result is compared."""
+
+    subset: str
+    """Validation split."""
+    metric: str
+    validation: str = "last"
+    """The "last" validation, or the "best"."""
+
+    def __str__(self) -> str:
+        best = ", best validation" if self.validation == "best" else ""
+        return f"{self.metric} on {self.subset}{best}"
+
+
+def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
+    """The result in a folder, if it is that of a complete run of this config."""
+    try:
+        result = read_json(folder / RESULT_FILE, JsonObject, "", non_finite=True)
+        convert(result, SavedResult)
+    except ToolkitError:
+        return None
+    if result.get("signal"):
+        return None
+    differ = diff_configs(relevant_options(result["config"]), relevant_options(config))
+    return None if differ else result
+
+
+def read_metric(outcome: Outcome, source: MetricSource) -> float:
+    """The metric of a run; NaN if that which decides on the best validation was always NaN."""
+    found = outcome.result["best"] if source.validation == "best" else outcome.result
+    undefined = found is None
+    if undefined:
+        found = outcome.result
+    metrics = found["valid"].get(source.subset, {})
+    if source.metric not in metrics:
+        raise ToolkitError(
+            f"sweep.metric must be a metric of the validation on {source.subset}, but is "
+            f"{source.metric!r}. Known: {', '.join(metrics) or 'none'}."
+        )
+    return math.nan if undefined else float(metrics[source.metric])
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The runs that differ only in their seed."""
+
+    outcomes: Sequence[Outcome]
+    by_seed: Mapping[int | None, float]
+    """Seed -> metric; the only seed is None if the sweep does not vary it."""
+
+    @property
+    def point(self) -> GridPoint:
+        return self.outcomes[0].point
+
+    @property
+    def out_of_time(self) -> int:
+        """Number of runs that a time limit ended."""
+        return sum(bool(outcome.result.get("out_of_time")) for outcome in self.outcomes)
+
+    @cached_property
+    def summary(self) -> SeedSummary:
+        return summarize([self.by_seed[seed] for seed in sorted(self.by_seed, key=seed_order)])
+
+
+def group_by_configuration(
+    outcomes: Sequence[Outcome], source: MetricSource
+) -> list[Configuration]:
+    """One configuration for all runs of equal options, in order of appearance."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.point.configuration, []).append(outcome)
+    return [
+        Configuration(group, {o.point.seed: read_metric(o, source) for o in group})
+        for group in groups.values()
+    ]
+
+
+def compare_equal_seeds(a: Configuration, b: Configuration) -> PairedDifference:
+    """The difference a - b over the seeds that both have."""
+    seeds = sorted(a.by_seed.keys() & b.by_seed.keys(), key=seed_order)
+    return compare_pairs([a.by_seed[s] for s in seeds], [b.by_seed[s] for s in seeds])
+
+
+def seed_order(seed: int | None) -> int:
+    """Sort key of a seed; None comes first."""
+    return -1 if seed is None else seed
+
 
 SIGNIFICANCE = 0.05
 

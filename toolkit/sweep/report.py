@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import median_low
 
 from toolkit.analysis.curve import draw_curves
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.config.commands.train import SweepConfig
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 from toolkit.reporting.runs import METRICS_FILE, read_runs
-from toolkit.reporting.tables import Table
-from toolkit.sweep.comparison import comparison_table
-from toolkit.sweep.cost import cost_table
-from toolkit.sweep.outcomes import MetricSource, Outcome
-from toolkit.sweep.pairing import group_by_configuration
-from toolkit.sweep.ranking import Ranking, rank_configurations
-from toolkit.sweep.tuning import best_of_each_variant, describe_edges
+from toolkit.reporting.tables import Cell, Table
+from toolkit.sweep.ranking import (
+    SIGNIFICANCE,
+    Configuration,
+    MetricSource,
+    Outcome,
+    RankedRow,
+    Ranking,
+    group_by_configuration,
+    index_of_best,
+    rank_configurations,
+)
 from toolkit.training.result import write_results
 
 MAX_DRAWN = 500
@@ -101,3 +107,164 @@ def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, fold
         print(f"no learning curves: {error}", file=sys.stderr)
         return
     print(f"learning curves in {image}, the tables in {folder / 'sweep'}.md, .tex and .json")
+
+
+SUMMARY = ("mean", "deviation")
+DIFFERENCE = ("difference", "low", "high")
+TESTS = ("p", "sign_p")
+
+
+def comparison_table(
+    ranking: Ranking, source: MetricSource, rank_by: str, failed: Mapping[str, int]
+) -> Table:
+    """Summary of each row, and its difference from the best row on equal seeds.
+
+    Rows that are not distinguishable from the best are marked. `failed` counts the runs without
+    result of each configuration, in a separate column.
+    """
+    rows, several = ranking.rows, len(ranking.rows) > 1
+    columns: dict[str, list[Cell]] = option_columns([row.configuration for row in rows])
+    for name in (*SUMMARY, *([] if rank_by == "mean" else [rank_by]), "n"):
+        columns[name] = [summary_cell(row, name) for row in rows]
+    if several:
+        columns |= difference_columns(rows)
+    if failed:
+        columns["failed"] = [failed.get(r.configuration.point.configuration, 0) for r in rows]
+    notes = [describe_tests(ranking)] if several else []
+    notes += describe_incomplete(rows, failed)
+    marked = [i for i, row in enumerate(rows) if row.is_among_the_best] if several else []
+    return Table(
+        columns=list(columns),
+        rows=list(zip(*columns.values(), strict=True)),
+        marked=marked,
+        shared_precision=[*SUMMARY, rank_by, *DIFFERENCE],
+        caption=str(source),
+        note="; ".join(notes),
+    )
+
+
+def option_columns(configurations: Sequence[Configuration]) -> dict[str, list[Cell]]:
+    """A column per option of the grid; without a grid, one that says so."""
+    options = list(configurations[0].point.values)
+    columns: dict[str, list[Cell]] = {
+        name: [c.point.values[name] for c in configurations] for name in options
+    }
+    return columns or {"runs": ["all seeds" for _ in configurations]}
+
+
+def summary_cell(row: RankedRow, name: str) -> Cell:
+    """A cell of the comparison table."""
+    cell: Cell = row.value if name == "best" else getattr(row.configuration.summary, name)
+    return cell
+
+
+def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
+    """Mean difference, its interval, p-values; number of pairs where it is not that of seeds."""
+    found = [row.difference for row in rows]
+    columns: dict[str, list[Cell]] = {
+        "difference": [None if d is None else d.mean for d in found],
+        "low": [None if d is None else d.low for d in found],
+        "high": [None if d is None else d.high for d in found],
+        "p": [row.p for row in rows],
+        "sign_p": [row.sign_p for row in rows],
+    }
+    if any(d and d.n != row.configuration.summary.n for d, row in zip(found, rows, strict=True)):
+        columns["pairs"] = [None if d is None else d.n for d in found]
+    return columns
+
+
+def describe_tests(ranking: Ranking) -> str:
+    """One line: what the marks mean, and what they rest on."""
+    if not ranking.tests:
+        return (
+            "marked: every row, since without two equal seeds there is no interval and no test. "
+            "Add --seeds 0,1,2,3,4."
+        )
+    corrected = f", corrected for all {ranking.tests} pairs of rows" if ranking.tests > 1 else ""
+    return (
+        f"marked: not distinguishable from the best, p > {SIGNIFICANCE:g} in a paired t-test over "
+        f"equal seeds{corrected}; low, high: 95% interval of the difference"
+    )
+
+
+def describe_incomplete(rows: Sequence[RankedRow], failed: Mapping[str, int]) -> list[str]:
+    """Configurations of which no run has a result, and runs that a time limit ended."""
+    shown = {row.configuration.point.configuration for row in rows}
+    missing = {name: count for name, count in failed.items() if name not in shown}
+    notes = [
+        f"no result: {name} ({count} run{'s' * (count > 1)})" for name, count in missing.items()
+    ]
+    ended = sum(row.configuration.out_of_time for row in rows)
+    if ended:
+        verb = "runs were" if ended > 1 else "run was"
+        notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
+    return notes
+
+
+def best_of_each_variant(ranking: Ranking, tuned: Collection[str], metric: str) -> Ranking:
+    """One row per variant, which is what the options that are not tuned have in common.
+
+    The corrected p-values stay those of all configurations, among which these were chosen.
+    """
+    chosen = []
+    for rows in group_by_variant(ranking, tuned):
+        best = index_of_best([row.value for row in rows], metric)
+        chosen.append(rows[0 if best is None else best])
+    best = index_of_best([row.value for row in chosen], metric)
+    return replace(ranking, rows=chosen, best=best)
+
+
+def group_by_variant(ranking: Ranking, tuned: Collection[str]) -> list[list[RankedRow]]:
+    """Rows that differ in the tuned options only, in one group."""
+    groups: dict[tuple[str, ...], list[RankedRow]] = {}
+    for row in ranking.rows:
+        values = row.configuration.point.values
+        variant = tuple(value for option, value in values.items() if option not in tuned)
+        groups.setdefault(variant, []).append(row)
+    return list(groups.values())
+
+
+def describe_edges(ranking: Ranking, chosen: Ranking, tuned: Collection[str]) -> str:
+    """Which chosen numbers are the smallest or largest that were tried; empty if none."""
+    found = []
+    for option in tuned:
+        tried = numbers(ranking.rows, option)
+        edges = {min(tried): "smallest", max(tried): "largest"} if len(set(tried)) > 1 else {}
+        at = dict.fromkeys(edges[x] for x in numbers(chosen.rows, option) if x in edges)
+        found += [f"the {edge} {option} tried" for edge in at]
+    return f"best at {' and '.join(found)}: try values beyond" if found else ""
+
+
+def numbers(rows: Sequence[RankedRow], option: str) -> list[float]:
+    """Values of an option; none if some is not a number."""
+    try:
+        return [float(row.configuration.point.values[option]) for row in rows]
+    except ValueError:
+        return []
+
+
+COSTS = ("parameters", "flops_per_token", "tokens_per_second", "peak_memory_gib")
+
+
+def cost_table(ranking: Ranking, source: MetricSource) -> Table:
+    """Parameters, FLOPs of an update per token, and the last report of speed and memory.
+
+    Each is the median over the seeds: a run that shared its processor may have been slow.
+    """
+    configurations = [row.configuration for row in ranking.rows]
+    columns = option_columns(configurations)
+    columns[source.metric] = [row.value for row in ranking.rows]
+    for name in COSTS:
+        columns[name] = [median_cost(c.outcomes, name) for c in configurations]
+    return Table(
+        columns=list(columns),
+        rows=list(zip(*columns.values(), strict=True)),
+        caption="cost: median of the seeds",
+    )
+
+
+def median_cost(outcomes: Sequence[Outcome], name: str) -> Cell:
+    """The median of what the results, or their latest training reports, say; None if unknown."""
+    found = [o.result.get(name, o.result.get("train", {}).get(name)) for o in outcomes]
+    known = [value for value in found if value is not None]
+    return median_low(known) if known else None

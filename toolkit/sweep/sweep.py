@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
+from toolkit.checkpoints.start_record import read_complete_starts
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig
+from toolkit.config.serialize import describe_differences, diff_configs, to_dict
+from toolkit.data.storage.data_folder import open_folder
+from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
-from toolkit.sweep.jobs import SweepJob, run_all
-from toolkit.sweep.outcomes import MetricSource, Outcome
+from toolkit.sweep.jobs import SweepJob, allocate_slots, run_all, slurm_script
 from toolkit.sweep.progress import SweepProgress
+from toolkit.sweep.ranking import MetricSource, Outcome, load_result
 from toolkit.sweep.report import report_sweep
-from toolkit.sweep.resources import allocate_slots, slurm_script
-from toolkit.sweep.sweep_run import SweepRun, check_same_data, prepare_folder
 from toolkit.training.data import split_names
 
 
@@ -95,3 +102,106 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
 def measured(outcome: Outcome | None) -> Outcome | None:
     """The outcome, unless the run reached its time limit before its first validation."""
     return outcome if outcome and outcome.result.get("valid") else None
+
+
+STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
+LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
+"""Options that may change when a run resumes: they only make it longer."""
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """One run of a sweep."""
+
+    point: GridPoint
+    config: RunConfig
+    user_dirs: Sequence[str]
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.config.checkpoint.save_dir)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        if not (self.folder / RESULT_FILE).exists():
+            return None
+        result = load_result(self.folder, to_dict(self.config))
+        return None if result is None else Outcome(self.point, result)
+
+    def check_same_options(self) -> None:
+        """Raise if the folder has checkpoints or a result of other options."""
+        try:
+            saved = read_json(self.folder / OPTIONS_FILE, JsonObject, "", non_finite=True)
+        except ToolkitError:
+            return
+        before, now = relevant_options(saved), relevant_options(to_dict(self.config))
+        comparable = (before.keys() & now.keys()) - LENGTH_OPTIONS
+        changed = {
+            name: values for name, values in diff_configs(before, now).items() if name in comparable
+        }
+        kept = SaveFolder(self.folder).checkpoints() or (self.folder / RESULT_FILE).exists()
+        if changed and kept:
+            raise ToolkitError(
+                f"Cannot resume this sweep with different options: in {self.folder} "
+                f"{describe_differences(changed)}. Restore them, or choose another --save-dir."
+            )
+
+    def list_data(self) -> dict[Path, str]:
+        """The data folders that exist of those of its latest start -> their fingerprints then."""
+        start = next(iter(read_complete_starts(self.folder)[-1:]), None)
+        if start is None:
+            return {}
+        place, records = Path(start["working_directory"]), start.get("data", [])
+        found = {place / record["folder"]: record["fingerprint"] for record in records}
+        return {path: fingerprint for path, fingerprint in found.items() if path.exists()}
+
+    def check_not_shorter(self) -> None:
+        """Raise if the folder contains checkpoints of a longer run."""
+        newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
+        match = CHECKPOINT_NAME.fullmatch(newest.name) if newest else None
+        c = self.config.training
+        for name, limit, done in (
+            ("max_epoch", c.max_epoch, int(match[1]) if match else 0),
+            ("max_update", c.max_update, int(match[2]) if match else 0),
+        ):
+            if limit is not None and done > limit:
+                raise ToolkitError(
+                    f"training.{name} is {limit}, but {newest} is from a longer run. Raise it, or "
+                    f"choose another --save-dir."
+                )
+
+    def job(self) -> SweepJob:
+        """The job that trains this run, with its options in a file of its folder."""
+        prepare_folder(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
+        plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
+        command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
+        command += ["--config", str(self.folder / OPTIONS_FILE)]
+        return SweepJob(name=self.point.name, command=command, folder=self.folder)
+
+
+def check_same_data(runs: Sequence[SweepRun]) -> None:
+    """Raise if a data folder was written again since a run last started to train on it."""
+    now: dict[Path, str] = {}
+    for run in runs:
+        for path, before in run.list_data().items():
+            if path not in now:
+                now[path] = open_folder(path, run.config.data.languages).digest
+            if now[path] != before:
+                raise ToolkitError(
+                    f"the runs of a sweep must have the same data, but {path} was changed after "
+                    f"the run in {run.folder}: its fingerprint was {before[:12]} and is now "
+                    f"{now[path][:12]}. Restore it, or choose another --save-dir."
+                )
+
+
+def prepare_folder(folder: Path, options: str = "") -> None:
+    """Make the folder of a sweep, and store the options of the sweep in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if options:
+            (folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
+    except OSError as error:
+        raise ToolkitError(
+            f"checkpoint.save_dir must be writable, but {folder} is not: {error.strerror}. Choose "
+            f"another --save-dir."
+        ) from error

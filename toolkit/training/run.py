@@ -14,7 +14,7 @@ from toolkit.config.run import RunConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
-from toolkit.reporting.plain_text import Console, print_plain
+from toolkit.reporting.console import Console, print_plain
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.reporting.tables import Table
 from toolkit.training import memory_probe, resume

@@ -19,7 +19,7 @@ from toolkit.distributed import World
 from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.interface import EncoderModel
 from toolkit.optim.precision import Precision, requested_precision, resolve_precision
-from toolkit.reporting.progress import Progress
+from toolkit.reporting.console import Progress
 from toolkit.reporting.sinks import (
     JsonLinesSink,
     MultiSink,

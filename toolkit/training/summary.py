@@ -8,7 +8,7 @@ from torch import nn
 
 from toolkit.config.run import RunConfig
 from toolkit.distributed.environment import device_name
-from toolkit.reporting.plain_text import Console
+from toolkit.reporting.console import Console
 from toolkit.reporting.tables import Table
 from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.result import RunResult

@@ -15,7 +15,7 @@ from toolkit.config.declared import Options, PositiveInt
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import from_dict, to_dict
 from toolkit.distributed import World
-from toolkit.reporting.event_log import read_records
+from toolkit.reporting.runs import read_records
 from toolkit.training.run import TrainingRun, run
 
 NAMES = ["watch_gradients", "count_only"]

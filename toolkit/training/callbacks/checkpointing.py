@@ -19,7 +19,7 @@ from toolkit.checkpoints.save_folder import (
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import CheckpointConfig
-from toolkit.reporting.event_log import EventValue
+from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.saved_state import read_state
 from toolkit.training.callbacks.validation import Validation, lower_is_better

@@ -9,7 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CALLBACKS
 from toolkit.config.run import RunConfig
 from toolkit.config.sections.callbacks import callback_section
-from toolkit.reporting.event_log import EventValue
+from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.validation import Validation
 from toolkit.training.step import Callback, Stateful, ValidationObserver

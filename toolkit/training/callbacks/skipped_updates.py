@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common.enumeration import join_first
 from toolkit.data.loading.loader import first_index_of_rank
-from toolkit.reporting.event_log import EventValue
+from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer

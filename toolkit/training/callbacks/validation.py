@@ -12,7 +12,7 @@ from typing import TypedDict
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonObject, convert
 from toolkit.optim.schedules import MetricSchedule
-from toolkit.reporting.event_log import EventValue
+from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.step import Metrics, State, Step, ValidationObserver

@@ -33,7 +33,7 @@ from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer, unwrap_tokenizer
-from toolkit.reporting.progress import Progress
+from toolkit.reporting.console import Progress
 
 BLOCK_LINES = 8192
 ONE_PROCESS_BYTES = 4 << 20

@@ -22,7 +22,7 @@ from toolkit.data.rows.read import check_plain
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
-from toolkit.reporting.progress import Progress
+from toolkit.reporting.console import Progress
 
 HANDLED = {"skip": "left out", "truncate": "truncated", "split": "split into several"}
 ROWS = ("text_field", "rows")
