@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.registry import REGISTRIES
-from toolkit.config.options import list_options
+from toolkit.config.declared import list_options
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROOT = REPOSITORY / "toolkit"

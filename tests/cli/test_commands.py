@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from toolkit.cli.plot import PLOTS
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.command import CommandGroup
 
 COMMANDS = {
     "preprocess": "toolkit.data.preprocess.preprocess",

@@ -12,7 +12,7 @@ from toolkit.commands.validate import evaluate_checkpoints, list_variants
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.evaluate import ValidateConfig
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
 from toolkit.config.run import ComponentConfig
 from toolkit.config.values import Overrides

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.config.command import Command
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.options import MULTI_WORD, NO_SPLIT
+from toolkit.config.declared import MULTI_WORD, NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import SavedRun
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load, resolve
 from toolkit.config.serialize import diff_configs, print_config, to_dict
 

@@ -3,8 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from toolkit.cli.command import execute
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.command import Command, CommandGroup
 from toolkit.config.declared import Options, PositiveInt
 
 

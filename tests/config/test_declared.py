@@ -4,9 +4,18 @@ from typing import Annotated, Literal
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import (
+    ADVANCED,
+    AtLeast,
+    Hint,
+    NonNegativeInt,
+    Options,
+    PositiveInt,
+    Rate,
+    Size,
+    list_options,
+)
 from toolkit.config.declared import Above as AboveZero
-from toolkit.config.declared import AtLeast, Hint, NonNegativeInt, Options, PositiveInt, Rate, Size
-from toolkit.config.options import ADVANCED, list_options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@ import pytest
 
 import toolkit
 from toolkit.common.errors import ToolkitError
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.help import handle_info_flags
 
 
 def test_command_lines_without_info_flags_return_none(train):

@@ -10,20 +10,16 @@ from toolkit.cli.validate import MINIMAL_PAIRS
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.flags import parse_flags, scan_flags
-from toolkit.config.load import index_by_path
+from toolkit.config.declared import to_flag
+from toolkit.config.load import index_by_path, resolve
 from toolkit.config.names import find_option
-from toolkit.config.options import to_flag
+from toolkit.config.values import read_flags, read_words
 
 
 @pytest.fixture
 def parsed(flat):
-    options = index_by_path(flat.fixed_options())
-
     def words(text):
-        found = parse_flags(
-            text.split(" "), lambda name: find_option(name, options), options["files"]
-        )
+        found = resolve(text.split(" "), flat).values
         return {path: given.value for path, given in found.items()}
 
     return words
@@ -61,7 +57,7 @@ def test_last_of_repeated_flags_counts_even_for_a_list(parsed):
 
 def test_repeated_flags_of_a_no_split_list_append(parsed, train):
     options = index_by_path(train.command_line_options())
-    found = parse_flags(["--config", "a,b", "--config=c"], options.__getitem__, None)
+    found, _ = read_flags(read_words(["--config", "a,b", "--config=c"]), options.get)
     assert found["config"].value == ["a,b", "c"]
 
 
@@ -89,12 +85,9 @@ def test_unknown_single_dash_option_is_rejected(parsed):
         parsed("a -x")
 
 
-def test_word_without_a_positional_option_is_rejected(flat):
-    options = index_by_path(flat.fixed_options())
+def test_word_without_a_positional_option_is_rejected():
     with pytest.raises(ToolkitError, match=r"unexpected argument 'word': options start with --"):
-        parse_flags(["word"], lambda name: find_option(name, options), None)
-    with pytest.raises(ToolkitError, match=r"unexpected argument 'two'"):
-        parse_flags(["one", "two"], lambda name: find_option(name, options), options["title"])
+        resolve(["word"], KINDS[1])
 
 
 LISTS = [(TRAIN, "dirs"), (PREPROCESS, "trainpref"), (PREPROCESS, "validpref")]
@@ -112,11 +105,13 @@ LISTS += [(mode, "path") for mode in MODES[:4]] + [
 def test_list_of_files_takes_all_words_that_a_shell_expands(command, name):
     options = index_by_path(command.fixed_options())
     argv = [to_flag(name), "a", "b", "c"]
-    [given] = parse_flags(argv, lambda name: find_option(name, options), None).values()
+    [given] = read_flags(read_words(argv), lambda name: find_option(name, options))[0].values()
     assert given.value in (["a", "b", "c"], "a,b,c")
 
 
-def test_scan_flags_ignores_unknown_flags(flat):
+def test_flags_of_unknown_options_are_left_out(flat):
     options = {"share": index_by_path(flat.fixed_options())["share"]}
-    found = scan_flags(["a", "--new", "-1", "--share", "2", "--", "--share", "3"], options)
+    words = read_words(["a", "--new", "-1", "--share", "2", "--", "--share", "3"])
+    found, rest = read_flags(words, options.get)
     assert {path: given.value for path, given in found.items()} == {"share": "2"}
+    assert rest == ["a", "--share", "3"]

@@ -5,7 +5,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
 
 

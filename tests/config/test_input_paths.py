@@ -7,9 +7,9 @@ from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
 from toolkit.common.errors import ToolkitError
+from toolkit.config.command import identify_path
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.input_paths import identify_path
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -83,7 +83,11 @@ def test_training_on_raw_text_names_the_commands_to_run(files, words, descriptio
     [
         (TRAIN, "run", "run is a save folder, not a data folder. Write --finetune-from run, or"),
         (TRAIN, "run.yaml", "run.yaml is a configuration file, not a data folder. Write --config"),
-        (TRAIN, "model", "a model of Transformers, not a data folder. Run toolkit-convert model"),
+        (
+            TRAIN,
+            "model",
+            "a model of Transformers, not a data folder. Run toolkit-convert import",
+        ),
         (VALIDATE, "run/checkpoint_best", "is a checkpoint, not a data folder. Write --path run/"),
         (VALIDATE, "book.txt", "--validpref book.txt --tokenizer-from RUN --destdir data"),
         (PREDICT, "book.txt", "unexpected argument 'book.txt'. Write --input book.txt."),

@@ -78,20 +78,6 @@ def test_missing_architecture_or_task_lists_the_known_ones(train, missing):
         load(words, train)
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ([*NAMED[2:], "--learning-rate", "1"], "no option is called --learning-rate. Write --lr "),
-        (["--max-updat", "1"], "Did you mean --max-update"),
-        (["--layers", "3", "--lr=1", "--mask-rate", "0.2"], "--arch is required"),
-        ([*NAMED[:2], "--layers", "3", "--seeds", "0,1"], "--task is required"),
-    ],
-)
-def test_unknown_flag_is_reported_before_a_missing_component(train, words, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
-        load(["data", *words], train)
-
-
 def test_unknown_component_suggests_the_nearest_one(train):
     expected = "unknown architecture 'composit_bert'. Did you mean 'composite_bert'"
     with pytest.raises(ToolkitError, match=expected):
@@ -130,7 +116,7 @@ def test_invalid_files_are_rejected(run, file, text, complaint):
         (["--optimizer.lr", "-1"], "optimizer.lr must be at least 0, but is -1.0"),
         (["--task.mask-rate", "1.5"], r"task.mask_rate must .*1.5"),
         (["--seed", "1.5"], r"training.seed must be a whole number, but is '1.5' \(--seed\)"),
-        (["--fp16", "--bf16"], "--fp16 cannot be combined with --bf16"),
+        (["--fp16", "--bf16"], "--precision must be one, but is fp16 and bf16"),
     ],
 )
 def test_invalid_flags_are_rejected(run, words, complaint):

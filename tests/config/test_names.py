@@ -5,10 +5,9 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, Registry
 from toolkit.config.command import Command
-from toolkit.config.declared import OptionType
-from toolkit.config.load import bootstrap_options, index_by_path, resolve_components
+from toolkit.config.declared import Option, OptionType
+from toolkit.config.load import early_options, index_by_path, resolve_components
 from toolkit.config.names import RESERVED_NAMES, find_option
-from toolkit.config.options import Option
 from toolkit.config.values import OptionValue
 
 
@@ -103,7 +102,7 @@ def test_reserved_names_are_names_of_options(train):
     }
     options = index_by_path(resolve_components(named, train).options)
     assert set(RESERVED_NAMES.values()) <= set(options)
-    assert set(bootstrap_options(train)) >= {
+    assert set(early_options(train)) >= {
         "arch",
         "task",
         "criterion",

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.options import NO_SPLIT, FieldDoc, field_help, list_options, read_field_docs
+from toolkit.config.declared import NO_SPLIT, FieldDoc, field_help, list_options, read_field_docs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from toolkit.cli.validate import COMMAND as VALIDATE
 from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
-from toolkit.config.commands import owners
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
+from toolkit.config.declared import to_flag
 from toolkit.config.load import compose, load
-from toolkit.config.options import to_flag
+from toolkit.config.names import CONFIGS
 
 TRANSLATE, _, FILL_MASK, *_ = MODES
 OF_TEXT = "It is an option of toolkit-generate translate and continue"
@@ -115,7 +115,7 @@ def test_commands_are_those_of_the_command_line():
     commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, AVERAGE, INSPECT]
     commands += [*DIRECTIONS, *MODES, *KINDS]
     names = {command.name for command in commands}
-    assert names | {"toolkit-validate --task minimal_pairs"} == owners.CONFIGS.keys()
+    assert names | {"toolkit-validate --task minimal_pairs"} == CONFIGS.keys()
 
 
 def test_key_of_another_tool_in_a_file_is_answered_with_a_key(tmp_path):

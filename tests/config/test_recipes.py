@@ -7,10 +7,9 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
-from toolkit.config.recipes import list_recipes
-from toolkit.config.sources import read_yaml
+from toolkit.config.serialize import list_recipes, read_yaml
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -5,9 +5,10 @@ import pytest
 import yaml
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import (
+    PlainLoader,
     describe_differences,
     describe_run_plugins,
     diff_configs,
@@ -15,7 +16,6 @@ from toolkit.config.serialize import (
     to_dict,
     to_yaml,
 )
-from toolkit.config.sources import PlainLoader
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 

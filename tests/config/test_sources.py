@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.sources import read_yaml
+from toolkit.config.serialize import read_yaml
 
 
 @pytest.fixture
@@ -44,11 +44,6 @@ def test_yaml_rejects_python_tags_and_runs_nothing(read, tag, tmp_path):
     with pytest.raises(ToolkitError, match=r"must name a YAML file, but .*line 1: could not deter"):
         read(f"arch: {tag} ['touch {tmp_path}/ran']")
     assert not (tmp_path / "ran").exists()
-
-
-def test_yaml_rejects_aliases(read):
-    with pytest.raises(ToolkitError, match=r"line 2: aliases \(\*name\) are not read"):
-        read("a: &a [x, x]\nb: [*a, *a]")
 
 
 def test_yaml_rejects_repeated_keys(read):

@@ -3,10 +3,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.options import NO_SPLIT, list_options
+from toolkit.config.declared import NO_SPLIT, list_options
 from toolkit.config.sections import DataConfig
-from toolkit.config.sources import flatten_sections
-from toolkit.config.values import OptionValue, build_config, parse_value
+from toolkit.config.serialize import flatten_sections
+from toolkit.config.values import OptionValue, build_config, plain_value
 
 
 def built(flat, values):
@@ -74,30 +74,30 @@ OPTIONS = {option.name: option for option in list_options("task", Config)}
 
 @pytest.mark.parametrize("text", ["none", "null", ""])
 def test_none_is_none_for_an_optional_number(text):
-    assert parse_value(OPTIONS["rate"], text) is None
+    assert plain_value(OPTIONS["rate"], text) is None
 
 
 @pytest.mark.parametrize("text", ["none", "null", "", "no", "1e3", "~"])
 def test_text_is_unchanged(text):
-    assert parse_value(OPTIONS["title"], text) == text
+    assert plain_value(OPTIONS["title"], text) == text
 
 
 def test_list_given_as_text_is_split_at_commas_unless_no_split():
-    assert parse_value(OPTIONS["names"], "a,b") == ["a", "b"]
-    assert parse_value(OPTIONS["names"], "") == []
-    assert parse_value(OPTIONS["grid"], "a=1,2") == ["a=1,2"]
+    assert plain_value(OPTIONS["names"], "a,b") == ["a", "b"]
+    assert plain_value(OPTIONS["names"], "") == []
+    assert plain_value(OPTIONS["grid"], "a=1,2") == ["a=1,2"]
 
 
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "a ${b} c", ["x", "${y}"], "???"])
 def test_interpolation_is_rejected_everywhere(value):
     with pytest.raises(ToolkitError, match=r"must be a plain value, but is .* nothing is interpol"):
-        parse_value(OPTIONS["names"], value)
+        plain_value(OPTIONS["names"], value)
 
 
 @pytest.mark.parametrize("value", [{"a": "${b}"}, [["${b}"]], [{}]])
 def test_nested_values_are_rejected(value):
     with pytest.raises(ToolkitError, match=r"task.title must hold no sections or nested lists"):
-        parse_value(OPTIONS["title"], value)
+        plain_value(OPTIONS["title"], value)
 
 
 def test_sections_are_flattened_and_a_component_may_be_named_alone(train):

@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from toolkit.config.declared import AtLeast, OptionType
-from toolkit.config.options import Option
+from toolkit.config.declared import AtLeast, Option, OptionType
 from tools.docs_site.catalog import CatalogEntry, list_entries
 from tools.docs_site.command_pages import command_section
 from tools.docs_site.component_pages import defaults_table

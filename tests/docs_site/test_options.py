@@ -12,9 +12,8 @@ pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
 from tests.docs_site.search import SiteSearch
 from toolkit.cli.toolkit import COMMANDS
 from toolkit.common.registry import REGISTRIES
-from toolkit.config.command import RUN
-from toolkit.config.command_group import CommandGroup
-from toolkit.config.options import Option, list_options
+from toolkit.config.command import RUN, CommandGroup
+from toolkit.config.declared import Option, list_options
 from tools.docs_site.catalog import list_entries
 from tools.docs_site.option_entries import anchor
 from tools.docs_site.other_names import terms

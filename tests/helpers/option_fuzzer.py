@@ -31,10 +31,9 @@ import torch
 from tests.helpers.command_inputs import COMMAND_LINES, MODELS, Main, make_inputs
 from toolkit.cli.toolkit import COMMANDS
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.command import Command, CommandGroup
+from toolkit.config.declared import Option, list_options
 from toolkit.config.load import name_option
-from toolkit.config.options import Option, list_options
 
 NUMBERS = ("nan", "inf", "-inf", "-1", "0", "1.5", f"{2**31}", f"{2**63}", f"{10**30}", "1" * 5000)
 TEXTS = ("", " ", "x", "x" * 5000, "\udcff", "a\nb", "$", "$x_1$", "\\", "a=b", "1,2", "1..2", "{}")

@@ -16,9 +16,8 @@ from toolkit.cli.standard_streams import (
 )
 from toolkit.common import launcher
 from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
-from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.command import Command, CommandGroup
+from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, OnnxConfig
 
 DIRECTIONS = (

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.cli.command import call, execute
-from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.checkpoint_defaults import MANIFEST, read_saved_config, resolve_checkpoint_dir
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.checkpoint_defaults import read_saved_config, resolve_checkpoint_dir
+from toolkit.config.command import MANIFEST, Command, CommandGroup
 from toolkit.config.commands.generate import (
     ContinueConfig,
     FillMaskConfig,
@@ -20,10 +18,8 @@ from toolkit.config.commands.generate import (
     ScoreConfig,
     TranslateConfig,
 )
-from toolkit.config.flags import scan_flags
-from toolkit.config.load import LoadedConfig, bootstrap_options, get_value
-from toolkit.config.options import index_by_path
-from toolkit.config.values import OptionValues
+from toolkit.config.load import LoadedConfig, early_values, get_value, read_files
+from toolkit.config.values import read_words
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
 MISPLACED = {"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."}
@@ -72,19 +68,10 @@ MODES = (
 
 def infer_mode(argv: Sequence[str]) -> str:
     """The mode for the task of the checkpoint that --path names; "" without --path."""
-    common = MODES[0]
-    path = index_by_path(option for option in common.fixed_options() if option.path == "path")
-    first = scan_flags(argv, bootstrap_options(common) | path)
-    values: OptionValues = {}
-    for file in get_value(first, "config", []):
-        from toolkit.config.sources import flatten_sections, read_yaml  # PyYAML is slow to import
-
-        values |= flatten_sections(read_yaml(file), common, file)
-    paths = get_value(values | first, "path", [])
+    early = early_values(read_words(argv), MODES[0], "path")
+    paths = get_value(read_files(early, MODES[0]) | early, "path", [])
     if not paths:
         return ""
-    for folder in get_value(first, "user_dir", []):
-        plugins.load_folder(folder)
     checkpoint = resolve_checkpoint_dir(
         Path(paths if isinstance(paths, str) else paths[0]), MANIFEST
     )

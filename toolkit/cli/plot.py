@@ -8,8 +8,7 @@ from pathlib import Path
 
 from toolkit.cli.command import call, execute
 from toolkit.common.output_files import check_output, report_write_errors
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.plot import (
     AttentionConfig,
     ConfusionConfig,

@@ -12,7 +12,7 @@ from toolkit.cli.command import report_errors
 from toolkit.cli.standard_streams import open_closed_streams
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import format_columns, wrap_paragraph
-from toolkit.config.input_paths import identify_path
+from toolkit.config.command import identify_path
 
 COMMANDS = {
     "preprocess": "turn text files into a data folder: tokenizer and binarized splits",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
 from toolkit.config.commands.evaluate import MinimalPairsConfig, ValidateConfig
-from toolkit.config.flags import list_flags
+from toolkit.config.values import read_words
 
 COMMAND = Command(
     name="toolkit-validate",
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def choose_command(argv: Sequence[str]) -> Command:
     """MINIMAL_PAIRS with --task; other options of a task have its name before a dot."""
-    return MINIMAL_PAIRS if "task" in list_flags(argv) else COMMAND
+    return MINIMAL_PAIRS if "task" in [flag.name for flag in read_words(argv).flags] else COMMAND
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from toolkit.common.output_files import check_output, write_output
 from toolkit.common.registry import TASKS
 from toolkit.config import names
 from toolkit.config.commands.evaluate import ValidateConfig
-from toolkit.config.options import Option, list_options
+from toolkit.config.declared import Option, list_options
 from toolkit.config.run import ComponentConfig
 from toolkit.config.sections import DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config

@@ -16,9 +16,9 @@ from msgspec import Meta
 from toolkit.common.json_files import JsonObject, convert, read_json
 from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.command import RUN, FindSavedRun
+from toolkit.config.command import CHECKPOINT_LINKS, MANIFEST, RUN, FindSavedRun
 from toolkit.config.sections import CheckpointConfig
-from toolkit.config.values import OptionValue, OptionValues
+from toolkit.config.values import OptionValue, OptionValues, flatten_sections
 
 CONFIG = "config.json"
 Size = Annotated[int, Meta(ge=0, le=1 << 31)]
@@ -27,8 +27,6 @@ FINETUNE_OPTION = "checkpoint.finetune_from"
 SAVE_DIR, RESTORE_FILE = "checkpoint.save_dir", "checkpoint.restore_file"
 START_OPTIONS = (SAVE_DIR, RESTORE_FILE, FINETUNE_OPTION)
 """Options that name a checkpoint with the defaults of others."""
-CHECKPOINT_LINKS = ("checkpoint_best", "checkpoint_last")
-MANIFEST = "manifest.json"
 ALTERNATIVES = (
     ("training.max_update", "training.max_epoch"),
     ("training.update_freq", "training.micro_batches_per_update"),
@@ -95,8 +93,6 @@ def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
     saved = find(str(folder), str(file or ""))
     if saved is None:
         return {}
-    from toolkit.config.sources import flatten_sections  # PyYAML is slow to import
-
     values = flatten_sections(saved.options, RUN, saved.checkpoint)
     own = () if saved.in_save_dir else ("checkpoint.", "logging.")
     names = {section: f"{section}.name" for section in COMPONENTS}

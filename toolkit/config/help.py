@@ -11,15 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any
 
+import toolkit
+from toolkit.common import plugins
+from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import Plugin
 from toolkit.common.registry import CALLBACKS, Entry, fold_sizes
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
-from toolkit.config.commands.owners import find_field_doc
-from toolkit.config.names import RESERVED_NAMES
-from toolkit.config.options import Option, list_options, to_flag
+from toolkit.config.declared import Option, list_options, to_flag
+from toolkit.config.load import early_values, get_value, resolve
+from toolkit.config.names import RESERVED_NAMES, find_field_doc
 from toolkit.config.run import RunConfig
-from toolkit.config.sections.callbacks import callback_section
+from toolkit.config.sections.callbacks import SECTION, callback_section
+from toolkit.config.values import FALSE_WORDS, read_words
 
 SHORT_NAMES = {path: to_flag(name) for name, path in RESERVED_NAMES.items()}
 METAVARS = {bool: "", int: "N", float: "X", str: "TEXT"}
@@ -189,3 +193,56 @@ def hidden_note(options: Iterable[Option], advanced: bool) -> str:
     """The number of options that only --help-all shows."""
     hidden = 0 if advanced else sum(option.advanced for option in options)
     return f"--help-all also shows {hidden} advanced option{'s'[: hidden > 1]}." if hidden else ""
+
+
+LISTS = {
+    "archs": "arch",
+    "tasks": "task",
+    "criteria": "criterion",
+    "optimizers": "optimizer",
+    "lr_schedulers": "lr_scheduler",
+    "formats": "format",
+    "callbacks": "callback",
+}
+RECIPES = "recipes"
+
+
+def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
+    """The text to print; None if there is no such flag and the command runs."""
+    values = early_values(read_words(argv), command)
+    flags = ("version", "help", "help_all", "print_config")
+    asked = [it for it in flags if str(get_value(values, it, "no")).lower() not in FALSE_WORDS]
+    if not asked and "list" not in values:
+        return None
+    if "version" in asked:
+        return f"{command.name} {toolkit.__version__}"
+    if asked == ["print_config"] and "list" not in values:
+        from toolkit.config.serialize import print_config  # PyYAML is slow to import
+
+        return print_config(resolve(argv, command))
+    loaded = [plugins.load_folder(folder) for folder in get_value(values, "user_dir", [])]
+    if "help" in asked or "help_all" in asked:
+        named = {section: values.get(f"{section}.name") for section in command.components}
+        components = {section: str(name.value) for section, name in named.items() if name}
+        return help_text(command, components, loaded, advanced="help_all" in asked)
+    plugins.load_installed()
+    return list_components(command, str(values["list"].value))
+
+
+def list_components(command: Command, kind: str) -> str:
+    """Name and summary of every component of one kind, or of the recipes."""
+    is_run = command.config is RunConfig
+    if is_run and kind == RECIPES:
+        from toolkit.config.serialize import list_recipes  # PyYAML is slow to import
+
+        return format_columns(list_recipes().items(), indent=0)
+    section = LISTS.get(kind.replace("-", "_"), "")
+    registries = {**command.components, **({SECTION: CALLBACKS} if is_run else {})}
+    if section not in registries:
+        known = [name for name, section in LISTS.items() if section in registries]
+        known += [RECIPES] * is_run
+        raise ToolkitError(f"--list must be one of {', '.join(known)}, but is {kind!r}.")
+    registry = registries[section]
+    if not registry.names():
+        return f"no {kind}; --user-dir adds yours"
+    return format_columns([(name, registry.summary(name)) for name in registry.names()], indent=0)

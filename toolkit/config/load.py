@@ -5,29 +5,36 @@ Defaults < named component < checkpoint to resume < YAML files < flags.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
-from toolkit.config import checkpoint_defaults, input_paths, names
+from toolkit.config import checkpoint_defaults, names
 from toolkit.config.checkpoint_defaults import START_OPTIONS
-from toolkit.config.command import RUN, Command
-from toolkit.config.commands.owners import find_owners
-from toolkit.config.declared import OptionType
-from toolkit.config.flags import list_flags, parse_flags, scan_flags
-from toolkit.config.options import Option, index_by_path, list_options
+from toolkit.config.command import (
+    RUN,
+    Command,
+    check_leading_words,
+    missing_dashes_error,
+    unexpected_word_error,
+)
+from toolkit.config.declared import Option, OptionType, index_by_path, list_options
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sections import callbacks
 from toolkit.config.values import (
     OptionValue,
     OptionValues,
     Overrides,
+    Words,
     build_config,
     check_plain,
-    split_values,
+    flatten_sections,
+    plain_value,
+    read_flags,
+    read_words,
 )
 
 
@@ -43,23 +50,22 @@ class Resolved(NamedTuple):
         """Section -> its complete, frozen config; a component's with its name."""
         built: dict[str, Any] = {}
         for section, default in self.defaults.items():
-            options = options_in(section, self.options)
+            options = self.options_in(section)
             if default is Overrides:
-                built[section] = Overrides(
-                    {
-                        option.name: split_values(option, *self.values[option.path])
-                        for option in options
-                    }
-                )
+                texts = {o.name: override_values(o, *self.values[o.path]) for o in options}
+                built[section] = Overrides(texts)
             elif section:
                 config = build_config(default, options, self.values)
                 name = self.values.get(f"{section}.name")
                 built[section] = ComponentConfig(str(name.value), config) if name else config
         if "" in self.defaults:  # its components are fields of its config
-            options = options_in("", self.options)
-            config = build_config(self.defaults[""], options, self.values, **built)
-            return {**built, "": config}
+            options = self.options_in("")
+            built[""] = build_config(self.defaults[""], options, self.values, **built)
         return built
+
+    def options_in(self, section: str) -> list[Option]:
+        """The options that are fields of a section's config: all but the component's name."""
+        return [o for o in self.options if o.section == section and o.path != f"{section}.name"]
 
 
 class LoadedConfig(NamedTuple):
@@ -82,7 +88,9 @@ def load(argv: Sequence[str], command: Command) -> LoadedConfig:
 def to_run_config(configs: Mapping[str, Any]) -> RunConfig:
     """The run with these configs by section."""
     sections = {f.name: configs[f.name] for f in fields(RunConfig) if f.name in configs}
-    return RunConfig(**sections, callbacks=callbacks.by_name(configs))
+    prefix = f"{callbacks.SECTION}."
+    found = {s.removeprefix(prefix): c for s, c in configs.items() if s.startswith(prefix)}
+    return RunConfig(**sections, callbacks=found)
 
 
 def compose(options: Mapping[str, object], command: Command = RUN) -> RunConfig:
@@ -101,95 +109,116 @@ def compose_config(options: Mapping[str, object], command: Command) -> Any:
 def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved:
     """Resolve options given in Python, by short name or path."""
     values = {key: OptionValue(value, names.PYTHON) for key, value in options.items()}
-    named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
-    early = {
-        path: value
-        for path in (*command.implied, *START_OPTIONS, callbacks.SELECTION.path)
-        for key, value in values.items()
-        if key in (path, path.rpartition(".")[2])
-    }
-    named |= {path: value for path, value in early.items() if path == callbacks.SELECTION.path}
-    named = implied_components(early, command) | named
-    saved, start = checkpoint_values(early | named, command)
-    resolved = resolve_components(start | named, command)
-    known = index_by_path(resolved.options)
-    given = {
-        names.find_option(key, known, command, origin=names.PYTHON).path: value
-        for key, value in values.items()
-        if key not in command.components
-    }
-    drop_alternatives(resolved, saved, named | given)
-    return resolved._replace(values=resolved.values | given)
+    known = early_options(command)
+    early = {known[key].path: value for key, value in values.items() if key in known}
 
+    def read(options: Mapping[str, Option]) -> OptionValues:
+        return {
+            names.find_option(key, options, command, origin=names.PYTHON).path: value
+            for key, value in values.items()
+        }
 
-def checkpoint_values(given: OptionValues, command: Command) -> tuple[OptionValues, OptionValues]:
-    """The values of the run to resume, and the same with the architecture to fine-tune."""
-    find = command.find_saved_run
-    saved = checkpoint_defaults.saved_values(given, find) if find else {}
-    saved = callbacks.keep_selected(saved, given)
-    return saved, checkpoint_defaults.default_architecture({**saved, **given}) | saved
-
-
-def drop_alternatives(resolved: Resolved, saved: OptionValues, given: OptionValues) -> None:
-    """Leave out saved values of options that are alternatives of a given one."""
-    for path in saved.keys() & checkpoint_defaults.conflicting_options(given):
-        del resolved.values[path]
-
-
-def options_in(section: str, options: Iterable[Option]) -> list[Option]:
-    """The options that are fields of a section's config: all but the component's name."""
-    return [o for o in options if o.section == section and o.path != f"{section}.name"]
+    return resolve_values(early, {}, read, command)
 
 
 def resolve(argv: Sequence[str], command: Command) -> Resolved:
-    """Parse the words twice: for files, plugins and components, and then for their options."""
-    input_paths.check_leading_words(argv, command)
-    first = scan_flags(argv, bootstrap_options(command))
+    """Resolve the words of a command line: files and components first, and then their options."""
+    words = read_words(argv)
+    check_leading_words(words.first, command)
+    early = early_values(words, command)
+    for_all = index_by_path(command.command_line_options())
+
+    def read(options: Mapping[str, Option]) -> OptionValues:
+        known = {**for_all, **options}
+
+        def find(name: str) -> Option:
+            return override_option(name, command) or names.find_option(name, known, command)
+
+        flags, rest = read_flags(words, find)
+        if rest:
+            flags |= positional_value(rest, known.get(command.positional), flags, command)
+        return {path: value for path, value in flags.items() if path not in for_all}
+
+    return resolve_values(early, read_files(early, command), read, command)
+
+
+def positional_value(
+    words: list[str], positional: Option | None, flags: OptionValues, command: Command
+) -> OptionValues:
+    """The value of the option that words without a flag set."""
+    if positional is None:
+        raise unexpected_word_error(words[0], command)
+    if positional.path in flags:
+        raise ToolkitError(
+            f"{positional.flag} cannot be combined with words without a flag, which set the same "
+            f"option."
+        )
+    if not positional.type.is_list and len(words) > 1:
+        raise missing_dashes_error(words[1])
+    return {
+        positional.path: OptionValue(words if positional.type.is_list else words[0], "argument")
+    }
+
+
+def resolve_values(
+    early: OptionValues,
+    files: OptionValues,
+    read: Callable[[Mapping[str, Option]], OptionValues],
+    command: Command,
+) -> Resolved:
+    """Join the sources of values, the weakest first, once the components are known.
+
+    `early` are the values on which the options depend, and `read` gives all values, without those
+    of files, once the options are known.
+    """
+    implied = {
+        f"{path.partition('.')[0]}.name": OptionValue(component, (files | early)[path].origin)
+        for path, component in command.implied.items()
+        if path in files or path in early
+    }
+    chosen = {
+        p: v for p, v in early.items() if p.endswith(".name") or p == callbacks.SELECTION.path
+    }
+    named = implied | sweep_components(files | early, command) | files | chosen
+    saved: OptionValues = {}
+    if command.find_saved_run:
+        saved = checkpoint_defaults.saved_values(named | early, command.find_saved_run)
+        saved = callbacks.keep_selected(saved, named | early)
+    start = checkpoint_defaults.default_architecture({**saved, **named, **early}) | saved
+    resolved = resolve_components(start | named, command)
+    given = read(index_by_path(resolved.options))
+    for path in saved.keys() & checkpoint_defaults.conflicting_options(named | given):
+        del resolved.values[path]
+    overrides = [o for path in given if (o := override_option(path, command))]
+    options = [*resolved.options, *(o for o in overrides if o not in resolved.options)]
+    return resolved._replace(values=resolved.values | given, options=options)
+
+
+def early_options(command: Command, *more: str) -> dict[str, Option]:
+    """Flag -> option, for the options on which the others depend."""
+    paths = {*START_OPTIONS, callbacks.SELECTION.path, "sweep.grid", *more}
+    start = [option for option in command.fixed_options() if option.path in paths]
+    start += [Option(path, TEXT, None, "") for path in command.implied]
+    components = {section: name_option(section, command) for section in command.components}
+    options = index_by_path([*command.command_line_options(), *components.values(), *start])
+    return options | {option.name: option for option in start} | components
+
+
+def early_values(words: Words, command: Command, *more: str) -> OptionValues:
+    """The values of the options on which the others depend, and of these paths."""
+    return read_flags(words, early_options(command, *more).get)[0]
+
+
+def read_files(early: OptionValues, command: Command) -> OptionValues:
+    """The values of the configuration files; loads the plugin folders too."""
     values: OptionValues = {}
-    for file in get_value(first, "config", []):
-        from toolkit.config.sources import flatten_sections, read_yaml  # PyYAML is slow to import
+    for file in get_value(early, "config", []):
+        from toolkit.config.serialize import read_yaml  # PyYAML is slow to import
 
         values |= flatten_sections(read_yaml(file), command, file)
-    for folder in get_value(first, "user_dir", []):
+    for folder in get_value(early, "user_dir", []):
         plugins.load_folder(folder)
-    weakest = implied_components(values | first, command) | sweep_defaults(argv, values, command)
-    names_of_flags = {
-        path: value
-        for path, value in first.items()
-        if path.endswith(".name") or path == callbacks.SELECTION.path
-    }
-    named = weakest | values | names_of_flags
-    saved, start = checkpoint_values(named | first, command)
-    if find_missing_component(start | named, command):
-        check_flags_exist(argv, start | named, command)
-    resolved = resolve_components(start | named, command)
-    options = index_by_path([*command.command_line_options(), *resolved.options])
-    flags = parse_flags(
-        argv,
-        lambda name: override_option(name, command) or names.find_option(name, options, command),
-        options.get(command.positional),
-        lambda word: input_paths.unexpected_word_error(word, command),
-    )
-    for option in command.command_line_options():
-        flags.pop(option.path, None)
-    drop_alternatives(resolved, saved, named | flags)
-    given = filter(None, (override_option(path, command) for path in flags))
-    overrides = [option for option in given if option.path not in options]
-    return resolved._replace(values=resolved.values | flags, options=resolved.options + overrides)
-
-
-def check_flags_exist(argv: Sequence[str], values: OptionValues, command: Command) -> None:
-    """Raise if a flag is no option, whichever the missing components are."""
-    options = [*command.command_line_options(), *command.fixed_options()]
-    defaults = callbacks.callback_defaults(values)
-    for section, registry in command.components.items():
-        options.append(name_option(section, command))
-        if name := get_value(values, f"{section}.name", command.defaults.get(section)):
-            defaults[section] = registry[str(name)].config
-    options += [o for section, config in defaults.items() for o in list_options(section, config)]
-    for name in list_flags(argv):
-        if not find_owners(names.RESERVED_NAMES.get(name, name), command.components):
-            names.find_option(name, index_by_path(options), command)
+    return values
 
 
 def override_option(name: str, command: Command) -> Option | None:
@@ -200,24 +229,21 @@ def override_option(name: str, command: Command) -> Option | None:
     return Option(f"{section}.{last}", OptionType(str, is_list=True), None, "")
 
 
-def implied_components(values: OptionValues, command: Command) -> OptionValues:
-    """Components selected by one of their options: --source-lang implies --format parallel."""
-    return {
-        f"{path.partition('.')[0]}.name": OptionValue(component, values[path].origin)
-        for path, component in command.implied.items()
-        if path in values
-    }
+def override_values(option: Option, value: object, origin: str) -> list[str]:
+    """The values of an overridden option, given as a list or separated by commas."""
+    values = plain_value(option, value)
+    if not values:
+        raise ToolkitError(f"{option.path} must have a value, but is empty ({origin}).")
+    return [str(item) for item in (values if isinstance(values, list) else [values])]
 
 
-def sweep_defaults(argv: Sequence[str], values: OptionValues, command: Command) -> OptionValues:
+def sweep_components(values: OptionValues, command: Command) -> OptionValues:
     """Components that only a sweep names: the first of its values."""
-    if "sweep" not in command.sections:
+    if "sweep.grid" not in values or "sweep" not in command.sections:
         return {}
     from toolkit.config.commands.train import first_values
 
-    grid = index_by_path(o for o in command.fixed_options() if o.path == "sweep.grid")
-    flags = scan_flags(argv, {**grid, "grid": grid["sweep.grid"]})
-    items = get_value({**values, **flags}, "sweep.grid", [])
+    items = values["sweep.grid"].value
     items = items if isinstance(items, list) else [items]  # a file may give one as text
     first = first_values(item for item in items if isinstance(item, str))
     return {
@@ -226,17 +252,6 @@ def sweep_defaults(argv: Sequence[str], values: OptionValues, command: Command) 
         for key in (section, f"{section}.name")
         if key in first
     }
-
-
-def bootstrap_options(command: Command) -> dict[str, Option]:
-    """Flag -> option, for the options on which the others depend."""
-    components = [name_option(section, command) for section in command.components]
-    implied = [Option(path, TEXT, None, "") for path in command.implied]
-    paths = (*START_OPTIONS, callbacks.SELECTION.path)
-    start = [option for option in command.fixed_options() if option.path in paths]
-    options = index_by_path([*command.command_line_options(), *components, *implied, *start])
-    options |= {option.name: option for option in [*implied, *start]}
-    return options | {section: options[f"{section}.name"] for section in command.components}
 
 
 def resolve_components(values: OptionValues, command: Command) -> Resolved:
@@ -260,27 +275,21 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     return Resolved(values, defaults, options)
 
 
-def find_missing_component(values: OptionValues, command: Command) -> str | None:
-    """The first section that must name a component, which are architecture and task."""
-    optional = {"criterion", *command.defaults}
-    given = optional | {path.removesuffix(".name") for path in values if path.endswith(".name")}
-    return next((section for section in command.components if section not in given), None)
-
-
 def default_components(values: OptionValues, command: Command) -> OptionValues:
-    """The components that are not named; those without a default are required."""
-    if missing := find_missing_component(values, command):
-        known = ", ".join(command.components[missing].folded_names())
-        raise ToolkitError(f"--{missing} is required: one of {known}. See --help.")
+    """The components that are not named; architecture and task are required."""
     defaults: OptionValues = {}
-    for section in command.components:
-        if f"{section}.name" in values:
-            check_plain(f"{section}.name", values[f"{section}.name"].value)
-        elif section == "criterion":
-            task = str((values | defaults)["task.name"].value)
-            defaults["criterion.name"] = OptionValue(TASKS[task].factory.criterion, f"task {task}")
-        else:
-            defaults[f"{section}.name"] = OptionValue(command.defaults[section], "default")
+    for section, registry in command.components.items():
+        path = f"{section}.name"
+        if path in values:
+            check_plain(path, values[path].value)
+        elif section in command.defaults:
+            defaults[path] = OptionValue(command.defaults[section], "default")
+        elif section != "criterion":
+            known = ", ".join(registry.folded_names())
+            raise ToolkitError(f"--{section} is required: one of {known}. See --help.")
+    if "criterion" in command.components and "criterion.name" not in values:
+        task = str((values | defaults)["task.name"].value)
+        defaults["criterion.name"] = OptionValue(TASKS[task].factory.criterion, f"task {task}")
     return defaults
 
 

@@ -1,21 +1,28 @@
-"""Values of options: text becomes a value of the field's type; nothing in it is interpolated."""
+"""Values of options as they are given: words of a command line, and sections of files.
+
+They stay text until the type of their option is known: YAML 1.1 turns `no` into false and 1e-4 into
+text. OmegaConf converts them, and nothing in them is interpolated.
+"""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import reprlib
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import check_value
-from toolkit.config.options import Option
+from toolkit.config.command import Command, missing_dashes_error
+from toolkit.config.declared import Option, Options, check_value
 
-TRUE_WORDS = ("true", "yes", "on", "y", "1")
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
 FALSE_WORDS = ("false", "no", "off", "n", "0")
 NONE_WORDS = ("none", "null", "")
+BOOL_WORDS = ("true", "false")
 
 
 class OptionValue(NamedTuple):
@@ -29,69 +36,157 @@ OptionValues = dict[str, OptionValue]
 """Full path of an option -> the value that wins so far."""
 
 
+class Flag(NamedTuple):
+    """A flag of a command line, the text after its equals sign, and the words after it."""
+
+    name: str
+    origin: str
+    text: str | None
+    following: list[str]
+
+    def split(self, option: Option) -> tuple[list[str], list[str]]:
+        """The texts of the option's value, and the words that do not belong to it."""
+        if self.text is not None:
+            return [self.text], self.following
+        taken = len(self.following) if option.multi_word else 1
+        if option.type.scalar is bool and not option.type.is_list:
+            if not (self.following and self.following[0].lower() in BOOL_WORDS):
+                return ["true"], self.following
+        elif not self.following:
+            raise ToolkitError(f"{self.origin} needs a value: {option.rule}.")
+        return self.following[:taken], self.following[taken:]
+
+
+class Words(NamedTuple):
+    """A command line: the words before its first flag, its flags, and the words after `--`."""
+
+    first: list[str]
+    flags: list[Flag]
+    last: list[str]
+
+
+def read_words(argv: Sequence[str]) -> Words:
+    """`--a.b-c 1` and `--a.b-c=1` are flags of a.b_c; which words are its values, its type says."""
+    words = Words([], [], [])
+    for index, word in enumerate(argv):
+        if word == "--":
+            return words._replace(last=list(argv[index + 1 :]))
+        if word == "-h" or word.startswith("--"):
+            flag, equals, text = ("--help" if word == "-h" else word).partition("=")
+            name = flag[2:].replace("-", "_")
+            words.flags.append(Flag(name, flag, text if equals else None, []))
+        else:
+            (words.flags[-1].following if words.flags else words.first).append(word)
+    return words
+
+
+def read_flags(
+    words: Words, find: Callable[[str], Option | None]
+) -> tuple[OptionValues, list[str]]:
+    """The values of the options that `find` knows, and the words that belong to no flag.
+
+    The last of repeated flags counts; but values of a list that is not split at commas, such as
+    --config, are appended.
+    """
+    values: OptionValues = {}
+    rest = [*words.first]
+    for flag in words.flags:
+        option = find(flag.name)
+        if option is None:
+            continue
+        texts, left = flag.split(option)
+        rest += left
+        value: Any = ",".join(texts)
+        if option.type.is_list:
+            before = values[option.path].value if option.path in values and option.appends else []
+            value = [*before, *(item for text in texts for item in split_list(option, text))]
+        values[option.path] = OptionValue(value, flag.origin)
+    for word in rest:
+        if word.startswith("-") and word != "-":
+            raise missing_dashes_error(word)
+    return values, rest + words.last
+
+
+def split_list(option: Option, text: str) -> list[str]:
+    """The items of a list that was given as one text."""
+    if not text:
+        return []
+    return text.split(option.separator) if option.separator else [text]
+
+
 @dataclasses.dataclass(frozen=True)
 class Overrides:
     """Options of a section of a checkpoint's run, each with its values as text."""
 
-    values: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
+    values: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
 
 def build_config(
-    defaults: Any, options: Sequence[Option], values: OptionValues, **components: object
+    default: Any, options: Sequence[Option], values: OptionValues, **components: object
 ) -> Any:
-    """The config class or instance `defaults` with these values of its options."""
-    fields: dict[str, object] = {**components}
+    """The config class or instance `default` with these values of its options."""
+    given = {
+        option.name: plain_value(option, values[option.path].value)
+        for option in options
+        if option.path in values
+    }
     for option in options:
-        if option.path in values:
-            fields[option.name] = value = parse_value(option, *values[option.path])
-            check_value(option.path, option.type, value)
-        elif option.default is dataclasses.MISSING:
+        if option.default is dataclasses.MISSING and option.path not in values:
             raise ToolkitError(f"{option.flag} is required.")
-    if isinstance(defaults, type):
-        return defaults(**fields)
-    return dataclasses.replace(copy.deepcopy(defaults), **fields)
+    cls = default if isinstance(default, type) else type(default)
+    typed = convert_values(cls, given, options, values) if given else {}
+    if default is cls:
+        return cls(**typed, **components)
+    return dataclasses.replace(copy.deepcopy(default), **typed, **components)
 
 
-def parse_value(option: Option, value: object, origin: str = "") -> object:
-    """The value in the option's type; a list may be given as one text."""
+def plain_value(option: Option, value: Any) -> Any:
+    """The value without what only text can say: no value, and lists with separators."""
     check_plain(option.path, value)
     nones = (None,) if option.type.scalar is str else (None, *NONE_WORDS)
     if option.type.optional and value in nones:
         return None
+    if option.type.is_list and isinstance(value, str):
+        return split_list(option, value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def convert_values(
+    cls: type, given: Mapping[str, object], options: Sequence[Option], values: OptionValues
+) -> dict[str, Any]:
+    """The given fields in the types of a config class; the first that does not fit is an error."""
+    from omegaconf import OmegaConf  # slow to import, and --help does not need it
+    from omegaconf.errors import OmegaConfBaseException
+
+    types = typed_fields(cls)
     try:
-        if not option.type.is_list:
-            return convert(value, option.type.scalar)
-        items = split_list(option, value) if isinstance(value, str) else value
-        if not isinstance(items, list | tuple):
-            raise ValueError(items)
-        return [convert(item, option.type.scalar) for item in items]
-    except (ValueError, OverflowError):
+        merged: Any = OmegaConf.merge(types, given)
+    except OmegaConfBaseException as error:
+        name = str(error.full_key).partition("[")[0]
+        option = next(option for option in options if option.name == name)
+        if option.type.choices and not isinstance(given[name], bool | None):
+            check_value(option.path, option.type, given[name])
+        value, origin = values[option.path]
         raise ToolkitError(
             f"{option.path} must be {option.rule}, but is {reprlib.repr(value)} ({origin})."
         ) from None
+    typed: Any = OmegaConf.to_container(OmegaConf.masked_copy(merged, list(given)))
+    for option in options:
+        if option.name in typed:
+            check_value(option.path, option.type, typed[option.name])
+    return dict(typed)
 
 
-def split_values(option: Option, value: object, origin: str) -> list[str]:
-    """The values of an overridden option, given as a list or separated by commas."""
-    values = parse_value(option, value, origin)
-    if not isinstance(values, list) or not values:
-        raise ToolkitError(f"{option.path} must have a value, but is empty ({origin}).")
-    return values
+@cache
+def typed_fields(cls: type) -> DictConfig:
+    """The fields of a config class with their types, for OmegaConf."""
+    from omegaconf import OmegaConf
 
-
-def convert(value: object, scalar: type) -> object:
-    """The value as a bool, int, float or str; a ValueError if it is none."""
-    if scalar is str and isinstance(value, str | int | float | Path):
-        return str(value)
-    if scalar is bool:
-        word = str(value).lower()
-        if word in TRUE_WORDS or word in FALSE_WORDS:
-            return word in TRUE_WORDS
-    elif isinstance(value, str | int) and not isinstance(value, bool):
-        return scalar(value)
-    elif isinstance(value, float) and scalar is float:
-        return value
-    raise ValueError(value)
+    Options.__no_type_check__ = False  # it hides the types from OmegaConf too
+    try:
+        return OmegaConf.structured(cls)
+    finally:
+        Options.__no_type_check__ = True
 
 
 def check_plain(path: str, value: object) -> None:
@@ -109,8 +204,19 @@ def check_plain(path: str, value: object) -> None:
             )
 
 
-def split_list(option: Option, text: str) -> list[str]:
-    """The items of a list that was given as one text."""
-    if not text:
-        return []
-    return text.split(option.separator) if option.separator else [text]
+def flatten_sections(nested: Mapping[str, object], command: Command, origin: str) -> OptionValues:
+    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` is its name alone.
+
+    An empty section sets nothing.
+    """
+    sections = {*command.components, *command.fixed_sections()} - {""}
+    values: OptionValues = {}
+    for section, value in nested.items():
+        if isinstance(value, Mapping):
+            values |= {f"{section}.{key}": OptionValue(item, origin) for key, item in value.items()}
+        elif value is not None or section not in sections:
+            path = f"{section}.name" if section in command.components else str(section)
+            values[path] = OptionValue(value, origin)
+    for path, (item, _) in values.items():
+        check_plain(path, item)
+    return values

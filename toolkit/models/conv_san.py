@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import Layers, NonNegativeInt, Rate, Size
-from toolkit.config.options import ADVANCED
+from toolkit.config.declared import ADVANCED, Layers, NonNegativeInt, Rate, Size
 from toolkit.models.interface import ArchConfig, Encoded, Inputs, LayeredEncoder, Sizes
 from toolkit.nn.attention import (
     AbsolutePositionBias,

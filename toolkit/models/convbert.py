@@ -7,8 +7,7 @@ from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import Rate, Size
-from toolkit.config.options import ADVANCED
+from toolkit.config.declared import ADVANCED, Rate, Size
 from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import (

@@ -13,8 +13,7 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.config.declared import PositiveFloat, Rate
-from toolkit.config.options import ADVANCED
+from toolkit.config.declared import ADVANCED, PositiveFloat, Rate
 from toolkit.distributed.sharded_tensors import is_sharded_tensor
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, Tensors
 from toolkit.optim.parameter_groups import (

@@ -13,8 +13,7 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.config.declared import AtLeast, Limit, NonNegativeFloat, Rate
-from toolkit.config.options import ADVANCED
+from toolkit.config.declared import ADVANCED, AtLeast, Limit, NonNegativeFloat, Rate
 from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
 from toolkit.optim.adam import AdamConfig, build_adam
 from toolkit.optim.eager import EagerOptimizer

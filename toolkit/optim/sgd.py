@@ -9,8 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
-from toolkit.config.declared import PositiveFloat, Rate
-from toolkit.config.options import ADVANCED
+from toolkit.config.declared import ADVANCED, PositiveFloat, Rate
 from toolkit.distributed.sharded_tensors import is_sharded_tensor
 from toolkit.optim.eager import make_eager
 from toolkit.optim.parameter_groups import (

@@ -16,10 +16,10 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.train import TRAIN, SweepConfig
-from toolkit.config.flags import scan_flags
-from toolkit.config.load import bootstrap_options, load
+from toolkit.config.load import early_values, get_value, load
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_differences, diff_configs, to_dict
+from toolkit.config.values import read_words
 from toolkit.data.storage.data_folder import open_folder
 from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
@@ -64,8 +64,7 @@ def build_run(argv: Sequence[str], point: GridPoint, base: RunConfig) -> SweepRu
     flags += [f"--checkpoint.save-dir={Path(base.checkpoint.save_dir) / point.name}"]
     if base.logging.tensorboard_logdir:
         flags += [f"--logging.tensorboard-logdir={base.logging.tensorboard_logdir}/{point.name}"]
-    bootstrap = scan_flags(argv, bootstrap_options(TRAIN))
-    user_dirs = bootstrap["user_dir"].value if "user_dir" in bootstrap else []
+    user_dirs = get_value(early_values(read_words(argv), TRAIN), "user_dir", [])
     return SweepRun(point, load(insert_flags(argv, flags), TRAIN).config, user_dirs)
 
 

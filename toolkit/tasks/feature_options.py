@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toolkit.config.declared import Options
-from toolkit.config.options import OF_MODEL
+from toolkit.config.declared import OF_MODEL, Options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,9 @@ from typing import Any
 from toolkit.cli import inspect, validate
 from toolkit.cli.toolkit import COMMANDS
 from toolkit.common.registry import REGISTRIES, Registry
-from toolkit.config.command import DEFAULT_COMPONENTS, Command
-from toolkit.config.command_group import CommandGroup
-from toolkit.config.declared import OptionType
+from toolkit.config.command import DEFAULT_COMPONENTS, Command, CommandGroup
+from toolkit.config.declared import Option, OptionType, list_options, to_flag
 from toolkit.config.names import RESERVED_NAMES
-from toolkit.config.options import Option, list_options, to_flag
 
 SHORT_NAMES = {path: name for name, path in RESERVED_NAMES.items()}
 SINGLE = ""

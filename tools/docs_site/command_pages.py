@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from toolkit.cli.toolkit import COMMANDS
-from toolkit.config.command import Command
-from toolkit.config.command_group import CommandGroup
+from toolkit.config.command import Command, CommandGroup
 from toolkit.config.help import argument, common_option, usage
 from tools.docs_site.catalog import EVERY, SINGLE, command_modes, commands, list_entries
 from tools.docs_site.option_entries import entry_section, mark_up

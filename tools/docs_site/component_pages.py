@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.common.registry import REGISTRIES
-from toolkit.config.options import list_options, to_flag
+from toolkit.config.declared import list_options, to_flag
 from tools.docs_site.catalog import CatalogEntry, entries_of, list_entries
 from tools.docs_site.option_entries import anchor, entry_section, format_default, mark_up
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from toolkit.common.registry import REGISTRIES
-from toolkit.config.options import Option
+from toolkit.config.declared import Option
 from tools.docs_site.catalog import EVERY, SINGLE, CatalogEntry, command_modes, list_entries
 from tools.docs_site.other_names import names_of_option, terms
 

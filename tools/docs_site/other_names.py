@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from toolkit.common.other_tools import FAIRSEQ, TRANSFORMERS, Counterpart
-from toolkit.config.options import to_flag
+from toolkit.config.declared import to_flag
 from tools.docs_site.catalog import find_key
 
 FILE = Path(__file__).with_name("other_names.yaml")

@@ -12,8 +12,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, FORMATS, REGISTRIES
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
+from toolkit.config.declared import list_options
 from toolkit.config.names import RESERVED_NAMES
-from toolkit.config.options import list_options
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, Limit, NonNegativeInt, PositiveInt
-from toolkit.config.options import NO_SPLIT
+from toolkit.config.declared import NO_SPLIT, Above, Limit, NonNegativeInt, PositiveInt
 from toolkit.config.sections import DeviceOptions, OutputOptions, WeightsOptions
 
 

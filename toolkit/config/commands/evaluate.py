@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Hint, PositiveInt, Processes, Tokens
-from toolkit.config.input_paths import COMPRESSION
-from toolkit.config.options import ADVANCED, MULTI_WORD, NO_SPLIT
+from toolkit.config.command import COMPRESSION
+from toolkit.config.declared import (
+    ADVANCED,
+    MULTI_WORD,
+    NO_SPLIT,
+    Hint,
+    PositiveInt,
+    Processes,
+    Tokens,
+)
 from toolkit.config.sections import (
     BatchOptions,
     OutputOptions,

@@ -7,6 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import (
+    ADVANCED,
+    MULTI_WORD,
+    NO_SPLIT,
     Above,
     AtLeast,
     AtMost,
@@ -19,7 +22,6 @@ from toolkit.config.declared import (
     Size,
     Tokens,
 )
-from toolkit.config.options import ADVANCED, MULTI_WORD, NO_SPLIT
 from toolkit.config.sections import (
     DeviceOptions,
     OutputOptions,

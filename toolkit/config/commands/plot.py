@@ -7,8 +7,17 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Above, AtLeast, Limit, Options, PositiveInt, Rate, Size
-from toolkit.config.options import MULTI_WORD, NO_SPLIT
+from toolkit.config.declared import (
+    MULTI_WORD,
+    NO_SPLIT,
+    Above,
+    AtLeast,
+    Limit,
+    Options,
+    PositiveInt,
+    Rate,
+    Size,
+)
 from toolkit.config.sections import DeviceOptions, OutputOptions
 
 ENDINGS = (".png", ".svg", ".pdf")

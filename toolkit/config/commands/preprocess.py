@@ -9,14 +9,16 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
 from toolkit.config.command import Command
 from toolkit.config.declared import (
+    ADVANCED,
+    MULTI_WORD,
     AtLeast,
     AtMost,
     NonNegativeFloat,
     Options,
     PositiveInt,
     Processes,
+    to_flag,
 )
-from toolkit.config.options import ADVANCED, MULTI_WORD, to_flag
 from toolkit.config.run import ComponentConfig
 
 TokenizerKind = Literal["sentencepiece", "words", "wordpiece"]

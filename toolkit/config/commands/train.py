@@ -14,8 +14,7 @@ from typing import Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import Command
-from toolkit.config.declared import Options, PositiveInt, Processes
-from toolkit.config.options import ADVANCED, NO_SPLIT
+from toolkit.config.declared import ADVANCED, NO_SPLIT, Options, PositiveInt, Processes
 from toolkit.config.run import RunConfig
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"

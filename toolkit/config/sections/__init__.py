@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import (
+    ADVANCED,
+    MULTI_WORD,
     Above,
     Limit,
     NonNegativeFloat,
@@ -21,7 +23,6 @@ from toolkit.config.declared import (
     Size,
     Tokens,
 )
-from toolkit.config.options import ADVANCED, MULTI_WORD
 
 Device = Literal["auto", "cpu", "cuda", "mps", "xpu"]
 Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]

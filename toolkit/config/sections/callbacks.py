@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from toolkit.common.registry import CALLBACKS
-from toolkit.config.declared import OptionType
-from toolkit.config.options import Option
-from toolkit.config.values import OptionValues, parse_value
+from toolkit.config.declared import Option, OptionType
+from toolkit.config.values import OptionValues, plain_value
 
 SECTION = "callback"
 SELECTION = Option("training.callbacks", OptionType(str, is_list=True), [], "")
@@ -23,8 +21,8 @@ def selected_callbacks(values: OptionValues) -> list[str]:
     """The names of the selected callbacks, each once."""
     if SELECTION.path not in values:
         return []
-    names: Any = parse_value(SELECTION, *values[SELECTION.path])
-    return list(dict.fromkeys(names))
+    names = plain_value(SELECTION, values[SELECTION.path].value)
+    return [str(name) for name in dict.fromkeys(names)]
 
 
 def callback_defaults(values: OptionValues) -> dict[str, Any]:
@@ -54,9 +52,3 @@ def drop_unknown_callbacks(values: OptionValues) -> OptionValues:
     prefixes = tuple(f"{callback_section(name)}." for name in unknown)
     kept = {path: value for path, value in values.items() if not path.startswith(prefixes)}
     return kept | {SELECTION.path: values[SELECTION.path]._replace(value=known)}
-
-
-def by_name(configs: Mapping[str, Any]) -> dict[str, Any]:
-    """Section -> config, as callback -> config; other sections are left out."""
-    prefix = f"{SECTION}."
-    return {s.removeprefix(prefix): c for s, c in configs.items() if s.startswith(prefix)}

@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.input_files import read_bytes
 from toolkit.config.checkpoint_defaults import resolve_checkpoint_dir
 from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
-from toolkit.config.options import to_flag
+from toolkit.config.declared import to_flag
 from toolkit.data.preprocessing.report import log_trained, log_training, log_word_counts
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.train_tokenizer import (

@@ -18,7 +18,7 @@ from toolkit.common.json_files import (
     convert,
     read_json,
 )
-from toolkit.config.input_paths import identify_path
+from toolkit.config.command import identify_path
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import NO_FINGERPRINT

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Hint, Size
-from toolkit.config.options import changed_options
+from toolkit.config.declared import Hint, Size, changed_options
 from toolkit.models.positions.options import check_rotary_width
 from toolkit.models.transformer_stack import TransformerStackConfig
 from toolkit.nn.attention import (

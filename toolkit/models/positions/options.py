@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import AtLeast, PositiveFloat, Size
-from toolkit.config.options import ADVANCED, changed_options
+from toolkit.config.declared import ADVANCED, AtLeast, PositiveFloat, Size, changed_options
 from toolkit.models.encoder import EncoderConfig, scale_width
 from toolkit.models.positions.pairs import check_positions
 

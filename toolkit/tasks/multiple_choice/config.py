@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from toolkit.config.declared import AtLeast, Rate
-from toolkit.config.options import OF_MODEL
+from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.models.heads import HeadKind
 from toolkit.tasks.feature_options import FeatureOptions
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.declared import Fraction, PositiveInt, Size
-from toolkit.config.options import ADVANCED, OF_MODEL
+from toolkit.config.declared import ADVANCED, OF_MODEL, Fraction, PositiveInt, Size
 from toolkit.tasks.pretraining.masking_config import (
     MaskingConfig,
     MaskingStrategy,

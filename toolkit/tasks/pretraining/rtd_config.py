@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from toolkit.config.declared import Above, AtMost, PositiveFloat
-from toolkit.config.options import OF_MODEL
+from toolkit.config.declared import OF_MODEL, Above, AtMost, PositiveFloat
 from toolkit.tasks.pretraining.masking_config import MaskingConfig, MaskingStrategy
 
 

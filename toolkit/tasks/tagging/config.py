@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
-from toolkit.config.declared import AtLeast
-from toolkit.config.options import OF_MODEL
+from toolkit.config.declared import OF_MODEL, AtLeast
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.feature_options import FeatureOptions
