@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.serialize import read_yaml
+from toolkit.config.yaml_files import read_yaml
 
 
 @pytest.fixture
