@@ -7,8 +7,8 @@ from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.plot import KINDS
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
-from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
+from toolkit.common.other_names import counterparts
 from toolkit.config.command import Command
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
@@ -106,7 +106,7 @@ def test_near_name_of_the_command_comes_before_an_option_of_another_one():
 
 @pytest.mark.parametrize("command", [FILL_MASK, PREDICT, PREPROCESS])
 def test_every_option_of_the_other_tools_is_answered(command):
-    for name in other_tools.OPTIONS:
+    for name in counterparts():
         text = message([f"{to_flag(name)}=1"], command)
         assert "is called" not in text or len(text.split(". ")) > 2, text
 

@@ -1,18 +1,10 @@
 import pytest
 
-from toolkit.common.other_tools import OPTIONS
+from toolkit.common.other_names import counterparts, read_other_names
 from toolkit.config.names import RESERVED_NAMES
 from tools import option_tables
 from tools.docs_site.catalog import find_key, list_entries
-from tools.docs_site.other_names import (
-    NO_OPTION,
-    TOOLS,
-    names_of_file,
-    names_of_option,
-    other_names,
-    read_file,
-    terms,
-)
+from tools.docs_site.other_names import TOOLS, names_of_option, other_names, terms
 
 KEYS = {entry.key for entry in list_entries()} | {
     path for path in RESERVED_NAMES.values() if path.endswith(".name")
@@ -20,13 +12,16 @@ KEYS = {entry.key for entry in list_entries()} | {
 
 
 def test_options_of_the_file_exist():
-    assert read_file().keys() - {NO_OPTION} <= KEYS
+    entries = [entry for tool in TOOLS for entry in read_other_names()[tool].values()]
+    named = {entry["key"] for entry in entries if entry.get("key")}
+    assert named | read_other_names()["terms"].keys() <= KEYS
 
 
-def test_entries_of_the_file_have_terms_and_names_of_known_toolkits_only():
-    fields = {field for key, entry in read_file().items() for field in entry if key != NO_OPTION}
-    assert fields <= {"terms", *TOOLS}
-    assert read_file().get(NO_OPTION, {}).keys() <= TOOLS.keys()
+def test_entries_of_the_file_have_known_fields():
+    names = read_other_names()
+    assert names.keys() == {"components", "terms", *TOOLS}
+    fields = {field for tool in TOOLS for entry in names[tool].values() for field in entry}
+    assert fields == {"ours", "note", "otherwise", "key", "remark"}
 
 
 def test_names_that_the_command_line_answers_are_joined_with_those_of_the_file():
@@ -40,8 +35,7 @@ def test_names_that_the_command_line_answers_are_joined_with_those_of_the_file()
 @pytest.mark.parametrize("tool", ["fairseq", "huggingface"])
 def test_names_of_the_file_are_those_of_options_or_answered_on_the_command_line(tool):
     ours = {key.rpartition(".")[2] for key in KEYS} | RESERVED_NAMES.keys()
-    names = {other.name for other in names_of_file(tool)}
-    assert names <= ours | OPTIONS.keys()
+    assert read_other_names()[tool].keys() <= ours | counterparts().keys()
 
 
 def test_names_of_an_option_are_grouped_by_toolkit():

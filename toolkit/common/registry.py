@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolkit.common import builtins, other_tools, plugins
+from toolkit.common import builtins, plugins
 from toolkit.common.builtins import Builtin
 from toolkit.common.errors import ToolkitError
 from toolkit.common.events import EVENTS
+from toolkit.common.other_names import read_other_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 PROJECT = Path(__file__).resolve().parents[2]
@@ -119,7 +120,7 @@ class Registry:
 
     def _suggest(self, name: str) -> str:
         """The name here of another tool's component; else the nearest name, and all of them."""
-        ours = other_tools.COMPONENTS.get(name.lower().replace("-", "_"), "")
+        ours = read_other_names()["components"].get(name.lower().replace("-", "_"), "")
         if ours in self:
             weights = " toolkit-convert reads its pretrained weights." * (ours == "bert")
             return f"Its name here is {ours!r}.{weights}"

@@ -9,8 +9,8 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
-from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
+from toolkit.common.other_names import Counterpart, counterparts
 from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.command import Command
 from toolkit.config.declared import FieldDoc, Option, list_options, read_field_docs, to_flag
@@ -127,7 +127,7 @@ def find_counterpart(
     name: str, options: Mapping[str, Option], components: Mapping[str, Registry], origin: str
 ) -> str:
     """What to write for an option of Transformers or fairseq; empty if there is no answer."""
-    counterpart = other_tools.OPTIONS.get(name, other_tools.Counterpart(()))
+    counterpart = counterparts().get(name, Counterpart())
     owning = ""
     for suggestion in counterpart.options:
         ours, _, value = suggestion.partition(" ")
@@ -148,7 +148,7 @@ def find_counterpart(
 
 def find_counterpart_elsewhere(name: str, command: str) -> str:
     """The name of another tool's option in other commands, those of the same program first."""
-    counterpart = other_tools.OPTIONS.get(name, other_tools.Counterpart(()))
+    counterpart = counterparts().get(name, Counterpart())
     names = {it: it.partition(" ")[0].rpartition(".")[2] for it in counterpart.options}
     found = [(it, find_commands(ours, command)) for it, ours in names.items()]
     found.sort(key=lambda it: not it[1].startswith(command.partition(" ")[0]))

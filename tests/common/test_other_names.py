@@ -7,8 +7,8 @@ import pytest
 from toolkit.cli.generate import MODES
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
-from toolkit.common import other_tools
 from toolkit.common.errors import ToolkitError
+from toolkit.common.other_names import counterparts, read_other_names
 from toolkit.common.registry import COMPONENTS, FORMATS, REGISTRIES
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
@@ -44,15 +44,16 @@ def test_suggested_options_and_components_exist():
     commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, *MODES]
     known = {*RESERVED_NAMES, *component_options()}
     known |= {n for c in commands for o in c.fixed_options() for n in (o.name, o.path)}
-    suggested = {o.partition(" ")[0] for c in other_tools.OPTIONS.values() for o in c.options}
+    suggested = {o.partition(" ")[0] for c in counterparts().values() for o in c.options}
     assert suggested <= known
     ours = {name for registry in REGISTRIES.values() for name in registry.builtins}
-    assert set(other_tools.COMPONENTS.values()) <= ours
-    assert not other_tools.COMPONENTS.keys() & (ours - FORMATS.builtins.keys())
+    components = read_other_names()["components"]
+    assert set(components.values()) <= ours
+    assert not components.keys() & (ours - FORMATS.builtins.keys())
 
 
 def test_answers_say_something():
-    assert all(c.options or c.otherwise for c in other_tools.OPTIONS.values())
+    assert all(c.options or c.otherwise for c in counterparts().values())
 
 
 WITHOUT_COUNTERPART = """
@@ -84,7 +85,7 @@ def training_arguments() -> set[str]:
 
 def test_training_arguments_of_transformers_are_all_answered():
     ours = {o.name for o in TRAIN.fixed_options()} | component_options() | RESERVED_NAMES.keys()
-    unanswered = training_arguments() - ours - other_tools.OPTIONS.keys()
+    unanswered = training_arguments() - ours - counterparts().keys()
     assert {name for name in unanswered if not name.startswith("_")} <= set(
         WITHOUT_COUNTERPART.split()
     )
