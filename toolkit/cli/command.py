@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from toolkit.cli.standard_streams import (
-    discard_lost_output,
-    is_reader_gone,
-    open_closed_streams,
-)
 from toolkit.common import launcher
 from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
 KEPT = 150
@@ -71,13 +73,11 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
             raise
         hint = "Use smaller batches, a smaller model or smaller files."
         return fail(name, f"out of memory: {first_line(error)}. {hint}")
-    except ConnectionError:  # the reader, such as head, has closed its end
-        if not any(is_reader_gone(stream.fileno()) for stream in (sys.stdout, sys.stderr)):
-            raise  # it was another pipe
-        discard_lost_output()
-        return 0
     except OSError as error:
+        gone = isinstance(error, ConnectionError) and is_reader_gone()
         lost = "" if error.filename else discard_lost_output()
+        if gone:
+            return 0  # the reader, such as head, has closed its end
         return fail(name, f"{describe_os_error(error, lost)}.")
 
 
@@ -95,10 +95,15 @@ def fail(name: str, message: str) -> int:
 def run(command: Command | CommandGroup, act: Act, argv: Sequence[str]) -> int:
     """Carry out a command, or answer an info flag."""
     check_encoding(argv)
-    prepared = prepare(command, argv)
-    if isinstance(prepared, LoadedConfig):
-        return act(prepared) or 0
-    print(prepared)
+    chosen: Command | None
+    if isinstance(command, CommandGroup):
+        chosen, argv = command.choose(argv)
+        text = handle_info_flags(argv, chosen) if chosen else command.answer(argv)
+    else:
+        chosen, text = command, handle_info_flags(argv, command)
+    if chosen and text is None:
+        return act(load(argv, chosen)) or 0
+    print(text)
     return 0
 
 
@@ -111,15 +116,6 @@ def to_line(message: str) -> str:
     return " ".join(words)
 
 
-def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfig | str:
-    """The configs to act on, or the text that an info flag asks for."""
-    if isinstance(command, CommandGroup):
-        chosen, argv = command.choose(argv)
-        return prepare(chosen, argv) if chosen else command.answer(argv)
-    text = handle_info_flags(argv, command)
-    return load(argv, command) if text is None else text
-
-
 def check_encoding(argv: Sequence[str]) -> None:
     """Raise if an argument is not UTF-8 text: paths are stored in files that are."""
     for word in argv:
@@ -129,3 +125,53 @@ def check_encoding(argv: Sequence[str]) -> None:
             raise ToolkitError(f"{word!r} is not UTF-8. Rename the file, or retype it.") from None
         if "\0" in word:
             raise ToolkitError(f"{word!r} has a NUL character. Remove it.")
+
+
+OUTPUT_STREAMS = (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
+"""Name and flags of the replacement of a closed stream. Output must not be lost in silence, so
+standard output is opened for reading: writing to it fails."""
+
+
+class ClosedInput(io.FileIO):
+    """Closed standard input: reading it is an error, unlike reading an empty one."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
+
+
+def open_closed_streams() -> None:
+    """Replace closed streams, whose numbers the next files that are opened would get.
+
+    Text that cannot be encoded, such as a file name that is not UTF-8, is printed escaped.
+    """
+    if sys.stdin is None:
+        raw = ClosedInput(os.open(os.devnull, os.O_RDONLY))
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(raw))
+    for name, flags in OUTPUT_STREAMS:
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "w"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def discard_lost_output() -> str:
+    """Keep the interpreter from writing, when it exits, what cannot be written.
+
+    Returns the name of the stream that cannot be written; empty if both can.
+    """
+    lost = ""
+    for stream, name in ((sys.stderr, "standard error"), (sys.stdout, "standard output")):
+        try:
+            stream.flush()
+        except OSError:
+            lost = name
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return lost
+
+
+def is_reader_gone() -> bool:
+    """Whether the other end of standard output or standard error is closed."""
+    poll = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        poll.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import toolkit
-from toolkit.cli.command import report_errors
-from toolkit.cli.standard_streams import open_closed_streams
+from toolkit.cli.command import open_closed_streams, report_errors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import identify_path
