@@ -1,7 +1,15 @@
+import re
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.yaml_files import read_yaml
+from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.commands.train import TRAIN
+from toolkit.config.help import handle_info_flags
+from toolkit.config.load import load
+from toolkit.config.yaml_files import list_recipes, read_yaml
 
 
 @pytest.fixture
@@ -80,3 +88,63 @@ def test_missing_file_is_a_user_error(tmp_path):
         read_yaml(str(tmp_path / "none.yaml"))
     with pytest.raises(ToolkitError, match=r"must be a regular file, but is a folder"):
         read_yaml(str(tmp_path))
+
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def test_recipes_are_files_of_the_package():
+    folder = PROJECT / "toolkit" / "recipes"
+    assert {path.name for path in folder.iterdir()} == {f"{name}.yaml" for name in list_recipes()}
+    assert (files("toolkit") / "recipes" / "taco-base.yaml").is_file()
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_recipe_is_a_complete_run_but_for_data_and_architecture(name):
+    text = (PROJECT / "toolkit" / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
+    first = ["--config", "recipe:jiang2020-small"] if name.endswith("-512") else []
+    named = [] if first or "\narch:" in text else ["--arch", "bert_tiny"]
+    named = ["--arch", "conv_san_ud"] if name == "dufter2020" else named
+    run = load(["data", *first, "--config", f"recipe:{name}", *named], TRAIN).config
+    assert run.training.max_update or run.training.max_epoch
+    assert run.data.batch_size or run.data.max_tokens
+
+
+def test_recipes_begin_with_their_summary():
+    assert all(re.fullmatch(r"\w.{20,100}\.", text) for text in list_recipes().values())
+
+
+def test_options_override_a_recipe_which_is_their_origin():
+    text = handle_info_flags(
+        ["--config", "recipe:chang2021-small", "--lr", "1e-4", "--print-config"], TRAIN
+    )
+    assert re.search(r"name: composite_bert_small +# recipe:chang2021-small\n", text)
+    assert re.search(r"lr: 0.0001 +# --lr\n", text)
+
+
+def test_unknown_recipe_suggests_the_nearest_one():
+    expected = r"^no recipe is called 'taco-bas'. Did you mean 'taco-base'\? Known: chang2021-base,"
+    with pytest.raises(ToolkitError, match=expected):
+        load(["data", "--config", "recipe:taco-bas"], TRAIN)
+
+
+@pytest.mark.parametrize("name", ["../../pyproject", "/etc/passwd", "recipe:taco-base", ""])
+def test_recipe_cannot_name_another_file(name):
+    with pytest.raises(ToolkitError, match=r"^no recipe is called"):
+        load(["data", "--config", f"recipe:{name}"], TRAIN)
+
+
+def test_recipes_are_listed_with_their_summaries_by_commands_that_describe_runs():
+    text = handle_info_flags(["--list", "recipes"], TRAIN)
+    assert re.search(r"^taco-base +TACO, Table 7: pre-training of the base size", text, re.M)
+    with pytest.raises(ToolkitError, match=r"^--list must be one of formats, but is 'recipes'.$"):
+        handle_info_flags(["--list", "recipes"], PREPROCESS)
+    with pytest.raises(ToolkitError, match=r"lr_schedulers, callbacks, recipes, but is 'recipe'"):
+        handle_info_flags(["--list", "recipe"], TRAIN)
+
+
+def test_recipe_without_its_prefix_is_answered_with_what_to_write():
+    with pytest.raises(
+        ToolkitError, match=r"Cannot read --config taco-base: .* Write recipe:taco-"
+    ):
+        read_yaml("taco-base")

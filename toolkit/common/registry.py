@@ -40,12 +40,6 @@ def source_location(thing: Callable[..., object]) -> str:
         return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> bool:
-    """Whether both are the same object, or the same one of a file that was imported twice."""
-    files = (source_location(one).rpartition(":")[0], source_location(other).rpartition(":")[0])
-    return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
-
-
 def suggest_name(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
     """The end of a message about an unknown name: the nearest known one, and all of them.
 
@@ -81,8 +75,13 @@ class Registry:
         """
 
         def add(factory: F) -> F:
-            self._check_reserved(name, factory)
-            source, other = source_location(factory), self._conflicting_source(name, factory)
+            source = source_location(factory)
+            if name in self.reserved:
+                raise ToolkitError(
+                    f"{self.kind} names must differ from {', '.join(self.reserved)}, but {source} "
+                    f"registers {name!r}. Rename it."
+                )
+            other = self._find_other_source(name, factory, source)
             if other is not None:
                 raise ToolkitError(
                     f"{self.kind} names must be unique, but {name!r} is registered by {other} "
@@ -93,18 +92,15 @@ class Registry:
 
         return add
 
-    def _check_reserved(self, name: str, factory: Callable[..., object]) -> None:
-        if name in self.reserved:
-            raise ToolkitError(
-                f"{self.kind} names must differ from {', '.join(self.reserved)}, but "
-                f"{source_location(factory)} registers {name!r}. Rename it."
-            )
-
-    def _conflicting_source(self, name: str, factory: Callable[..., object]) -> str | None:
+    def _find_other_source(
+        self, name: str, factory: Callable[..., object], source: str
+    ) -> str | None:
         """Source of another component of this name; None if there is none."""
         if name in self._entries:
-            entry = self._entries[name]
-            return None if is_same_object(entry.factory, factory) else entry.source_location
+            entry = self._entries[name]  # the same, perhaps, of a file that was imported twice
+            files = {place.rpartition(":")[0] for place in (source, entry.source_location)}
+            alike = len(files) == 1 and entry.factory.__qualname__ == factory.__qualname__
+            return None if entry.factory is factory or alike else entry.source_location
         if name in self.builtins and factory.__module__ != self.builtins[name].module:
             return str(PROJECT / Path(*self.builtins[name].module.split("."))) + ".py"
         return None

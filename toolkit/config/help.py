@@ -18,7 +18,7 @@ from toolkit.common.plugins import Plugin
 from toolkit.common.registry import CALLBACKS, Entry, fold_sizes
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
-from toolkit.config.declared import Option, list_options, to_flag
+from toolkit.config.declared import Option, index_by_path, list_options, to_flag
 from toolkit.config.load import early_values, get_value, resolve
 from toolkit.config.names import RESERVED_NAMES, find_field_doc
 from toolkit.config.run import RunConfig
@@ -45,7 +45,10 @@ def help_text(
     for section, registry in command.components.items():
         entries = [entry for plugin in plugins for entry in registry.list_entries(plugin.module)]
         named += [(section, e.name) for e in entries if (section, e.name) not in named]
-    options = {option.path: option for option in command.fixed_options()}
+    observers: list[Entry] = []
+    if command.config is RunConfig:
+        observers = [it for plugin in plugins for it in CALLBACKS.list_entries(plugin.module)]
+    options = index_by_path(command.fixed_options())
     positional = options.pop(command.positional, None)
     paths = [path for path in command.common if path.partition(".")[0] not in components]
     common = [common_option(command, options.pop(path, None), path) for path in paths]
@@ -57,7 +60,7 @@ def help_text(
         add_title("common options", format_columns(common)),
         *(component_names(command, section) for section in command.components),
         *(component_options(command, section, name, advanced) for section, name in named),
-        *(callback_options(entry, advanced) for entry in plugin_callbacks(command, plugins)),
+        *(callback_options(entry, advanced) for entry in observers),
         *grouped_options(list(options.values()), advanced),
         add_title("options of every command", format_options(command.command_line_options())),
         closing_note(command),
@@ -110,13 +113,6 @@ def component_options(command: Command, section: str, name: str, advanced: bool)
     """The options of one component."""
     options = list_options(section, command.components[section][name].config)
     return add_title(f"options of {section} {name}", format_options(options, advanced))
-
-
-def plugin_callbacks(command: Command, plugins: Sequence[Plugin]) -> list[Entry]:
-    """The callbacks of plugins, for commands that describe a run."""
-    if command.config is not RunConfig:
-        return []
-    return [entry for plugin in plugins for entry in CALLBACKS.list_entries(plugin.module)]
 
 
 def callback_options(entry: Entry, advanced: bool) -> str:
