@@ -25,8 +25,8 @@ from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
-from toolkit.training.callbacks.throughput import peak_memory_gib
-from toolkit.training.parallelize import parallelize
+from toolkit.training.callbacks.logging import peak_memory_gib
+from toolkit.training.setup import parallelize
 
 VOCABULARY, UPDATES = 8000, 3
 

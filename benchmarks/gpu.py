@@ -92,7 +92,7 @@ def prepare(args: Namespace) -> Context:
         os.environ["TRITON_INTERPRET"] = "1"  # which Triton reads when it is imported
     from gpu_sections.context import Context
 
-    from toolkit.distributed.device import configure_backend, select_device
+    from toolkit.distributed.world import configure_backend, select_device
 
     device = select_device(args.device)
     configure_backend(device)

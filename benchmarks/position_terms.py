@@ -37,7 +37,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from workloads import PRODUCT_FLOPS, count_flops, large_product
 
-from toolkit.common.positions import HIDDEN_POSITION
+from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.common.system import keep_freed_memory
 from toolkit.models.interface import Inputs, Sizes

@@ -111,7 +111,7 @@ def hours_table(records: Mapping[str, Record]) -> str:
 
 def operations_table() -> str:
     """Operations of all updates, and the hours that an H200 needs for them."""
-    from toolkit.training.callbacks.throughput import update_flops
+    from toolkit.training.callbacks.logging import update_flops
 
     rows = []
     for model, (_, task, _) in MODELS.items():

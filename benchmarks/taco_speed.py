@@ -21,7 +21,7 @@ import torch
 from harness import Update
 from workloads import compare, masked_batch, toolkit_update, transformers_update
 
-from toolkit.common.positions import HIDDEN_POSITION
+from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model

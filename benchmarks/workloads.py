@@ -73,7 +73,7 @@ def make_trainer(
     from toolkit.config.sections import TrainingConfig
     from toolkit.distributed import World
     from toolkit.optim.precision import Precision
-    from toolkit.training.parallelize import parallelize
+    from toolkit.training.setup import parallelize
     from toolkit.training.trainer import Trainer
 
     keep_freed_memory()
@@ -93,7 +93,7 @@ def make_trainer(
         clip_norm=clip_norm,
     )
     if "cuda_graph" in (training or {}):
-        from toolkit.training.cuda_graphs.enable import enable_cuda_graphs
+        from toolkit.training.cuda_graphs.update import enable_cuda_graphs
 
         enable_cuda_graphs(trainer, TrainingConfig(**(training or {})), fail)
     return trainer

@@ -22,7 +22,7 @@ from toolkit.common.registry import (
 
 if TYPE_CHECKING:
     from toolkit.api.fit import evaluate, fit, preprocess, train
-    from toolkit.data.formats.classification.tokenizer import Labels
+    from toolkit.data.formats.classification.split import Labels
     from toolkit.data.tokenizers.tokenizer import Tokenizer
     from toolkit.models.interface import EncoderModel, Inputs
     from toolkit.tasks.build import build_model
@@ -58,7 +58,7 @@ __all__ = [
 _LAZY = {
     "EncoderModel": "toolkit.models.interface",
     "Inputs": "toolkit.models.interface",
-    "Labels": "toolkit.data.formats.classification.tokenizer",
+    "Labels": "toolkit.data.formats.classification.split",
     "Learner": "toolkit.tasks.learner",
     "TaskDataset": "toolkit.tasks.dataset",
     "Tokenizer": "toolkit.data.tokenizers.tokenizer",

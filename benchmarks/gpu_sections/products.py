@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpu_sections.context import Context, Row
-from toolkit.distributed.device import set_tf32
+from toolkit.distributed.world import set_tf32
 
 BEST = 8192
 """Rows and columns of the square product that speeds are compared with."""

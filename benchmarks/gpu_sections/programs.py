@@ -14,7 +14,7 @@ from gpu_sections.batches import Shape, make_batch
 from gpu_sections.context import Context
 from gpu_sections.hugging_face import make_model
 from toolkit.tasks.build import build_model
-from toolkit.training.callbacks.throughput import update_flops
+from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.flop_counter import FlopCounter
 
 PRECISION = "bf16"

@@ -13,9 +13,9 @@ from typing import Any
 from harness import table
 
 from gpu_sections.context import Context, Row
-from toolkit.common.atomic import atomic_file
+from toolkit.common.files import atomic_file
 from toolkit.common.json_files import dumps
-from toolkit.distributed.device import gpu_name
+from toolkit.distributed.world import gpu_name
 
 
 class Report:

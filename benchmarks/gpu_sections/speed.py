@@ -26,7 +26,7 @@ from gpu_sections.programs import (
     Peer,
     Program,
 )
-from toolkit.training.callbacks.throughput import PEAK_FLOPS
+from toolkit.training.callbacks.logging import PEAK_FLOPS
 
 V = 30_004
 LONG = (("max_positions", 512),)

@@ -14,8 +14,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue import EIGHT_TASKS, NINE_TASKS, glue_score
-from toolkit.metrics.seed_summary import SeedSummary, summarize
+from toolkit.metrics.classification import EIGHT_TASKS, NINE_TASKS, glue_score
+from toolkit.metrics.seeds import SeedSummary, summarize
 from toolkit.reporting.runs import LoggedRun, Record, group_runs, read_runs
 from toolkit.reporting.tables import Cell, Table
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.metrics.seed_summary import summarize
+from toolkit.metrics.seeds import summarize
 from toolkit.metrics.translation import corpus_scores
 from toolkit.reporting.tables import Table
 

@@ -17,7 +17,7 @@ from toolkit.analysis.curve import (
 from toolkit.analysis.plot_style import new_plot
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
-from toolkit.metrics.seed_summary import summarize
+from toolkit.metrics.seeds import summarize
 from toolkit.reporting.runs import LoggedRun
 
 

@@ -11,7 +11,7 @@ from toolkit.analysis.word_order import (
     count_read_tokens,
     measure_word_order,
 )
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.samples.masking import HashNoise
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.samples.word_order import select_words, shuffle_words

@@ -4,7 +4,7 @@ import torch
 from toolkit import ToolkitError, build_model, load_checkpoint
 from toolkit.api.fit import check_dataset, evaluate, fit, preprocess, train
 from toolkit.checkpoints.load import read_config
-from toolkit.common.random_hash import derive_seed
+from toolkit.common.arrays import derive_seed
 from toolkit.config.load import compose
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.training.trainer import Trainer

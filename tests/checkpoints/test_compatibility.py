@@ -1,6 +1,6 @@
 import pytest
 
-from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
+from toolkit.checkpoints.load import check_data_matches_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer

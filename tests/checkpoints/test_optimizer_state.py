@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.checkpoints import optimizer_state
+from toolkit.checkpoints import tensor_files
 from toolkit.common.errors import ToolkitError
 
 
@@ -26,18 +26,18 @@ def trained(make, layer):
 def test_optimizer_state_is_restored_by_parameter_name(make):
     torch.manual_seed(0)
     layer = nn.Linear(2, 3)
-    saved = optimizer_state.collect_state(trained(make, layer), layer)
+    saved = tensor_files.collect_state(trained(make, layer), layer)
     reordered = make(reversed(list(layer.parameters())))
-    optimizer_state.restore(reordered, layer, saved)
-    again = optimizer_state.collect_state(reordered, layer)
+    tensor_files.restore(reordered, layer, saved)
+    again = tensor_files.collect_state(reordered, layer)
     assert saved.keys() == again.keys() and any(k.startswith("weight::") for k in saved)
     assert all(torch.equal(saved[k], again[k]) for k in saved)
 
 
 def test_optimizer_state_of_another_learner_is_rejected():
     layer = nn.Linear(2, 3)
-    saved = optimizer_state.collect_state(trained(torch.optim.Adam, layer), layer)
+    saved = tensor_files.collect_state(trained(torch.optim.Adam, layer), layer)
     with pytest.raises(ToolkitError, match=r"'other' is not a parameter"):
-        optimizer_state.restore(torch.optim.Adam(layer.parameters()), nn.Bilinear(1, 1, 1), {
+        tensor_files.restore(torch.optim.Adam(layer.parameters()), nn.Bilinear(1, 1, 1), {
             "weight::step": saved["weight::step"], "other::step": saved["weight::step"]
         })  # fmt: skip

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from toolkit.checkpoints.saved_run import find_saved_run
+from toolkit.checkpoints.save_folder import find_saved_run
 
 
 def test_saved_run_is_that_of_the_last_checkpoint(trained):

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest, optimizer_state, save_folder, sharded
+from toolkit.checkpoints import manifest, save_folder, tensor_files
 from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
@@ -20,7 +20,7 @@ from toolkit.training.run import TrainingRun, run
 def values(training):
     """Weights and optimizer of a run by name: a digest of each tensor's bytes."""
     learner, optimizer = training.trainer.learner, training.trainer.optimizer
-    tensors = {**learner.state_dict(), **optimizer_state.collect_state(optimizer, learner)}
+    tensors = {**learner.state_dict(), **tensor_files.collect_state(optimizer, learner)}
     return {
         name: hashlib.sha256(to_full(tensor).numpy().tobytes()).hexdigest()
         for name, tensor in tensors.items()
@@ -74,20 +74,20 @@ def test_sharded_run_equals_one_process(config, ranks, tmp_path):
 def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     folder = tmp_path / "run" / "checkpoint_last"
-    names = [path.relative_to(folder).as_posix() for path in sharded.list_shards(folder)]
+    names = [path.relative_to(folder).as_posix() for path in tensor_files.list_shards(folder)]
     assert names == [f"sharded/shard_0000{n}_of_00002.safetensors" for n in (1, 2)]
     assert set(names) < manifest.verify(folder).files.keys()
     learner = load_checkpoint(folder)
     for name, tensor in load_file(folder / "model.safetensors").items():
         assert torch.equal(tensor, learner.state_dict()[name])
     assert not list((tmp_path / "run").glob(".*.tmp"))
-    sharded.list_shards(folder)[0].unlink()
+    tensor_files.list_shards(folder)[0].unlink()
     load_checkpoint(folder)
 
 
 def test_resume_skips_a_checkpoint_with_a_damaged_shard(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
-    share = sharded.list_shards(tmp_path / "run" / "checkpoint_last")[1]
+    share = tensor_files.list_shards(tmp_path / "run" / "checkpoint_last")[1]
     share.write_bytes(share.read_bytes()[:-1] + b"\x01")
     with pytest.raises(ToolkitError, match=r"shard_00002_of_00002\.safetensors must have the dig"):
         manifest.verify(tmp_path / "run" / "checkpoint_last")
@@ -98,9 +98,9 @@ def test_failed_shard_fails_the_save_on_all_ranks(ranks, tmp_path, monkeypatch):
 
     def save(world):
         if world.rank == 1:
-            monkeypatch.setattr(sharded, "write_shard", full)
+            monkeypatch.setattr(tensor_files, "write_shard", full)
         try:
-            sharded.write_rank_shard(
+            tensor_files.write_rank_shard(
                 SaveFolder(tmp_path), "checkpoint_e1_u1", {"a": torch.ones(2)}, world
             )
         except CheckpointSaveError as error:
@@ -118,7 +118,7 @@ def test_shards_on_different_disks_are_reported(tmp_path):
     (tmp_path / "written").mkdir()
     (tmp_path / "written" / "shard_00001_of_00002.safetensors").touch()
     with pytest.raises(ToolkitError, match=r"must be one folder for all ranks, but .* 1 of 2"):
-        sharded.link_shards(tmp_path / "written", tmp_path, 2)
+        tensor_files.link_shards(tmp_path / "written", tmp_path, 2)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from toolkit.common.atomic import atomic_dir, atomic_file, delete
+from toolkit.common.files import atomic_dir, atomic_file, delete
 
 
 @pytest.mark.parametrize("sync", [False, True])

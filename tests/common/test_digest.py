@@ -2,7 +2,7 @@ import hashlib
 
 import numpy as np
 
-from toolkit.common.digest import SAMPLE_BYTES, SAMPLES, sample_digest, sha256, sha256_file
+from toolkit.common.json_files import SAMPLE_BYTES, SAMPLES, sample_digest, sha256, sha256_file
 
 
 def test_sha256_is_that_of_hashlib_for_texts_bytes_and_files(tmp_path):

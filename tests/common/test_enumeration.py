@@ -1,4 +1,4 @@
-from toolkit.common.enumeration import join_first
+from toolkit.common.errors import join_first
 
 
 def test_join_first_lists_the_first_items_and_counts_the_rest():

@@ -2,8 +2,8 @@ import subprocess
 
 import pytest
 
-from toolkit.common import git
-from toolkit.common.git import describe_commit
+from toolkit.common import system
+from toolkit.common.system import describe_commit
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_describe_commit_gives_up_on_a_slow_git(tmp_path, monkeypatch):
     def run(*arguments, **options):
         raise subprocess.TimeoutExpired("git", options["timeout"])
 
-    monkeypatch.setattr(git.subprocess, "run", run)
+    monkeypatch.setattr(system.subprocess, "run", run)
     assert describe_commit(tmp_path) == {"no_commit": "git took longer than 10 seconds"}
 
 

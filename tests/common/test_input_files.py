@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError, describe_os_error
-from toolkit.common.input_files import check_regular, open_regular, read_bytes
+from toolkit.common.files import check_regular, open_regular, read_bytes
 
 
 def test_open_regular_reads_a_file_and_a_link_to_one(tmp_path):

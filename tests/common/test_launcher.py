@@ -4,37 +4,37 @@ import signal
 import pytest
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from toolkit.common import launcher
+from toolkit.common import system
 
 
 @pytest.fixture
 def launched(monkeypatch):
     """Sets the environment of a rank of torchrun; the list of its pauses."""
     pauses = []
-    monkeypatch.setattr(launcher.time, "sleep", pauses.append)
+    monkeypatch.setattr(system.time, "sleep", pauses.append)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "run")
     monkeypatch.setenv("LOCAL_RANK", "1")
     return pauses
 
 
 def test_other_ranks_wait_for_the_first_one_to_report_an_error(launched, monkeypatch):
-    launcher.let_first_rank_report()
-    assert launched == [launcher.REPORT_SECONDS]
+    system.let_first_rank_report()
+    assert launched == [system.REPORT_SECONDS]
     monkeypatch.setenv("LOCAL_RANK", "0")
-    launcher.let_first_rank_report()
+    system.let_first_rank_report()
     assert len(launched) == 1
 
 
 def test_processes_without_torchrun_report_errors_at_once(launched, monkeypatch):
     monkeypatch.delenv("TORCHELASTIC_RUN_ID")
-    launcher.let_first_rank_report()
+    system.let_first_rank_report()
     assert launched == []
 
 
 def test_recorded_error_is_the_one_that_torchrun_shows(tmp_path, monkeypatch):
     path = tmp_path / "error.json"
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
-    launcher.record_error("toolkit-train: No such data folder: \udcff.")
+    system.record_error("toolkit-train: No such data folder: \udcff.")
     failure = ProcessFailure(0, 1, 2, str(path))
     assert failure.message["extraInfo"]["py_callstack"].startswith("toolkit-train: No such data")
     assert failure.timestamp > 0
@@ -42,12 +42,12 @@ def test_recorded_error_is_the_one_that_torchrun_shows(tmp_path, monkeypatch):
 
 def test_error_that_cannot_be_recorded_is_ignored(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "gone" / "error.json"))
-    launcher.record_error("an error")
+    system.record_error("an error")
 
 
 def test_process_ends_with_torchrun(launched, monkeypatch):
     parents, killed = iter([7, 7, 7, 1]), []
-    monkeypatch.setattr(launcher.os, "getppid", lambda: next(parents))
-    monkeypatch.setattr(launcher.os, "kill", lambda *arguments: killed.append(arguments))
-    launcher.stop_with_launcher().join(10)
+    monkeypatch.setattr(system.os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(system.os, "kill", lambda *arguments: killed.append(arguments))
+    system.stop_with_launcher().join(10)
     assert killed == [(os.getpid(), signal.SIGTERM)] and len(launched) == 2

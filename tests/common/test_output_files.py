@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import check_output, open_output, write_output
+from toolkit.common.files import check_output, open_output, write_output
 
 
 def test_open_output_keeps_the_old_content_until_the_first_line(tmp_path):

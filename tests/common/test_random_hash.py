@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.common.random_hash import derive_seed, mix, uniform
+from toolkit.common.arrays import derive_seed, mix, uniform
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from toolkit import load_checkpoint
 from toolkit.checkpoints.load import EXTRA_FILE, read_config
-from toolkit.checkpoints.new_folder import check_new_folder
+from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.files import (

@@ -15,7 +15,7 @@ from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.formats.tagging.label_tables import LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.huggingface import WordPieceTokenizer

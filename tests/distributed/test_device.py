@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.device import configure_backend, select_device, set_tf32
+from toolkit.distributed.world import configure_backend, select_device, set_tf32
 
 
 @pytest.fixture

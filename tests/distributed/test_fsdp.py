@@ -20,8 +20,8 @@ from toolkit.distributed.sharded_tensors import (
 from toolkit.models.interface import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import MaskedBatch
+from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.callbacks.non_finite import diagnose_non_finite
-from toolkit.training.callbacks.throughput import update_flops
 from toolkit.training.trainer import Trainer
 
 

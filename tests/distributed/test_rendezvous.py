@@ -5,7 +5,7 @@ import pytest
 from torch.distributed import HashStore
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.rendezvous import ask_for_name, name_launch
+from toolkit.distributed.launch import ask_for_name, name_launch
 
 TIMEOUT = timedelta(seconds=30)
 

@@ -16,7 +16,6 @@ PAGE = (REPOSITORY / "docs/reference/metrics.md").read_text(encoding="utf-8")
 FILES = [
     *sorted((REPOSITORY / "toolkit/tasks").glob("**/*.py")),
     REPOSITORY / "toolkit/training/callbacks/logging.py",
-    REPOSITORY / "toolkit/training/callbacks/meters.py",
 ]
 FUNCTIONS = {"metrics", "token_metrics", "loss_metrics", "compute", "compute_with_null"}
 FUNCTIONS |= {"report", "utilization"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue import EIGHT_TASKS, NINE_TASKS
+from toolkit.metrics.classification import EIGHT_TASKS, NINE_TASKS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "glue" / "glue_table.py"
 table = runpy.run_path(str(SCRIPT))["table"]

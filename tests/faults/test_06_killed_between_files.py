@@ -12,7 +12,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import MODEL
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.distributed import World
-from toolkit.training.callbacks.saved_state import require_state
+from toolkit.training.callbacks.checkpointing import require_state
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import TrainingRun
 from toolkit.training.step import TrainingProgress

@@ -16,8 +16,8 @@ from tests.helpers.signed_files import sign_files, sign_json, sign_manifest
 from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest
 from toolkit.cli.inspect import main as inspect
-from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import sha256_file
 from toolkit.data.storage.data_folder import DataFolder
 
 OUTSIDE = ["../secret", "../../secret", "/etc/hostname", "a/../../secret", "\0", "..", "."]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from toolkit.common.positions import HIDDEN_POSITION
+from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.nn.ops.relative_attention import relative_attention
 from toolkit.nn.ops.relative_inputs import OffsetTables, SentenceRows
 

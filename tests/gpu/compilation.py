@@ -17,7 +17,7 @@ from tests.gpu.batches import BATCHES, Shape
 from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.tasks.batch import to_device
-from toolkit.training.parallelize import compile_parts
+from toolkit.training.setup import compile_parts
 from toolkit.training.trainer import Trainer
 
 MAX_LENGTH, MEAN_LENGTH = 128, 40

@@ -14,8 +14,8 @@ from tests.gpu.launches import LaunchCounter, calling_function, name_of, tensors
 from tests.gpu.steps import Case, build_trainer, fake_device, take_step
 from toolkit.models.packing import Packing
 from toolkit.training.cuda_graphs import gradients
-from toolkit.training.cuda_graphs.enable import record_updates
-from toolkit.training.cuda_graphs.graph_set import GraphSet
+from toolkit.training.cuda_graphs.gradients import GraphSet
+from toolkit.training.cuda_graphs.update import record_updates
 from toolkit.training.trainer import Trainer
 
 UPDATES = 3

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from toolkit.checkpoints import manifest
-from toolkit.common.digest import sha256_file
-from toolkit.common.json_files import JsonObject, write_signed_json
+from toolkit.common.json_files import JsonObject, sha256_file, write_signed_json
 
 
 def sign_json(path: Path, content: JsonObject) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.metrics.auc import BINS, MAX_LOGIT, max_error, roc_auc, score_histogram
+from toolkit.metrics.classification import BINS, MAX_LOGIT, max_error, roc_auc, score_histogram
 
 
 def counts(scores, answers):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue import EIGHT_TASKS, NINE_TASKS, glue_score
+from toolkit.metrics.classification import EIGHT_TASKS, NINE_TASKS, glue_score
 
 
 def test_glue_score_is_the_mean_over_the_tasks_of_the_paper():

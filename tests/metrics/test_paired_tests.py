@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from toolkit.metrics.paired_tests import compare_pairs, holm
+from toolkit.metrics.seeds import compare_pairs, holm
 
 A, B = [3.0, 7.0, 4.0], [2.0, 5.0, 1.0]  # differences 1, 2, 3
 

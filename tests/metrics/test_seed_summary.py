@@ -3,7 +3,7 @@ from itertools import permutations
 
 import pytest
 
-from toolkit.metrics.seed_summary import summarize
+from toolkit.metrics.seeds import summarize
 
 
 def test_deviation_divides_by_n_minus_one():

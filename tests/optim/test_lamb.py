@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from toolkit.optim.lamb import trust_ratios
+from toolkit.optim.adam import trust_ratios
 
 LR, B1, B2, EPS, DECAY = 0.01, 0.9, 0.999, 1e-6, 0.1
 

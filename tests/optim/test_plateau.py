@@ -3,8 +3,7 @@ import math
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.optim.plateau import PlateauConfig, plateau
-from toolkit.optim.schedules import MetricSchedule
+from toolkit.optim.schedules import MetricSchedule, PlateauConfig, plateau
 
 
 def factors(values, **options):

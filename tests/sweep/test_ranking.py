@@ -7,7 +7,7 @@ import pytest
 
 from tests.sweep.conftest import LOSS
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.paired_tests import compare_pairs
+from toolkit.metrics.seeds import compare_pairs
 from toolkit.sweep.grid import GridPoint
 from toolkit.sweep.ranking import (
     MetricSource,

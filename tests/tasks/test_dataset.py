@@ -6,7 +6,7 @@ from torch.utils.data import ConcatDataset, DataLoader, random_split
 from tests.helpers.preprocessing import preprocess_config
 from toolkit import ToolkitError, build_model
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.classification.tokenizer import Labels
+from toolkit.data.formats.classification.split import Labels
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 

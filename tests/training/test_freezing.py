@@ -16,7 +16,7 @@ from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.callbacks.throughput import update_flops
+from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.flop_counter import FlopCounter
 from toolkit.training.run import TrainingRun, run
 
@@ -174,7 +174,7 @@ def test_freezing_everything_is_rejected():
 
 
 def test_start_row_tells_trained_parameters_from_all(config):
-    from toolkit.training.summary import describe_parameters
+    from toolkit.training.result import describe_parameters
 
     learner = make_learner()
     total = sum(p.numel() for p in learner.parameters())

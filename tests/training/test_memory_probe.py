@@ -3,8 +3,8 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.memory_probe import probe, should_probe
 from toolkit.training.run import TrainingRun
+from toolkit.training.setup import probe, should_probe
 
 
 def full(trainer):
@@ -56,7 +56,7 @@ def test_probe_changes_neither_random_state_nor_weights(ranks, make_trainer, bat
 
 def test_run_probes_memory_only_if_configured(config, monkeypatch):
     tried = []
-    monkeypatch.setattr("toolkit.training.memory_probe.probe", lambda t, data: tried.append(data))
+    monkeypatch.setattr("toolkit.training.setup.probe", lambda t, data: tried.append(data))
     for asked in ("auto", "always"):
         training = TrainingRun(config(memory_probe=asked, max_update=0, no_save=True), World())
         training.fit()

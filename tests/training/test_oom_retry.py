@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError
-from toolkit.common.random_hash import derive_seed
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun
 from toolkit.training.step import TrainingProgress

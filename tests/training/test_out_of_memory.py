@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import first_line, is_out_of_memory
-from toolkit.training.out_of_memory import run_in_memory
+from toolkit.training.device import run_in_memory
 
 
 def test_run_in_memory_returns_the_result():

@@ -10,7 +10,7 @@ from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.parallelize import parallelize
+from toolkit.training.setup import parallelize
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +63,7 @@ from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.parallelize import parallelize
+from toolkit.training.setup import parallelize
 
 arch, device, recomputed = sys.argv[1], torch.device(sys.argv[2]), sys.argv[3] == "recomputed"
 rate = 0.1 if device.type == "cpu" else 0.0  # compiled layers draw other random numbers on a GPU

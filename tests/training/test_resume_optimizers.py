@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from toolkit.checkpoints import optimizer_state
+from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
@@ -45,15 +45,15 @@ def test_optimizer_resumes_bit_for_bit(name, options, tmp_path):
     whole, optimizer = fresh(name, options)
     train(whole, optimizer, range(3))
     write_tensors(tmp_path / "model", whole.state_dict())
-    write_tensors(tmp_path / "optimizer", optimizer_state.collect_state(optimizer, whole))
+    write_tensors(tmp_path / "optimizer", tensor_files.collect_state(optimizer, whole))
     train(whole, optimizer, range(3, 6))
     again, other = fresh(name, options)
     again.load_state_dict(read_tensors(tmp_path / "model"))
-    optimizer_state.restore(other, again, read_tensors(tmp_path / "optimizer"))
+    tensor_files.restore(other, again, read_tensors(tmp_path / "optimizer"))
     train(again, other, range(3, 6))
     for one, two in zip(whole.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, two)
-    ends = [optimizer_state.collect_state(o, m) for o, m in ((optimizer, whole), (other, again))]
+    ends = [tensor_files.collect_state(o, m) for o, m in ((optimizer, whole), (other, again))]
     assert all(torch.equal(ends[0][key], ends[1][key]) for key in ends[0].keys() | ends[1].keys())
 
 

@@ -2,9 +2,8 @@ from io import StringIO
 
 from toolkit.distributed import World
 from toolkit.reporting.console import Console
-from toolkit.training.result import RunResult
+from toolkit.training.result import RunResult, print_end, print_metrics, start_rows
 from toolkit.training.run import TrainingRun
-from toolkit.training.summary import print_end, print_metrics, start_rows
 
 
 def printed(show, *what):

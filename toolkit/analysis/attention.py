@@ -25,7 +25,7 @@ from toolkit.analysis.read_text import (
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import AttentionConfig
-from toolkit.metrics.seed_summary import summarize
+from toolkit.metrics.seeds import summarize
 from toolkit.models.interface import Inputs
 from toolkit.nn.attention import Attention, AttentionInputs, TwoStreamMaps
 from toolkit.nn.ops.mixed_attention import MixedAttention

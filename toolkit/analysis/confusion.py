@@ -13,7 +13,7 @@ from msgspec import Meta
 from toolkit.analysis.plot_style import Axes, Figure, new_plot, parse_labels, plot_style, save_plot
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
 from toolkit.config.commands.plot import ConfusionConfig
 from toolkit.reporting.json_output import Output

@@ -28,7 +28,7 @@ from toolkit.analysis.plot_style import (
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
-from toolkit.metrics.seed_summary import SeedSummary, summarize
+from toolkit.metrics.seeds import SeedSummary, summarize
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
 

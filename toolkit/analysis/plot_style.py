@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import write_output
+from toolkit.common.files import write_output
 from toolkit.config.commands.plot import PlotOptions
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from toolkit.checkpoints.saved_run import find_saved_run
+from toolkit.checkpoints.save_folder import find_saved_run
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.command import RUN

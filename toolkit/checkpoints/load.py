@@ -10,15 +10,14 @@ from torch import Tensor, nn
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
-from toolkit.checkpoints.sharded import SHARDED
-from toolkit.checkpoints.tensor_files import LazyTensor, open_tensors
+from toolkit.checkpoints.tensor_files import SHARDED, LazyTensor, open_tensors
 from toolkit.common import plugins
-from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import write_json
 from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import local_rows, to_local
 from toolkit.models.interface import Sizes
 
@@ -127,3 +126,14 @@ def compare_tensors(
         ],
     }
     return {kind: join_first(names) for kind, names in mismatches.items() if names}
+
+
+def check_data_matches_checkpoint(
+    data: Tokenizer, folder: str, model: Tokenizer, path: str = "the checkpoint"
+) -> None:
+    """Raise a ToolkitError if predictions for the data in `folder` would be meaningless."""
+    if difference := data.describe_difference(model):
+        raise ToolkitError(
+            f"the data must have the tokenizer of {path}, but that of {folder} differs: "
+            f"{difference}. Run toolkit-preprocess with --tokenizer-from {path}."
+        )

@@ -12,7 +12,6 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import (
     Count,
@@ -21,6 +20,8 @@ from toolkit.common.json_files import (
     decode,
     name_file,
     read_text,
+    sha256,
+    sha256_file,
 )
 
 NAME = "manifest.json"

@@ -16,14 +16,16 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from toolkit.checkpoints import manifest
-from toolkit.common.atomic import atomic_dir, atomic_file, delete, sync_to_disk
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import atomic_dir, atomic_file, delete, sync_to_disk
 from toolkit.common.folder_lock import FolderLock
+from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
+from toolkit.config.command import SavedRun
 
 CHECKPOINT_NAME = re.compile(r"checkpoint_e(\d+)_u(\d+)")
 LAST, BEST = "checkpoint_last", "checkpoint_best"
 OLD_SUFFIX = ".old.tmp"
-"""Suffix of a checkpoint while another of the same name replaces it (common/atomic.py)."""
+"""Suffix of a checkpoint while another of the same name replaces it (common/files.py)."""
 RETRY_DELAYS_SECONDS = (1.0, 4.0)
 """Delays between attempts to write a checkpoint."""
 
@@ -190,3 +192,35 @@ def try_delete(path: Path) -> None:
         delete(path)
     except OSError as error:
         log.warning("%s could not be deleted (%s); will retry later.", path, error)
+
+
+def check_new_folder(path: Path, option: str) -> None:
+    """Raise unless `path` is new and cannot be confused with a checkpoint of a run."""
+    if path.exists() or path.is_symlink():
+        raise ToolkitError(
+            f"{option} must name a new folder, but {path} exists. Choose another, or delete it."
+        )
+    if CHECKPOINT_NAME.fullmatch(path.name) or path.name in (LAST, BEST):
+        raise ToolkitError(
+            f"{option} cannot be called {path.name}, as the checkpoints of a run are. Choose "
+            f"another name."
+        )
+    if not path.parent.is_dir():
+        raise ToolkitError(f"No such folder: {path.parent}. Create it, or choose another {option}.")
+
+
+def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
+    """The run of the checkpoint to resume from, with verified options; None if there is none.
+
+    Damaged checkpoints are skipped here, and reported by the run.
+    """
+    save_folder = SaveFolder(Path(save_dir))
+    named = save_folder.choose_restore_file(Path(restore_file)) if restore_file else None
+    for folder in [named] if named else save_folder.resume_candidates():
+        try:
+            manifest.verify(folder, only=(CONFIG,))
+            options = read_saved_config(folder).run
+        except ToolkitError:
+            continue
+        return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
+    return None

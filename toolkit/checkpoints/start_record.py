@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TypedDict
 
 import toolkit
-from toolkit.common.atomic import atomic_file
-from toolkit.common.git import describe_commit
+from toolkit.common.files import atomic_file
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json, write_json
+from toolkit.common.system import describe_commit
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import (
     Differences,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +19,15 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
+from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, retry
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.common.files import open_regular
 from toolkit.common.json_files import Count, decode
-from toolkit.distributed.sharded_tensors import is_sharded_tensor, local_rows, to_local
+from toolkit.distributed import World
+from toolkit.distributed.sharded_tensors import is_sharded_tensor, local_rows, shard_like, to_local
 
 OFFSETS_KEY, STARTS_KEY = "DCP_SHARDING_INFO", "saved_offsets"
 """In a file's metadata, and in the JSON there: first row of each tensor in the whole."""
@@ -158,3 +162,95 @@ def write_shard(path: Path, tensors: Mapping[str, Tensor], *, is_main: bool) -> 
     save_file(mine, path, header)
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+SEPARATOR = "::"
+"""Separates the names of parameter and quantity."""
+
+
+def collect_state(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
+    """`parameter::quantity` -> its value; a Python number becomes a float64 scalar."""
+    state: dict[str, Tensor] = {}
+    for name, p in learner.named_parameters():
+        for quantity, value in optimizer.state.get(p, {}).items():
+            tensor = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.double)
+            state[f"{name}{SEPARATOR}{quantity}"] = tensor.detach().contiguous()
+    return state
+
+
+def restore(
+    optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor | LazyTensor]
+) -> None:
+    """Restore each parameter's state by its name; of sharded parameters, this rank's rows."""
+    parameters = dict(learner.named_parameters())
+    states: dict[str, dict[str, Any]] = {}
+    for key, value in saved.items():
+        name, separator, quantity = key.rpartition(SEPARATOR)
+        if not separator:
+            continue  # a parameter, which shards also contain
+        if name not in parameters:
+            raise ToolkitError(
+                f"the optimizer's state must belong to this learner, but {name!r} is not a "
+                f"parameter of it. Load only the weights with --finetune-from."
+            )
+        states.setdefault(name, {})[quantity] = match_parameter(parameters[name], value)
+    for name, state in states.items():
+        optimizer.state[parameters[name]] = state
+
+
+def match_parameter(p: Tensor, value: Tensor | LazyTensor) -> Tensor | float:
+    """A saved quantity in the optimizer's form: sharded like a parameter of the same shape."""
+    if value.shape and value.shape == p.shape:
+        return shard_like(p, value[local_rows(p)])
+    tensor = value[...]
+    is_number = tensor.dtype == torch.double and not tensor.dim()
+    return float(tensor) if is_number else tensor.to(p.device)
+
+
+SHARDED = "sharded"
+"""Folder of the ranks' files in a checkpoint, alongside the complete weights."""
+
+
+def write_rank_shard(
+    save_folder: SaveFolder, name: str, tensors: Mapping[str, Tensor], world: World
+) -> Path:
+    """Write every rank's rows into a temporary folder for `link_shards`; all ranks must call it.
+
+    Raises CheckpointSaveError on all ranks if one could not write.
+    """
+    folder = save_folder.path / f".{name}.{SHARDED}.tmp"
+    file = folder / f"shard_{world.rank + 1:05}_of_{world.size:05}.safetensors"
+
+    def write() -> None:
+        folder.mkdir(exist_ok=True)
+        write_shard(file, tensors, is_main=world.is_main)
+
+    problem = retry(write)
+    mine = f"rank {world.rank} could not write {file}: {problem}" if problem else ""
+    if problem := world.first_text(mine):
+        raise CheckpointSaveError(
+            f"checkpoint {save_folder.path / name} must be written to disk by all ranks, but "
+            f"{problem}. Free some space or repair the disk; older checkpoints are complete."
+        )
+    return folder
+
+
+def link_shards(source: Path, checkpoint: Path, ranks: int) -> None:
+    """Hard-link the ranks' files into a checkpoint; the originals remain for another attempt."""
+    files = sorted(source.iterdir())
+    if len(files) != ranks:
+        raise ToolkitError(
+            f"checkpoint.save_dir must be one folder for all ranks, but {source} holds the shards "
+            f"of {len(files)} of {ranks}. Put it on a disk that all machines share."
+        )
+    (checkpoint / SHARDED).mkdir()
+    for file in files:
+        try:
+            os.link(file, checkpoint / SHARDED / file.name)
+        except OSError:  # a disk without hard links
+            shutil.copyfile(file, checkpoint / SHARDED / file.name)
+
+
+def list_shards(checkpoint: Path) -> list[Path]:
+    """The files of the ranks; empty if the run was not sharded."""
+    return sorted((checkpoint / SHARDED).glob("*.safetensors"))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from toolkit.common import launcher
+from toolkit.common import system
 from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.help import handle_info_flags
@@ -46,8 +46,8 @@ def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | Non
 
     Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
     """
-    if launcher.is_launched():
-        launcher.stop_with_launcher()
+    if system.is_launched():
+        system.stop_with_launcher()
     open_closed_streams()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
@@ -84,10 +84,10 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
 def fail(name: str, message: str) -> int:
     """Print an error as one line, if stderr can be written; returns the exit code."""
     line = f"{name}: {to_line(message)}"
-    launcher.let_first_rank_report()
+    system.let_first_rank_report()
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
-    launcher.record_error(line)
+    system.record_error(line)
     discard_lost_output()
     return EXIT_USER_ERROR
 

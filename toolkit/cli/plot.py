@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.cli.command import call, execute
-from toolkit.common.output_files import check_output, report_write_errors
+from toolkit.common.files import check_output, report_write_errors
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.plot import (
     AttentionConfig,

@@ -15,9 +15,9 @@ from toolkit.config.load import LoadedConfig
 
 def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
     """The run to resume; --help does not need the import."""
-    from toolkit.checkpoints import saved_run
+    from toolkit.checkpoints import save_folder
 
-    return saved_run.find_saved_run(save_dir, restore_file)
+    return save_folder.find_saved_run(save_dir, restore_file)
 
 
 COMMAND = dataclasses.replace(TRAIN, find_saved_run=find_saved_run)

@@ -22,8 +22,7 @@ from toolkit.checkpoints.load import (
     write_config,
 )
 from toolkit.checkpoints.manifest import Manifest
-from toolkit.checkpoints.new_folder import check_new_folder
-from toolkit.checkpoints.save_folder import SaveFolder, parse_update
+from toolkit.checkpoints.save_folder import SaveFolder, check_new_folder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import AverageConfig

@@ -23,7 +23,7 @@ from toolkit.config.serialize import flatten
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
 from toolkit.reporting.tables import Table
-from toolkit.training.callbacks.saved_state import SavedState, read_state
+from toolkit.training.callbacks.checkpointing import SavedState, read_state
 from toolkit.training.callbacks.validation import BestValidation
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.parallel.split import KIND as PARALLEL
-from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.formats.parallel.files import KIND as PARALLEL
+from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.storage.columns import Column

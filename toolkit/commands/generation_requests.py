@@ -9,11 +9,11 @@ from itertools import islice
 
 import numpy as np
 
-from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
+from toolkit.checkpoints.load import check_data_matches_checkpoint
 from toolkit.commands.text_io import open_input
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import TextGenerationConfig
-from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.ragged import split_rows
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.corpora import Corpora

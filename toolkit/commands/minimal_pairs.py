@@ -11,8 +11,8 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray, IntArray
+from toolkit.common.files import check_output, open_output, write_output
 from toolkit.common.json_files import JsonObject
-from toolkit.common.output_files import check_output, open_output, write_output
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.evaluate import MINIMAL_PAIRS_TASK, MinimalPairsConfig
 from toolkit.data.text_files import raise_at_line

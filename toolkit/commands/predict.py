@@ -14,13 +14,12 @@ from toolkit.commands.prediction_input import READERS, InputRecord, read_conllu
 from toolkit.commands.text_io import open_input
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import STDOUT, open_output
+from toolkit.common.files import STDOUT, open_output
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.evaluate import PredictConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.tagging.conllu import ConlluOptions
-from toolkit.data.formats.tagging.conllu_stream import conllu_options, replace_sentence_tags
+from toolkit.data.formats.tagging.conllu import ConlluOptions, conllu_options, replace_sentence_tags
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.distributed import World, launch
 from toolkit.generation.output import TextFile

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonError, is_json_object, parse
-from toolkit.data.formats.tagging.conllu import ConlluOptions
-from toolkit.data.formats.tagging.conllu_stream import stream_conllu
+from toolkit.data.formats.tagging.conllu import ConlluOptions, stream_conllu
 from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.generation.requests import decode_line
 from toolkit.tasks.raw_items import Fields, Values, check_names, read_cells, read_item, read_record

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import open_output
+from toolkit.common.files import open_output
 from toolkit.config.commands.generate import GenerationOptions
 from toolkit.config.sections import check_distinct_files
 from toolkit.data.text_files import open_text

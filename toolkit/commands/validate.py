@@ -8,11 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
-from toolkit.checkpoints.load import find_checkpoint, read_config
+from toolkit.checkpoints.load import check_data_matches_checkpoint, find_checkpoint, read_config
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import check_output, write_output
+from toolkit.common.files import check_output, write_output
 from toolkit.common.registry import TASKS
 from toolkit.config import names
 from toolkit.config.commands.evaluate import ValidateConfig
@@ -31,8 +30,8 @@ from toolkit.tasks.load import load_with_task
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
+from toolkit.training.result import print_metrics
 from toolkit.training.step import Metrics
-from toolkit.training.summary import print_metrics
 
 
 class Evaluation(NamedTuple):

@@ -12,18 +12,18 @@ from toolkit.analysis.word_order import (
     count_read_tokens,
     measure_word_order,
 )
-from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
+from toolkit.checkpoints.load import check_data_matches_checkpoint
 from toolkit.commands.describe_checkpoint import find_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.checkpoints import InspectConfig
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.corpora import SHARD_SEPARATOR, Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.text_files import read_text
-from toolkit.distributed.device import select_device
+from toolkit.distributed.world import select_device
 from toolkit.reporting.console import Progress
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import short_names

@@ -141,7 +141,7 @@ OPTIMIZERS = {
         "optim.muon",
         muon="orthogonal momentum for matrices, AdamW for the rest (Jordan et al. 2024)",
     ),
-    **make_builtins("optim.lamb", lamb="Adam for very large batches (You et al. 2020)"),
+    **make_builtins("optim.adam", lamb="Adam for very large batches (You et al. 2020)"),
     **make_builtins("optim.adafactor", adafactor="memory-efficient Adam (Shazeer & Stern 2018)"),
     **make_builtins(
         "optim.sgd",
@@ -161,7 +161,7 @@ LR_SCHEDULERS = {
         wsd="warm-up, constant, decay at the end (Hu et al. 2024)",
         tri_stage="warm-up, constant, exponential decay (Park et al. 2019)",
     ),
-    **make_builtins("optim.plateau", plateau="lowered when validation stops improving"),
+    **make_builtins("optim.schedules", plateau="lowered when validation stops improving"),
 }
 
 FORMATS = {

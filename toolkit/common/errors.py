@@ -1,8 +1,9 @@
-"""The exception for mistakes of the user, and texts of errors of the system and of memory."""
+"""Errors that users can cause, and names in messages and logs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 MAX_PATH_LENGTH = 200
 """Longer paths are shortened in messages."""
@@ -42,3 +43,16 @@ def is_out_of_memory(error: BaseException) -> bool:
 def first_line(error: BaseException) -> str:
     """The first line of an error's message without its period, or the name of its class."""
     return (str(error) or type(error).__name__).splitlines()[0].strip().rstrip(".")
+
+
+def join_first(items: Sequence[object], max_items: int = 5, separator: str = ", ") -> str:
+    """The first items, and how many more there are: "a, b and 3 more"."""
+    rest = len(items) - max_items
+    return separator.join(map(str, items[:max_items])) + (f" and {rest} more" if rest > 0 else "")
+
+
+METRIC_EVENTS = ("train", "valid")
+RUN_EVENTS = ("start", "save", "save_failed", "skipped_update", "split_update", "end")
+"""Events that are not shown on dashboards."""
+EVENTS = METRIC_EVENTS + RUN_EVENTS
+"""The events that toolkit-train writes. Others have the names of callbacks."""

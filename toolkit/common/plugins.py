@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import sha256
 
 PACKAGE, GROUP = "toolkit_plugins", "toolkit.plugins"
 IGNORED_PREFIXES = ("test_", "conftest", "setup", "__main__")

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from toolkit.common import builtins, plugins
 from toolkit.common.builtins import Builtin
-from toolkit.common.errors import ToolkitError
-from toolkit.common.events import EVENTS
+from toolkit.common.errors import EVENTS, ToolkitError
 from toolkit.common.other_names import read_other_names
 
 F = TypeVar("F", bound=Callable[..., Any])

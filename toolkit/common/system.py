@@ -1,4 +1,4 @@
-"""The operating system: memory allocation, processes, signals and cores."""
+"""The machine and its processes: memory, signals, torchrun, and the git commit of a folder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import multiprocessing
 import os
 import platform
 import signal
+import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+
+from toolkit.common.json_files import dumps
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
@@ -117,3 +123,83 @@ def memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return None
+
+
+TIMEOUT_SECONDS = 10
+
+
+@cache
+def describe_commit(folder: Path) -> dict[str, str | bool]:
+    """`commit`, and whether there are `uncommitted_changes` in the folder.
+
+    If git does not track the folder, as that of an installed package: the reason as `no_commit`.
+    """
+    try:
+        tracked = run_git(folder, "ls-files")
+        status = run_git(folder, "status", "--porcelain=v2", "--branch").splitlines()
+    except FileNotFoundError:
+        return {"no_commit": "git is not installed"}
+    except subprocess.TimeoutExpired:
+        return {"no_commit": f"git took longer than {TIMEOUT_SECONDS} seconds"}
+    except (OSError, subprocess.CalledProcessError):
+        tracked, status = "", []
+    heads = [line.removeprefix("# branch.oid ") for line in status if "# branch.oid " in line]
+    if not tracked or not heads or heads[0] == "(initial)":
+        return {"no_commit": "not a git repository"}
+    changed = any(not line.startswith("#") for line in status)
+    return {"commit": heads[0], "uncommitted_changes": changed}
+
+
+def run_git(folder: Path, command: str, *options: str) -> str:
+    """Output of a git command about the files in a folder."""
+    words = ["git", "--no-optional-locks", "-C", str(folder), command, *options, "--", "."]
+    other = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    ran = subprocess.run(
+        words, env=other, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True
+    )
+    return ran.stdout
+
+
+REPORT_SECONDS = 5.0
+"""Time for the first rank of a machine to report an error that the others have, too."""
+POLL_SECONDS = 1.0
+
+
+def is_launched() -> bool:
+    """Whether torchrun has started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def stop_with_launcher() -> threading.Thread:
+    """Send this process SIGTERM once torchrun is gone, such as by kill -9; training then saves."""
+
+    def watch(parent: int) -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watcher = threading.Thread(target=watch, args=[os.getppid()], daemon=True)
+    watcher.start()
+    return watcher
+
+
+def let_first_rank_report() -> None:
+    """Wait if the first rank of this machine may report the same error."""
+    if os.environ.get("LOCAL_RANK") != "0":
+        wait_to_be_ended()
+
+
+def wait_to_be_ended() -> None:
+    """Give torchrun the time to end this process, as it does after another one has failed."""
+    if is_launched():
+        time.sleep(REPORT_SECONDS)
+
+
+def record_error(message: str) -> None:
+    """Store an error for torchrun, whose table of failed ranks shows it as `traceback`."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if path:
+        extra = {"py_callstack": message, "timestamp": str(int(time.time()))}
+        with suppress(OSError):
+            error = dumps({"message": {"message": message, "extraInfo": extra}})
+            Path(path).write_text(error, "utf-8", errors="backslashreplace")

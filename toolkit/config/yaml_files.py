@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import yaml
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.common.files import open_regular
 from toolkit.common.registry import suggest_name
 
 RECIPE, MAX_BYTES = "recipe:", 16 << 20

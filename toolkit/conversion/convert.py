@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from toolkit.checkpoints.new_folder import check_new_folder
+from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns

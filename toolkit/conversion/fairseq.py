@@ -16,7 +16,7 @@ from tokenizers import Tokenizer as HfTokenizer
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonObject, read_json, read_text
 from toolkit.conversion import tensors, tokenizer_files, torch_file
 from toolkit.conversion.files import ConvertedModel, build_on_meta, compose_run

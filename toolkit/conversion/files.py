@@ -14,8 +14,8 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import EXTRA_FILE
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.checkpoints.write_model import write_model
-from toolkit.common.atomic import atomic_dir
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import atomic_dir
 from toolkit.common.json_files import FileName, JsonObject, read_json, write_json
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig

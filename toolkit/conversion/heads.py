@@ -15,7 +15,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.conversion.model_types import MODERNBERT, ModelType
 from toolkit.conversion.tensors import NameTable
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.formats.label_settings import (
     LabelSet,
     label_names,

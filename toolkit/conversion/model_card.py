@@ -13,9 +13,9 @@ from toolkit.common.json_files import JsonObject
 from toolkit.config.columns import format_columns
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.training.callbacks.saved_state import read_state
+from toolkit.training.callbacks.checkpointing import read_state
 
 MODEL_CARD_FILE = "README.md"
 SECTIONS = ("arch", "task", "criterion", "optimizer", "lr_scheduler", "data", "training")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.checkpoints.load import find_checkpoint
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject, convert, name_file
 from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import TASKS
@@ -21,7 +21,7 @@ from toolkit.conversion.files import ConvertedModel, build_on_meta
 from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card
 from toolkit.conversion.native_classes import check_component
 from toolkit.conversion.tokenizer_files import Template, load_tokenizer, write_tokenizer
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.formats.label_settings import read_labels, read_tables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, unpack_tokenizer

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.common.files import open_regular
 
 MAX_COPIES = 4
 """Maximum bytes of all tensors per byte of the file; tied weights are stored once."""

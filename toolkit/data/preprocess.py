@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from toolkit.common.files import report_write_errors
 from toolkit.common.json_files import write_signed_json
-from toolkit.common.output_files import report_write_errors
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, create_format

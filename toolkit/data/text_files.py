@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.common.files import open_regular
 from toolkit.common.system import memory_bytes
 from toolkit.data.arrow_library import open_zst
 

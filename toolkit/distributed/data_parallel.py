@@ -1,12 +1,18 @@
-"""Data parallelism: every rank trains on its own micro-batches, and gradients are averaged."""
+"""Data parallelism: every rank trains on its own micro-batches, and gradients are averaged.
+
+A rank can complete the averaging after its backward pass has failed.
+"""
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -45,3 +51,50 @@ def accumulate_sharded(sharded: FSDPModule) -> Iterator[None]:
         yield
     finally:
         sharded.set_requires_gradient_sync(True)
+
+
+class GradientSync:
+    """Averages DDP's gradient buckets over the ranks while backward fills them.
+
+    All ranks reduce the same buckets in the same order. A rank that runs out of memory in the
+    backward pass would block the others forever; instead it contributes zeros for its remaining
+    buckets (`complete_with_zeros`), and then all ranks discard the gradients (`reset_reducer`).
+    """
+
+    def __init__(self, wrapped: DistributedDataParallel, world: World) -> None:
+        self.wrapped, self.world = wrapped, world
+        self.pending: list[dist.Work] = []
+        wrapped.register_comm_hook(None, lambda state, bucket: self.all_reduce_bucket(bucket))
+
+    @staticmethod
+    def for_ddp(wrapped: nn.Module, world: World) -> GradientSync | None:
+        """The synchronization of a learner in DDP; None for others, which cannot be completed."""
+        return (
+            GradientSync(wrapped, world) if isinstance(wrapped, DistributedDataParallel) else None
+        )
+
+    def start(self) -> None:
+        self.pending = []
+
+    def complete_with_zeros(self) -> None:
+        """Contribute zeros for all buckets not reduced yet, and wait for all of them."""
+        gc.collect()  # frees the failed pass, since the zeros need memory
+        if self.world.device.type == "cuda":
+            torch.cuda.empty_cache()
+        for bucket in self.wrapped.reducer._get_zeros_like_grad_buckets()[len(self.pending) :]:
+            self.all_reduce_bucket(bucket)
+        for work in self.pending:
+            work.wait()
+        self.pending = []
+
+    def reset_reducer(self) -> None:
+        """Prepare DDP for another pass after one that may have failed; on all ranks."""
+        self.wrapped.reducer._reset_state()
+        self.wrapped._has_rebuilt_buckets = False
+
+    def all_reduce_bucket(self, bucket: Any) -> Any:
+        """Start averaging one of DDP's buckets over the ranks; returns a Future of the mean."""
+        self.world.collectives.entered += 1
+        work = dist.all_reduce(bucket.buffer().div_(self.world.size), async_op=True)
+        self.pending.append(work)
+        return work.get_future().then(lambda future: future.value()[0])

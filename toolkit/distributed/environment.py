@@ -15,7 +15,7 @@ from torch.utils import collect_env
 from toolkit import __version__
 from toolkit.common.json_files import JsonError, JsonObject, decode
 from toolkit.common.system import memory_bytes, processor_name
-from toolkit.distributed.device import gpu_name
+from toolkit.distributed.world import gpu_name
 
 DISTRIBUTION = "toolkit-seq"
 

@@ -20,7 +20,7 @@ from types import TracebackType
 
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
-from toolkit.common import launcher
+from toolkit.common import system
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed.heartbeat import (
     ALIVE,
@@ -169,7 +169,7 @@ class Watchdog:
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(2)
         if failure.kind == "failed":
-            launcher.wait_to_be_ended()
+            system.wait_to_be_ended()
         advice = "" if failure.kind == "failed" else " Run the same command to resume."
         message = f"rank {self.world.rank} exits: {failure.text}{advice}"
         print(message, file=sys.stderr, flush=True)

@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from toolkit.common.arrays import IntArray
-from toolkit.common.random_hash import mix, uniform
+from toolkit.common.arrays import IntArray, mix, uniform
 
 CHUNK = 64
 """Scores per chunk, whose maximum is compared first in large vocabularies."""

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.common.errors import ToolkitError
-from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.nn.norms import NormName, build_norm
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.sinusoidal import encode_positions, sinusoidal_encodings

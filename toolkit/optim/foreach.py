@@ -1,19 +1,41 @@
-"""Base class of the optimizers implemented here, with torch's foreach operations on lists."""
+"""Base classes of the optimizers implemented here, with torch's foreach operations on lists.
+
+They lack torch's precautions against torch.compile, which import Dynamo.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from inspect import unwrap
 from typing import Any, Generic, TypeVar
 
 import torch
 import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
+from torch.optim import Optimizer
 
 from toolkit.distributed.sharded_tensors import is_sharded_tensor, to_local
-from toolkit.optim.eager import EagerOptimizer
 from toolkit.optim.parameter_groups import OptimizerConfig, ParameterGroup
+
+AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
+
+
+class EagerOptimizer(Optimizer):
+    """An optimizer with the undecorated methods of `torch.optim.Optimizer`."""
+
+    add_param_group = unwrap(Optimizer.add_param_group)
+    zero_grad = unwrap(Optimizer.zero_grad)
+    state_dict = unwrap(Optimizer.state_dict)
+    load_state_dict = unwrap(Optimizer.load_state_dict)
+
+
+def make_eager(kind: type[AnyOptimizer]) -> type[AnyOptimizer]:
+    """A subclass of an optimizer of torch with its undecorated methods; `step` has no gradients."""
+    step = torch.no_grad()(unwrap(kind.step))
+    return type(kind.__name__, (EagerOptimizer, kind), {"step": step})
+
 
 Config = TypeVar("Config", bound=OptimizerConfig)
 State = dict[str, Tensor]

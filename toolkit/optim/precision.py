@@ -10,7 +10,7 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
-from toolkit.distributed.device import set_tf32
+from toolkit.distributed.world import set_tf32
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

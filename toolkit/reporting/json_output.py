@@ -11,7 +11,7 @@ from typing import Any, Protocol, TextIO, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import STDOUT, open_output
+from toolkit.common.files import STDOUT, open_output
 from toolkit.reporting.console import Console, print_plain
 
 OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')

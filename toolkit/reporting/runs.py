@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from toolkit.common import json_files
-from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import atomic_file, read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json
 from toolkit.config.serialize import flatten
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
-from toolkit.common.errors import ToolkitError
-from toolkit.common.events import RUN_EVENTS
+from toolkit.common.errors import RUN_EVENTS, ToolkitError
 from toolkit.common.json_files import read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.runs import (

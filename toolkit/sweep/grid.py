@@ -11,8 +11,8 @@ from itertools import product
 import numpy as np
 from scipy.stats import loguniform
 
-from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import sha256
 from toolkit.config.commands.train import SweepConfig, ValueRange
 
 MAX_NAME_LENGTH = 150  # file systems take 255 bytes

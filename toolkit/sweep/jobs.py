@@ -18,8 +18,8 @@ from types import FrameType
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import check_regular
 from toolkit.common.folder_lock import FolderLock
-from toolkit.common.input_files import check_regular
 from toolkit.common.system import REPEAT_SECONDS, available_cores, signal_name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)

@@ -13,8 +13,7 @@ from typing import TypedDict
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonObject, Number, convert, read_json
 from toolkit.config.serialize import diff_configs
-from toolkit.metrics.paired_tests import PairedDifference, compare_pairs, holm
-from toolkit.metrics.seed_summary import SeedSummary, summarize
+from toolkit.metrics.seeds import PairedDifference, SeedSummary, compare_pairs, holm, summarize
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint
 from toolkit.training.callbacks.validation import is_improvement, lower_is_better

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.criteria import LazyPrediction, Prediction
-from toolkit.data.formats.text.raw_texts import encode_raw_texts
+from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary

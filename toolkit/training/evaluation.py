@@ -16,14 +16,14 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion, compute_logits
 from toolkit.distributed import World
 from toolkit.distributed.sharded_tensors import is_sharded
-from toolkit.metrics.auc import roc_auc
+from toolkit.metrics.classification import roc_auc
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.task import Perplexity, Ranking
-from toolkit.training.callbacks.meters import loss_metrics, perplexity
-from toolkit.training.out_of_memory import run_in_memory
+from toolkit.training.callbacks.logging import loss_metrics, perplexity
+from toolkit.training.device import run_in_memory
 from toolkit.training.step import Metrics
 
 READ_INTERVAL = 64

@@ -16,8 +16,7 @@ from toolkit.distributed import GradientSync, World, no_sync
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.learner import Learner
-from toolkit.training.device import seed_rng
-from toolkit.training.out_of_memory import run_in_memory
+from toolkit.training.device import run_in_memory, seed_rng
 
 Losses = dict[str, Tensor]
 """Objective -> summed loss over this rank's micro-batches."""

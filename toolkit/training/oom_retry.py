@@ -7,8 +7,8 @@ from itertools import count
 
 import torch
 
+from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError
-from toolkit.common.random_hash import derive_seed
 from toolkit.data.loading.loader import first_index_of_rank
 from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPart

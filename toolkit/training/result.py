@@ -1,19 +1,26 @@
-"""The result of a run: `result.json` in its save folder."""
+"""What a run prints at its start and end, and result.json."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from toolkit.common import json_files
-from toolkit.common.atomic import atomic_file
-from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import atomic_file
+from toolkit.common.json_files import sha256
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
+from toolkit.distributed.environment import device_name
+from toolkit.reporting.console import Console
+from toolkit.reporting.tables import Table
+from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.step import Metrics
+from toolkit.training.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,3 +76,69 @@ def write_results(path: Path, text: str) -> None:
 def config_digest(run: Mapping[str, object]) -> str:
     """SHA-256 of a config, which identifies a run."""
     return sha256(json_files.dumps(run))
+
+
+def start_rows(
+    config: RunConfig,
+    trainer: Trainer,
+    train: TrainingData,
+    valid: Sequence[LoadedSplit],
+    total: int,
+) -> dict[str, str]:
+    """Model, data, machine and length of the run."""
+    world, c = trainer.world, config.data
+    remarks = {split.name: split.examples.remark for split in valid}
+    examples = [train.description, *(f"{name}: {text}" for name, text in remarks.items() if text)]
+    limits = {"tokens": c.max_tokens, "examples": c.batch_size}
+    limit = " and ".join(f"{n} {what}" for what, n in limits.items() if n) or "32 examples"
+    ranks = f" x {world.size} ranks" if world.size > 1 else ""
+    factors = f" x {trainer.update_freq}{ranks}" if ranks or trainer.update_freq > 1 else ""
+    return {
+        "architecture": f"{config.arch.name}, {describe_parameters(trainer.learner)}",
+        "task": f"{config.task.name}, {config.criterion.name}",
+        "data": ", ".join(c.dirs),
+        "examples": "; ".join(examples),
+        **({"remedy": advice} if (advice := train.examples.advice) else {}),
+        "batch": f"at most {limit}{factors}",
+        "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
+        f"{config.lr_scheduler.name}{describe_ema(config.training.ema_decay)}",
+        "updates": f"{trainer.progress.update:,} of {total:,} done",
+        "machine": f"{device_name(world.device)}, {trainer.precision.name}",
+        "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
+    }
+
+
+def describe_parameters(learner: nn.Module) -> str:
+    """The number of parameters, and of trained ones if some are frozen."""
+    trained, frozen = (count_parameters(learner, trained=it) for it in (True, False))
+    total = f"{trained + frozen:,} parameters"
+    return f"{total}, {trained:,} of them trained" if frozen else total
+
+
+def count_parameters(learner: nn.Module, *, trained: bool) -> int:
+    """The number of parameters that are trained, or of those that are frozen."""
+    return sum(p.numel() for p in learner.parameters() if p.requires_grad == trained)
+
+
+def describe_ema(decay: float) -> str:
+    """A phrase about the moving average of weights; empty without one."""
+    return f", weights averaged with decay {decay:g}" if decay else ""
+
+
+def print_end(result: RunResult, console: Console) -> None:
+    """Print the latest metrics of every validation split, and the best checkpoint."""
+    if result.valid:
+        print_metrics({"subset": result.valid}, console)
+    if result.best:
+        best = result.best
+        console.print(
+            f"best {best['metric']} {best['value']:.4f} at update {best['update']}", highlight=False
+        )
+
+
+def print_metrics(tables: Mapping[str, Mapping[str, Metrics]], console: Console) -> None:
+    """Print a table of metrics for each kind of rows."""
+    for kind, rows in tables.items():
+        columns = list(dict.fromkeys(name for metrics in rows.values() for name in metrics))
+        cells = [[row, *(metrics.get(c) for c in columns)] for row, metrics in rows.items()]
+        Table(columns=(kind, *columns), rows=cells).print(console)

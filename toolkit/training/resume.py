@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.checkpoints import manifest, optimizer_state, sharded
-from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
+from toolkit.checkpoints import manifest, tensor_files
 from toolkit.checkpoints.load import (
     AVERAGE,
     EXTRA_FILE,
     MODEL,
     OPTIMIZER,
     STATE,
+    check_data_matches_checkpoint,
     check_finite,
     compare_tensors,
     find_checkpoint,
@@ -39,8 +39,8 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.tasks.learner import Learner
+from toolkit.training.callbacks.checkpointing import SavedState, require_state
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
-from toolkit.training.callbacks.saved_state import SavedState, require_state
 from toolkit.training.step import Stateful, TrainingProgress
 from toolkit.training.trainer import Trainer
 
@@ -220,8 +220,8 @@ def restore(
     """
     folder, state = resume_point.folder, resume_point.state
     load_weights(folder, trainer.learner)
-    files = sharded.list_shards(folder) or [folder / OPTIMIZER]
-    optimizer_state.restore(trainer.optimizer, trainer.learner, open_tensors(files))
+    files = tensor_files.list_shards(folder) or [folder / OPTIMIZER]
+    tensor_files.restore(trainer.optimizer, trainer.learner, open_tensors(files))
     trainer.progress = resume_point.progress
     if trainer.precision.loss_scale and state.loss_scale:
         trainer.precision.loss_scale.restore(state.loss_scale)

@@ -17,17 +17,18 @@ from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.reporting.tables import Table
-from toolkit.training import memory_probe, resume
-from toolkit.training.callbacks.checkpoint_contents import CheckpointWriter
-from toolkit.training.callbacks.checkpointing import Checkpointer
+from toolkit.training import resume, setup
+from toolkit.training.callbacks.checkpointing import Checkpointer, CheckpointWriter
 from toolkit.training.callbacks.logging import MetricsLogger
-from toolkit.training.callbacks.non_finite import NonFiniteGuard
-from toolkit.training.callbacks.rank_consistency import RankConsistencyCheck
+from toolkit.training.callbacks.non_finite import (
+    NonFiniteGuard,
+    RankConsistencyCheck,
+    SkippedUpdateReporter,
+)
 from toolkit.training.callbacks.registered import RegisteredCallbacks
-from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter
 from toolkit.training.callbacks.stopping import StoppingCriteria, count_total_updates
 from toolkit.training.callbacks.validation import UnknownMetricError
-from toolkit.training.cuda_graphs.enable import choose_row_multiple
+from toolkit.training.cuda_graphs.update import choose_row_multiple
 from toolkit.training.data import (
     LoadedSplit,
     TrainingData,
@@ -37,7 +38,7 @@ from toolkit.training.data import (
     to_sizes,
 )
 from toolkit.training.disk_space import disk_space_warning
-from toolkit.training.result import RunResult
+from toolkit.training.result import RunResult, count_parameters, print_end, start_rows
 from toolkit.training.setup import (
     check_same_on_all_ranks,
     make_ema,
@@ -47,7 +48,6 @@ from toolkit.training.setup import (
 )
 from toolkit.training.signals import listen_for_signals
 from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
-from toolkit.training.summary import count_parameters, print_end, start_rows
 
 
 def run(config: RunConfig, *, command: str = "") -> RunResult:
@@ -180,8 +180,8 @@ class TrainingRun:
         self.log_start()
         c = self.config.training
         with listen_for_signals(self.trainer.request_stop) as received:
-            if memory_probe.should_probe(c.memory_probe, self.world.device):
-                memory_probe.probe(self.trainer, self.train.loader_for(self.trainer.progress.epoch))
+            if setup.should_probe(c.memory_probe, self.world.device):
+                setup.probe(self.trainer, self.train.loader_for(self.trainer.progress.epoch))
             self.stopping.check_time()
             try:
                 self.trainer.fit(

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError
-from toolkit.common.random_hash import derive_seed
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
+from toolkit.config.sections import TrainingConfig
 from toolkit.config.serialize import to_dict
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import EncoderDecoder
+from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
-from toolkit.optim.precision import Precision, requested_precision, resolve_precision
+from toolkit.nn.layer_stack import LayerStack
+from toolkit.optim.precision import DTYPES, Precision, requested_precision, resolve_precision
 from toolkit.reporting.console import Progress
 from toolkit.reporting.sinks import (
     JsonLinesSink,
@@ -33,13 +37,14 @@ from toolkit.tasks.learner import Learner
 from toolkit.training import resume
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.cuda_graphs.enable import enable_cuda_graphs
+from toolkit.training.cuda_graphs.update import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
-from toolkit.training.parallelize import parallelize
+from toolkit.training.gradient import MicroBatchPart
+from toolkit.training.oom_retry import gather_failures
 from toolkit.training.result import config_digest
 from toolkit.training.spikes import SpikeDetector
-from toolkit.training.step import Metrics
+from toolkit.training.step import Metrics, TrainingLoader
 from toolkit.training.trainer import Trainer
 
 
@@ -202,3 +207,82 @@ def evaluate_split(
             on_progress=progress.advance,
             collector=collector,
         )
+
+
+MAX_GRAPHS = 64
+"""Graphs that Dynamo may make of one function. All layers of a class share one: they differ in what
+they select and pass on, each in training and evaluation, with and without padding."""
+
+
+def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
+    """The learner with the parallelism of the config; make the optimizer from it afterwards."""
+    stacks = find_stacks(learner)
+    layers = [layer for stack in stacks for layer in stack]
+    for stack in stacks:
+        stack.checkpoint_activations = c.checkpoint_activations
+    for encoder in learner.modules():
+        if isinstance(encoder, EncoderModel):
+            encoder.uses_packing = encoder.uses_packing and c.packing
+    if c.compile:
+        compile_parts(learner, world.device)
+    if c.sharding == "full":
+        from toolkit.distributed.fsdp import apply_fsdp  # slow to import
+
+        apply_fsdp(learner, layers, world, DTYPES.get(precision))
+    return learner
+
+
+def find_stacks(learner: Learner) -> list[LayerStack]:
+    """All stacks of layers in a learner."""
+    return [module for module in learner.modules() if isinstance(module, LayerStack)]
+
+
+def compile_parts(learner: Learner, device: torch.device) -> None:
+    """Compile layers and heads in place, each for all shapes; parameters keep their names.
+
+    On a CPU they draw the same random numbers as others. On a GPU dropout would be a separate
+    kernel then.
+    """
+    import torch._dynamo  # slow to import
+    import torch.fx.experimental._config
+
+    torch._dynamo.config.recompile_limit = MAX_GRAPHS
+    torch._dynamo.config.specialize_float = True  # rates of dropout are not sizes
+    torch.fx.experimental._config.use_duck_shape = False  # a length that equals a width may change
+    warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
+    layers = [layer for stack in find_stacks(learner) for layer in stack]
+    heads = [module for module in learner.modules() if isinstance(module, TiedHead | DetectionHead)]
+    for part in (*layers, *heads):
+        part.compile(dynamic=True, options={"fallback_random": device.type == "cpu"})
+
+
+def should_probe(option: str, device: torch.device) -> bool:
+    """Resolve auto, always or never: auto is off on a CPU, which overcommits its memory."""
+    return option == "always" or (option == "auto" and device.type == "cuda")
+
+
+def probe(trainer: Trainer, loader: TrainingLoader) -> None:
+    """Run forward and backward on the epoch's largest batches, then discard the gradients."""
+    accumulator, device = trainer.accumulator, trainer.world.device
+    epoch, reserved = trainer.progress.epoch, reserve_optimizer_memory(trainer)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        for batch in loader.largest_batches(epoch):
+            weights = {name: max(1.0, weight) for name, weight in batch.weights.items()}
+            part = MicroBatchPart(batch, epoch)
+            _, failure = accumulator.try_accumulate([part], weights)
+            failures = gather_failures(failure, accumulator)
+            accumulator.discard()
+            if failures:
+                raise ToolkitError(
+                    f"the largest batch must fit into memory, but {failures[0]}. Lower "
+                    f"--max-tokens or --batch-size, and raise --update-freq instead; or start "
+                    f"with --training.memory-probe never: batches that do not fit are then split."
+                )
+    del reserved
+
+
+def reserve_optimizer_memory(trainer: Trainer) -> list[torch.Tensor]:
+    """Memory for the optimizer's future state, two moments of each parameter, on a GPU."""
+    if trainer.optimizer.state or trainer.world.device.type == "cpu":
+        return []
+    return [torch.empty_like(p) for p in trainer.parameters for _ in range(2)]

@@ -12,7 +12,7 @@ from toolkit import load_checkpoint
 from toolkit.cli import generate, inspect, train, validate
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder

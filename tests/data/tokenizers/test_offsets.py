@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import SPECIAL, HuggingFaceTokenizer, WordPieceTokenizer
 from toolkit.data.tokenizers.normalize import lower_without_accents

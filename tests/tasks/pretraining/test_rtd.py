@@ -11,7 +11,7 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.criteria import IGNORED, Binary, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.metrics.auc import roc_auc
+from toolkit.metrics.classification import roc_auc
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import GenerativeModel

@@ -3,7 +3,7 @@ import math
 from toolkit.checkpoints import manifest
 from toolkit.common import json_files
 from toolkit.distributed import World
-from toolkit.training.callbacks.saved_state import require_state
+from toolkit.training.callbacks.checkpointing import require_state
 from toolkit.training.run import TrainingRun, run
 from toolkit.training.step import TrainingProgress
 

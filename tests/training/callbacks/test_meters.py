@@ -5,7 +5,7 @@ import torch
 
 from toolkit.distributed import World
 from toolkit.optim.update import Update
-from toolkit.training.callbacks.meters import Meters, loss_metrics
+from toolkit.training.callbacks.logging import Meters, loss_metrics
 from toolkit.training.step import Step, TrainingProgress
 
 
@@ -64,7 +64,7 @@ def test_intermediate_reads_do_not_change_the_sums(monkeypatch):
     seldom, often = Meters(), Meters()
     for i in range(6):
         seldom.add(step(0.1 * i))
-    monkeypatch.setattr("toolkit.training.callbacks.meters.READ_INTERVAL", 2)
+    monkeypatch.setattr("toolkit.training.callbacks.logging.READ_INTERVAL", 2)
     for i in range(6):
         often.add(step(0.1 * i))
     assert often.read() == seldom.read()

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.callbacks.rank_consistency import (
+from toolkit.training.callbacks.non_finite import (
     RankConsistencyCheck,
     minority_ranks,
     ranks_with_other_norm,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter
+from toolkit.training.callbacks.non_finite import SkippedUpdateReporter
 from toolkit.training.run import TrainingRun
 from toolkit.training.spikes import SpikeDetector
 

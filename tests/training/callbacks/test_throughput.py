@@ -4,8 +4,8 @@ import torch
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
-from toolkit.training.callbacks import throughput
-from toolkit.training.callbacks.throughput import (
+from toolkit.training.callbacks import logging
+from toolkit.training.callbacks.logging import (
     measure_flops_per_second,
     peak_flops_per_second,
     peak_memory_gib,
@@ -60,7 +60,7 @@ def test_peak_flops_of_a_slow_cpu_are_those_of_small_products(monkeypatch, rate,
         sizes.append(n)
         return 2 * n**3 / rate
 
-    monkeypatch.setattr(throughput, "time_product", time_product)
+    monkeypatch.setattr(logging, "time_product", time_product)
     assert measure_flops_per_second("bf16", seconds=0.05) == pytest.approx(rate)
     assert max(sizes) == size
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.optim.plateau import PlateauConfig, plateau
+from toolkit.optim.schedules import PlateauConfig, plateau
 from toolkit.training.callbacks.validation import Validation, is_improvement
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import torch
 
-from toolkit.training.cuda_graphs.external_tensors import ExternalTensors
+from toolkit.training.cuda_graphs.recorder import ExternalTensors
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers.operation_recorder import OperationRecorder
 from toolkit.training.cuda_graphs import gradients
-from toolkit.training.cuda_graphs.enable import record_updates
+from toolkit.training.cuda_graphs.update import record_updates
 
 ADAMW = {"optimizer": lambda p: torch.optim.AdamW(p, lr=0.1, fused=True, weight_decay=0.5)}
 

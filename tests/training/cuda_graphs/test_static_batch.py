@@ -5,7 +5,7 @@ import torch
 
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.cuda_graphs.static_batch import StaticBatch, batch_signature
+from toolkit.training.cuda_graphs.gradients import StaticBatch, batch_signature
 
 CPU = torch.device("cpu")
 

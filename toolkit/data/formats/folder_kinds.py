@@ -21,7 +21,7 @@ def check_kind(folder: DataFolder, kind: str, *, task: str, holds: str, options:
         )
 
 
-def load_tokenizer(
+def tokenizer_of_kind(
     folder: DataFolder, tokenizer_class: type[AnyTokenizer], *, task: str, holds: str, options: str
 ) -> AnyTokenizer:
     """The tokenizer of the data, which must be of its kind."""

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, convert
-from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.glue import GLUE_SCHEMAS
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer

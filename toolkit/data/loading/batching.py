@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray
-from toolkit.common.digest import sha256
+from toolkit.common.arrays import IntArray, mix
 from toolkit.common.errors import ToolkitError
-from toolkit.common.random_hash import mix
+from toolkit.common.json_files import sha256
 from toolkit.data.loading.corpus_weights import CorpusWeights, WeightedCopies
 
 BUCKETS_PER_DOUBLING = 16

@@ -26,8 +26,7 @@ import numpy as np
 import torch
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError, first_line
+from toolkit.common.errors import ToolkitError, first_line, join_first
 from toolkit.common.system import signal_name
 from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.examples import Batch, BatchSource

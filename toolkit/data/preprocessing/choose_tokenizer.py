@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.config.checkpoint_defaults import resolve_checkpoint_dir
 from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.declared import to_flag

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.common.files import open_regular
 from toolkit.config.commands.preprocess import PreprocessConfig
 
 STDIN = "-"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, join_first
 from toolkit.data.text_files import FileChunk, LineChunk, raise_in_chunk, read_lines
 
 BATCH_BYTES = 1 << 20

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray
-from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.common.random_hash import derive_seed
+from toolkit.common.arrays import HIDDEN_POSITION, BoolArray, IntArray, derive_seed
 from toolkit.data.samples.masking import (
     DECIDE,
     REPLACE,

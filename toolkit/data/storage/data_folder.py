@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import sha256
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq_folder
 from toolkit.data.storage.meta import ToolkitFolder

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import AnyArray, IntArray
-from toolkit.common.digest import sample_digest
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import sample_digest
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
 from toolkit.data.storage.fairseq_names import find_languages, list_splits

@@ -11,7 +11,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import check_regular, open_regular
+from toolkit.common.files import check_regular, open_regular
 
 MAGIC, OLD_MAGIC = b"MMIDIDX\0\0", b"TNTIDX\0\0"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, code of the values' type, items

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import open_regular
+from toolkit.common.files import open_regular
 from toolkit.data.storage.checksums import BLOCK_BYTES
 
 MAGIC = b"\x89TKCOL\r\n"

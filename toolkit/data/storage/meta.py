@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
     Count,
     FilePath,
@@ -17,6 +16,8 @@ from toolkit.common.json_files import (
     check_digest,
     convert,
     read_json,
+    sha256,
+    sha256_file,
 )
 from toolkit.config.command import identify_path
 from toolkit.data.storage.column_reader import CheckedColumnPart

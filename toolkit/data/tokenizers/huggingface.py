@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as HfTokenizer
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.data.ragged import pack_rows
 from toolkit.data.text_files import raise_at_line, read_text

@@ -14,7 +14,7 @@ import sentencepiece
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.common.system import can_start_threads
 from toolkit.data.ragged import pack_rows

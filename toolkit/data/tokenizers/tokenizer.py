@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.input_files import read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
     Count,
     FilePath,
@@ -40,7 +40,7 @@ KINDS = {
     "words": "toolkit.data.tokenizers.word_level:WordLevelTokenizer",
     "wordpiece": "toolkit.data.tokenizers.huggingface:WordPieceTokenizer",
     "huggingface": "toolkit.data.tokenizers.huggingface:HuggingFaceTokenizer",
-    "classification": "toolkit.data.formats.classification.tokenizer:ClassificationTokenizer",
+    "classification": "toolkit.data.formats.classification.split:ClassificationTokenizer",
     "parallel": "toolkit.data.tokenizers.wrapped:ParallelTokenizer",
     "tagging": "toolkit.data.formats.tagging.tokenizer:TaggingTokenizer",
 }

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from toolkit.common.arrays import BoolArray
-from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import sha256
 
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first

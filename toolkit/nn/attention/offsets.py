@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from toolkit.common.positions import HIDDEN_POSITION
+from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.nn.ops.offsets.clipped import (
     cached_tap_indices,
     clip_offsets,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
-from toolkit.data.formats.classification.raw_texts import encode_raw_texts
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.classification.format import encode_raw_texts
+from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import SentenceHead, build_features, build_pooler

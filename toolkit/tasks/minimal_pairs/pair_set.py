@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import is_json_object, parse
 from toolkit.data.rows.read import row_suffix
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, read_text

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from toolkit.common.enumeration import join_first
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import JsonError, is_json_object, parse
 from toolkit.data.rows.read import row_suffix
 from toolkit.data.text_files import raise_at_line, read_text

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.output_files import write_output
+from toolkit.common.files import write_output
 from toolkit.criteria import Prediction
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.tasks.multiple_choice.examples import OBJECTIVE, MultipleChoiceBatch

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.common.errors import ToolkitError
-from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead

@@ -19,7 +19,7 @@ from toolkit.criteria import (
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.metrics.auc import score_histogram
+from toolkit.metrics.classification import score_histogram
 from toolkit.models.heads import DetectionHead, TokenHead
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory

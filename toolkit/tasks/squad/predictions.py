@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from toolkit.common.arrays import BoolArray, FloatArray
-from toolkit.common.output_files import write_output
+from toolkit.common.files import write_output
 from toolkit.criteria import Prediction
-from toolkit.data.formats.qa.answer_spans import character_span
-from toolkit.data.formats.qa.windows import max_context_tokens
+from toolkit.data.formats.qa.encode_questions import character_span, max_context_tokens
 from toolkit.metrics.squad import best_scores, best_threshold
 from toolkit.tasks.predictions import (
     PredictionCollector,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from toolkit.criteria import Prediction
-from toolkit.data.formats.qa.raw_questions import encode_span_questions
+from toolkit.data.formats.qa.encode_questions import encode_span_questions
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line

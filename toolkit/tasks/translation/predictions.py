@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.common.output_files import write_output
+from toolkit.common.files import write_output
 from toolkit.criteria import Prediction
-from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.distributed import World
 from toolkit.generation.generate import generate_best
 from toolkit.generation.output import to_single_line

@@ -1,14 +1,19 @@
-"""Save checkpoints during training, and delete those that are no longer needed."""
+"""Checkpoints of a run: when they are saved, and all that resuming bit for bit requires."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
-from toolkit.checkpoints import manifest
+import torch
+
+from toolkit import __version__
+from toolkit.checkpoints import manifest, tensor_files
+from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config
 from toolkit.checkpoints.save_folder import (
     BEST,
     LAST,
@@ -16,14 +21,22 @@ from toolkit.checkpoints.save_folder import (
     SaveFolder,
     checkpoint_name,
     parse_update,
+    try_delete,
 )
+from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import Count, convert, read_json, write_json
+from toolkit.config.run import RunConfig
 from toolkit.config.sections import CheckpointConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.distributed.sharded_tensors import gather_on_main, is_sharded
+from toolkit.models.interface import Sizes
+from toolkit.optim.precision import LossScaleState
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
-from toolkit.training.callbacks.saved_state import read_state
-from toolkit.training.callbacks.validation import Validation, lower_is_better
-from toolkit.training.step import Step
+from toolkit.training.callbacks.ema import ExponentialMovingAverage
+from toolkit.training.callbacks.validation import Validation, ValidationState, lower_is_better
+from toolkit.training.step import State, Stateful, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -172,3 +185,108 @@ class Checkpointer:
             self.folder.delete_checkpoints(
                 find_superfluous(folders, self.config, watched.metric, watched.examples)
             )
+
+
+class CheckpointWriter:
+    """Writes the state of a run to a checkpoint."""
+
+    def __init__(
+        self,
+        folder: SaveFolder,
+        trainer: Trainer,
+        stateful: Mapping[str, Stateful],
+        *,
+        config: RunConfig,
+        sizes: Sizes,
+        tokenizer: Tokenizer,
+        data: Mapping[str, str],
+        ema: ExponentialMovingAverage | None = None,
+    ) -> None:
+        self.folder, self.trainer, self.stateful = folder, trainer, stateful
+        self.config, self.sizes, self.tokenizer, self.data = config, sizes, tokenizer, data
+        self.ema = ema
+
+    def state(self) -> State:
+        """All state except tensors; all ranks must call it, since some sum over ranks."""
+        trainer = self.trainer
+        scale = trainer.precision.loss_scale
+        return {
+            "progress": asdict(trainer.progress),
+            "callbacks": {name: each.state() for name, each in self.stateful.items()},
+            "loss_scale": scale.state() if scale else None,
+            "precision": trainer.precision.name,
+            "ranks": trainer.world.size,
+            "data": dict(self.data),
+        }
+
+    def save(self, update: int, epoch: int, reasons: list[str]) -> None:
+        """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
+        state, world, learner = self.state(), self.trainer.world, self.trainer.learner
+        name = checkpoint_name(epoch, update)
+        average = self.ema.state_dict() if self.ema else {}
+        weights = learner.state_dict()
+        moments = tensor_files.collect_state(self.trainer.optimizer, learner)
+        shared = None
+        if is_sharded(learner):
+            shared = tensor_files.write_rank_shard(self.folder, name, {**weights, **moments}, world)
+            weights = gather_on_main(weights, world)
+        if not world.is_main:
+            return
+
+        def fill(folder: Path) -> None:
+            write_tensors(folder / MODEL, weights)
+            if shared:
+                tensor_files.link_shards(shared, folder, world.size)
+            else:
+                write_tensors(folder / OPTIMIZER, moments)
+            if average:
+                write_tensors(folder / AVERAGE, average)
+            write_json(folder / STATE, state, end="", indent=1, ensure_ascii=False)
+            write_config(folder, self.config, self.sizes)
+            self.tokenizer.save(folder)
+
+        facts = {"update": update, "epoch": epoch, "reasons": reasons}
+        versions = {"toolkit": __version__, "torch": torch.__version__}
+        self.folder.write(name, fill, {**facts, "versions": versions})
+        if shared:
+            try_delete(shared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fingerprints:
+    """Digests of the examples of a run, and of their order in an epoch."""
+
+    examples: str
+    order: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedState:
+    """The contents of state.json."""
+
+    progress: TrainingProgress
+    callbacks: dict[str, State]
+    """Name -> state of a callback."""
+    loss_scale: LossScaleState | None = None
+    precision: str
+    ranks: Count = 1
+    data: Fingerprints
+
+    @property
+    def validation(self) -> ValidationState | None:
+        """The validation's state; None if the run has none."""
+        state = self.callbacks.get("validation")
+        return None if state is None else convert(state, ValidationState)
+
+    def __post_init__(self) -> None:
+        _ = self.validation
+
+
+def require_state(folder: Path) -> SavedState:
+    """The state in a verified checkpoint of a run."""
+    return read_json(folder / STATE, SavedState, manifest.REMEDY, non_finite=True)
+
+
+def read_state(folder: Path) -> SavedState | None:
+    """The state in a verified checkpoint; None for an average or an import."""
+    return require_state(folder) if (folder / STATE).exists() else None

@@ -1,18 +1,26 @@
-"""Training metrics, logged every N updates."""
+"""Training metrics between two reports: losses, throughput and the use of the hardware."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+
+import torch
+from torch import Tensor
 
 from toolkit.common.json_files import convert
+from toolkit.distributed import World
+from toolkit.optim.precision import DTYPES
 from toolkit.reporting.sinks import Sink
-from toolkit.training.callbacks.meters import Meters
-from toolkit.training.callbacks.throughput import (
-    peak_flops_per_second,
-    peak_memory_gib,
-    update_flops,
-)
+from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.learner import Learner
 from toolkit.training.device import synchronize
+from toolkit.training.flop_counter import FlopCounter
 from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
 
@@ -123,3 +131,179 @@ class MetricsLogger:
         busy, waited = saved.since_report_seconds
         self.reported_at = self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
         self.seconds_before, self.latest = saved.seconds, saved.latest
+
+
+READ_INTERVAL = 256
+"""Updates after which pending tensors are read even without a report."""
+
+
+@dataclass(kw_only=True)
+class UpdateSums:
+    """Sums over updates; `losses` and `tokens` are this rank's, the others hold for all ranks."""
+
+    losses: dict[str, float] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    tokens: int = 0
+    updates: int = 0
+    norms: float = 0.0
+    clipped: float = 0.0
+    skipped: float = 0.0
+
+    def add(self, tokens: int, weights: Mapping[str, float], numbers: Sequence[float]) -> None:
+        """Add an update's norm, clipped, skipped and losses; of a skipped one, only that it was."""
+        norm, clipped, skipped, *losses = numbers
+        self.updates += 1
+        self.tokens += tokens
+        self.skipped += skipped
+        if skipped:
+            return
+        self.norms += norm
+        self.clipped += clipped
+        for (name, weight), loss in zip(weights.items(), losses, strict=True):
+            self.losses[name] = self.losses.get(name, 0.0) + loss
+            self.weights[name] = self.weights.get(name, 0.0) + weight
+
+    def sum_over_ranks(self, world: World) -> UpdateSums:
+        """The sums over all ranks; all ranks must call it."""
+        mine = json.dumps({"losses": self.losses, "tokens": self.tokens})
+        parts = [json.loads(text) for text in world.all_gather(mine)]
+        losses = {o: sum(part["losses"].get(o, 0.0) for part in parts) for o in self.losses}
+        tokens = sum(part["tokens"] for part in parts)
+        return UpdateSums(**{**asdict(self), "losses": losses, "tokens": tokens})
+
+    def compute(
+        self, coefficients: Mapping[str, float], *, with_perplexity: bool = True
+    ) -> Metrics:
+        """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping.
+
+        The loss is missing if every update was skipped or had nothing to predict.
+        """
+        means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
+        taken = max(1.0, self.updates - self.skipped)
+        losses = loss_metrics(means, coefficients, with_perplexity=with_perplexity) if means else {}
+        return {
+            **losses,
+            "gradient_norm": self.norms / taken,
+            "clip_rate": self.clipped / taken,
+            "skipped_updates": self.skipped,
+        }
+
+
+def loss_metrics(
+    means: Mapping[str, float], coefficients: Mapping[str, float], *, with_perplexity: bool = True
+) -> Metrics:
+    """The weighted loss, its parts, and the perplexity of the first objective."""
+    metrics: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
+    metrics |= {f"{o}_loss": mean for o, mean in means.items()}
+    if with_perplexity:
+        metrics["ppl"] = perplexity(means.get(next(iter(coefficients)), math.inf))
+    return metrics
+
+
+def perplexity(mean_loss: float) -> float:
+    """exp(-mean log p), bounded so that it does not overflow."""
+    return math.exp(min(mean_loss, 700.0))
+
+
+class Meters:
+    """Sums over the updates since the latest report; adding one does not wait for the device."""
+
+    def __init__(self) -> None:
+        self.sums = UpdateSums()
+        self.pending: list[tuple[int, dict[str, float], list[Tensor]]] = []
+
+    def add(self, step: Step) -> None:
+        weights = {name: step.weights[name] for name in step.losses}
+        self.pending.append((step.tokens, weights, [*step.outcome, *step.losses.values()]))
+        if len(self.pending) >= READ_INTERVAL:
+            self.read()
+
+    def read(self) -> UpdateSums:
+        """The sums so far, read in one transfer."""
+        if self.pending:
+            numbers = iter(
+                torch.stack([t.double() for *_, ts in self.pending for t in ts]).tolist()
+            )
+            for tokens, weights, tensors in self.pending:
+                self.sums.add(tokens, weights, [next(numbers) for _ in tensors])
+        self.pending = []
+        return self.sums
+
+    def reset(self) -> None:
+        self.read()
+        self.sums = UpdateSums()
+
+    def state(self, world: World) -> State:
+        return asdict(self.read().sum_over_ranks(world))
+
+    def restore(self, state: State, world: World) -> None:
+        """The main rank takes over the sums of all ranks."""
+        self.sums, self.pending = convert(state, UpdateSums), []
+        if not world.is_main:
+            self.sums.losses, self.sums.tokens = dict.fromkeys(self.sums.losses, 0.0), 0
+
+
+# Dense multiply rates in operations per second, from the manufacturer's data sheets.
+PEAK_FLOPS: dict[str, dict[str, float]] = {
+    "H200": {"bf16": 989e12, "fp16": 989e12, "tf32": 494e12, "fp32": 67e12},
+    "H100": {"bf16": 989e12, "fp16": 989e12, "tf32": 494e12, "fp32": 67e12},
+    "A100": {"bf16": 312e12, "fp16": 312e12, "tf32": 156e12, "fp32": 19.5e12},
+    "L40S": {"bf16": 362e12, "fp16": 362e12, "tf32": 183e12, "fp32": 91.6e12},
+    "A10": {"bf16": 125e12, "fp16": 125e12, "tf32": 62.5e12, "fp32": 31.2e12},
+    "L4": {"bf16": 121e12, "fp16": 121e12, "tf32": 60e12, "fp32": 30.3e12},
+    "V100": {"fp16": 125e12, "fp32": 15.7e12},
+    "T4": {"fp16": 65e12, "fp32": 8.1e12},
+}
+
+
+def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
+    """FLOP/s of large matrix products: from a table for GPUs, measured on a CPU."""
+    if device.type == "cpu":
+        return measure_flops_per_second(precision)
+    name = torch.cuda.get_device_name(device)
+    return next((peaks.get(precision) for key, peaks in PEAK_FLOPS.items() if key in name), None)
+
+
+def measure_flops_per_second(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
+    """2 n^3 FLOPs over the time of the fastest product of n x n matrices within `seconds`.
+
+    n is `size`, or less where one such product would take longer: without instructions for bf16,
+    a CPU needs seconds for what takes milliseconds in fp32.
+    """
+    dtype, n = DTYPES.get(precision, torch.float32), size // 8
+    time_product(n, dtype)  # warm-up
+    while n < size and 8 * time_product(n, dtype) < seconds:
+        n *= 2
+    fastest, end = float("inf"), perf_counter() + seconds
+    while perf_counter() < end:
+        fastest = min(fastest, time_product(n, dtype))
+    return 2.0 * n**3 / fastest
+
+
+def time_product(n: int, dtype: torch.dtype) -> float:
+    """Seconds of a product of two n x n matrices."""
+    a = torch.ones(n, n, dtype=dtype)
+    started = perf_counter()
+    a @ a
+    return perf_counter() - started
+
+
+def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
+    """FLOPs of an update with this batch: three times those of its forward pass.
+
+    The backward pass multiplies by the weights and by the inputs, twice the forward's work
+    (Kaplan et al. 2020, section 2.1). With frozen parameters it is what they leave of it. Only
+    matrix products and convolutions are counted.
+    """
+    has_frozen = not all(p.requires_grad for p in learner.parameters())
+    with torch.no_grad(), FlopCounter() as counter:
+        learner(to_device(batch, device, packs=learner.uses_packing))
+    return float(counter.total + (counter.backward if has_frozen else 2 * counter.total))
+
+
+def peak_memory_gib(device: torch.device) -> float:
+    """Peak memory of this process, on its GPU or in RAM."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30

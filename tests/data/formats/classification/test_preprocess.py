@@ -8,8 +8,7 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.classification.split import ClassificationSplit, ClassificationTokenizer
 from toolkit.data.preprocess import preprocess
 
 from .conftest import PAIRS, RTE, STS

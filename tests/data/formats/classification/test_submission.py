@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
-from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.formats.classification.submission import write_submission
-from toolkit.data.formats.classification.tokenizer import Labels
+from toolkit.data.formats.classification.glue import GLUE_SCHEMAS, write_submission
+from toolkit.data.formats.classification.split import ClassificationSplit, Labels
 
 
 class Rows(ClassificationSplit):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.tokenizer import (
+from toolkit.data.formats.classification.split import (
     LABELS_FILE,
     ClassificationTokenizer,
     Labels,

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
+from toolkit.data.formats.classification.glue import GLUE_SCHEMAS
 from toolkit.data.formats.classification.tsv import read_tsv
 
 HEADER = "sentence\tlabel\n"

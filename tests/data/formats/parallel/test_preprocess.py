@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.split import ParallelSplit
+from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer

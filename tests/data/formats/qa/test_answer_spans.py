@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.answer_spans import character_span, find_mismatch, token_span
+from toolkit.data.formats.qa.encode_questions import character_span, find_mismatch, token_span
 from toolkit.data.formats.qa.passages import GoldAnswer
 
 TEXT = "in 1905-06 (Rome) "

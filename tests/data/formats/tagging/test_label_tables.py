@@ -4,8 +4,7 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.build_tables import build_tables
-from toolkit.data.formats.tagging.label_tables import LabelTables
+from toolkit.data.formats.tagging.label_tables import LabelTables, build_tables
 from toolkit.data.formats.tagging.sentence import TaggedFile, TaggedSentence
 
 

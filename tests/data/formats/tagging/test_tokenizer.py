@@ -1,6 +1,6 @@
 import numpy as np
 
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer

@@ -3,8 +3,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from toolkit.data.formats.text.binarize import PartTask, binarize
-from toolkit.data.formats.text.config import TextFormatConfig
+from toolkit.data.formats.text.binarize import PartTask, TextFormatConfig, binarize
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.text_files import FileChunk

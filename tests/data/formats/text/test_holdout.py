@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.formats.text.holdout import RUN_LENGTH, assign_splits
+from toolkit.data.formats.text.binarize import RUN_LENGTH, assign_splits
 
 
 def selected_by_split(valid, test, count=16000):

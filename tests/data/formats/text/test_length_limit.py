@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.formats.text.length_limit import apply_length_limit
+from toolkit.data.formats.text.binarize import apply_length_limit
 
 IDS = np.arange(10)
 LENGTHS = np.array([2, 5, 0, 3])  # 0 1 | 2 3 4 5 6 | | 7 8 9

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -12,28 +14,28 @@ from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.classification.config import (
-    GLUE_TASKS,
-    ClassificationFormatConfig,
-    GlueFormatConfig,
-    TsvConfig,
-)
-from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS, TableSchema
+from toolkit.data.formats.classification.glue import GLUE_SCHEMAS, TableSchema
 from toolkit.data.formats.classification.split import (
     ANSWERS,
     FIRST,
+    GLUE_TASKS,
     INDEX,
     KIND,
     NO_CLASS,
     SECOND,
+    ClassificationFormatConfig,
+    ClassificationTokenizer,
+    GlueFormatConfig,
+    Labels,
+    TsvConfig,
 )
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
 from toolkit.data.formats.classification.tsv import LabeledTable, TableRow, read_tsv
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.malformed import list_first, raise_malformed
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.storage.split_writer import ColumnType
 
 BLOCK_ROWS = 1 << 16
@@ -252,3 +254,46 @@ def describe_labels(entry: JsonObject, rows: int) -> str:
         return "none"
     labels = sorted(entry["labels"].items())
     return ", ".join(f"{name} {count:,}" for name, count in labels) or f"{rows:,} numbers"
+
+
+def encode_raw_texts(
+    tokenizer: ClassificationTokenizer,
+    items: Sequence[tuple[str, ...]],
+    labels: Sequence[object] | None = None,
+) -> MemoryFolder:
+    """A folder with one text per item, or two."""
+    one = np.ones(len(items), np.int64)
+    sides = (FIRST, SECOND) if tokenizer.labels.pairs else (FIRST,)
+    columns: dict[str, tuple[IntArray, IntArray]] = {
+        name: tokenizer.encode_lines([item[side] for item in items])
+        for side, name in enumerate(sides)
+    }
+    if labels is None:
+        labels = [None] * len(items)
+    if len(labels) != len(items):
+        raise ToolkitError(
+            f"each text must have a label, but there are {len(items):,} texts and "
+            f"{len(labels):,} label{'s' * (len(labels) != 1)}."
+        )
+    columns[ANSWERS] = encode_given_labels(tokenizer.labels, labels), one
+    columns[INDEX] = np.arange(len(items)), one
+    return MemoryFolder(KIND, tokenizer, columns)
+
+
+def encode_given_labels(known: Labels, labels: Sequence[object]) -> IntArray:
+    """The column of answers: ids of classes, or the bits of numbers; None is no label."""
+    numbers = {name: number for number, name in enumerate(known.classes)}
+    answers: list[float] = []
+    for index, label in enumerate(labels):
+        if label is None:
+            answers.append(NO_CLASS if numbers else np.nan)
+        elif numbers and isinstance(label, str) and label in numbers:
+            answers.append(numbers[label])
+        elif not numbers and isinstance(label, Real) and math.isfinite(label):
+            answers.append(float(label))
+        else:
+            expected = f"one of {', '.join(numbers)}" if numbers else "a finite number"
+            raise ToolkitError(f"labels must be {expected}, but label {index} is {label!r}.")
+    if numbers:
+        return np.array(answers, np.int64)
+    return np.array(answers, np.float64).view(np.int64)

@@ -1,14 +1,64 @@
-"""The rows of a labeled split, over all folders that have it."""
+"""Labeled texts in data folders: options of their format, labels, and the rows of a split."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
-from toolkit.data.formats.folder_kinds import check_label_ids, load_tokenizer
+from toolkit.common.json_files import JsonObject, digest_json, read_json, write_json
+from toolkit.config.declared import Options
+from toolkit.data.formats.folder_kinds import check_label_ids, tokenizer_of_kind
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
+from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
+
+GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassificationFormatConfig(Options, section="format"):
+    """Options of all tables."""
+
+    on_malformed: Literal["error", "skip"] = "error"
+    """How to handle a row with a wrong number of columns or an invalid label. error: stop and name
+    its line. skip: leave it out, report and count it; not in data to be submitted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueFormatConfig(ClassificationFormatConfig):
+    """Options of the format for GLUE's tables."""
+
+    glue_task: str = ""
+    """Task: CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI, or AX, the diagnostic set, which
+    a model of MNLI predicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TsvConfig(ClassificationFormatConfig):
+    """Options of the format for your own tables."""
+
+    text_columns: str = "sentence"
+    """Name of the column with the text; for pairs two names, separated by a comma."""
+    label_column: str = "label"
+    """Name of the column with the label; test files may lack it."""
+    label_type: Literal["class", "number"] = "class"
+    """class or number. The classes are those of the training data."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = self.text_columns.split(",")
+        if len(names) > 2 or not all(names):
+            raise ToolkitError(
+                f"text_columns must be one name, or two with a comma, but is {self.text_columns!r}."
+            )
+
 
 KIND = "classification"
 FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"
@@ -21,7 +71,7 @@ class ClassificationSplit:
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
         options = "--format glue or tsv"
-        tokenizer = load_tokenizer(
+        tokenizer = tokenizer_of_kind(
             folder, ClassificationTokenizer, task="glue", holds="labeled texts", options=options
         )
         check_same_labels(folder, tokenizer)
@@ -52,3 +102,84 @@ def check_same_labels(folder: DataFolder, tokenizer: ClassificationTokenizer) ->
                 f"data folders must agree on their task, but {source.path} differs from "
                 f"{folder.path}. Train on one after the other, with --finetune-from."
             )
+
+
+LABELS_FILE = "labels.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The labels that a text or a pair may have."""
+
+    task: str
+    """GLUE's name of the task; tsv for your own tables."""
+    classes: list[str]
+    """Classes in the order of their ids; empty if the answer is a number."""
+    metrics: list[str]
+    """Metrics whose mean is the score."""
+    pairs: bool
+    """Whether a row has two texts."""
+    bounds: list[float]
+    """Minimum and maximum of the numbers; empty if unbounded."""
+
+    @classmethod
+    def of_classes(cls, classes: Sequence[str], *, pairs: bool = False) -> Labels:
+        """Classes of your own, scored by accuracy; with `pairs` each row has two texts."""
+        names = [] if isinstance(classes, str) else list(classes)
+        if len(set(names)) < max(2, len(names)) or not all(isinstance(it, str) for it in names):
+            raise ToolkitError(
+                f"labels must be two or more different names of classes, but are {classes!r}."
+            )
+        return cls(task="tsv", classes=names, metrics=["accuracy"], pairs=pairs, bounds=[])
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of a model."""
+        return len(self.classes) or 1
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when ids mean other answers; independent of the task's name and its metrics."""
+        return digest_json(self.classes)
+
+    @classmethod
+    def load(cls, folder: Path) -> Labels:
+        """The labels of a data folder or a checkpoint."""
+        return read_json(folder / LABELS_FILE, cls, "Run toolkit-preprocess again.")
+
+    def __post_init__(self) -> None:
+        known = CLASSIFICATION_METRICS if self.classes else REGRESSION_METRICS
+        if not set(self.metrics) <= known.keys():
+            raise ToolkitError(f"metrics: expected some of {', '.join(known)}")
+        if len(self.bounds) not in (0, 2):
+            raise ToolkitError("bounds: expected two numbers, or none")
+        if len(self.classes) == 1 or len(set(self.classes)) < len(self.classes):
+            raise ToolkitError("classes: expected none, or several that differ")
+
+
+class ClassificationTokenizer(WrappedTokenizer):
+    """Reads text as `inner` does, and has the labels."""
+
+    kind = "classification"
+
+    def __init__(self, inner: Tokenizer, labels: Labels) -> None:
+        super().__init__(inner, LABELS_FILE)
+        self.labels = labels
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {**super().sizes, "labels": self.labels.outputs}
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.vocabulary.fingerprint} {self.labels.fingerprint}"
+
+    def save(self, folder: Path | str) -> None:
+        super().save(folder)
+        write_json(Path(folder) / LABELS_FILE, asdict(self.labels), indent=1)
+
+    @classmethod
+    def _restore(
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
+    ) -> ClassificationTokenizer:
+        return cls(restore_inner(folder, settings, symbols), Labels.load(folder))

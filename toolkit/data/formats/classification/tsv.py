@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import TableSchema
+from toolkit.data.formats.classification.glue import TableSchema
 from toolkit.data.preprocessing.malformed import MAX_QUOTED
 from toolkit.data.text_files import read_text
 

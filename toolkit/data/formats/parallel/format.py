@@ -22,10 +22,19 @@ from toolkit.data.formats.format import (
     count_column,
     select_counts,
 )
-from toolkit.data.formats.parallel.config import ParallelFormatConfig
-from toolkit.data.formats.parallel.encode_pairs import PairLimits, encode_block, limit_pairs
-from toolkit.data.formats.parallel.files import FilePair, list_file_pairs, read_blocks
-from toolkit.data.formats.parallel.split import KIND, REFERENCE, SOURCE, TARGET_TOKENS
+from toolkit.data.formats.parallel.files import (
+    KIND,
+    REFERENCE,
+    SOURCE,
+    TARGET_TOKENS,
+    FilePair,
+    PairLimits,
+    ParallelFormatConfig,
+    encode_block,
+    limit_pairs,
+    list_file_pairs,
+    read_blocks,
+)
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer, load_given_tokenizer
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText

@@ -13,8 +13,16 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
-from toolkit.data.formats.qa.answer_spans import AnswerMismatch
-from toolkit.data.formats.qa.columns import (
+from toolkit.data.formats.qa.encode_questions import AnswerMismatch, encode_passages
+from toolkit.data.formats.qa.passages import (
+    SQUAD_FILES,
+    SWAG_FILES,
+    Passage,
+    QuestionSource,
+    list_race_folders,
+)
+from toolkit.data.formats.qa.race import read_race
+from toolkit.data.formats.qa.split import (
     BACK,
     CHOICE_COLUMNS,
     CONTEXT,
@@ -22,12 +30,8 @@ from toolkit.data.formats.qa.columns import (
     SQUAD,
     SQUAD_COLUMNS,
     TOKEN_IDS,
+    QaFormatConfig,
 )
-from toolkit.data.formats.qa.config import QaFormatConfig
-from toolkit.data.formats.qa.encode_questions import encode_passages
-from toolkit.data.formats.qa.files import SQUAD_FILES, SWAG_FILES, list_race_folders
-from toolkit.data.formats.qa.passages import Passage, QuestionSource
-from toolkit.data.formats.qa.race import read_race
 from toolkit.data.formats.qa.squad import read_squad
 from toolkit.data.formats.qa.swag import read_swag
 from toolkit.data.preprocessing.benchmark_files import list_benchmark_files

@@ -18,19 +18,23 @@ from toolkit.data.formats.format import (
     SplitReport,
     count_column,
 )
-from toolkit.data.formats.tagging.build_tables import build_tables, join_sentences
-from toolkit.data.formats.tagging.config import (
+from toolkit.data.formats.tagging.conll_columns import read_conll_columns
+from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
+from toolkit.data.formats.tagging.label_tables import (
+    ANY_COLUMN,
+    LabelTables,
+    build_tables,
+    join_sentences,
+)
+from toolkit.data.formats.tagging.penn_treebank import Sections, read_penn_treebank
+from toolkit.data.formats.tagging.sentence import (
     ConllColumnsConfig,
     ConlluConfig,
     PennTreebankConfig,
+    TaggedFile,
+    TaggedSentence,
     TaggingFormatConfig,
 )
-from toolkit.data.formats.tagging.conll_columns import read_conll_columns
-from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
-from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
-from toolkit.data.formats.tagging.penn_treebank import read_penn_treebank
-from toolkit.data.formats.tagging.sections import Sections
-from toolkit.data.formats.tagging.sentence import TaggedFile, TaggedSentence
 from toolkit.data.formats.tagging.split import COLUMNS, KIND, TYPES_FILE, UNKNOWN_TAG, UNSEEN_TAG
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer

@@ -15,10 +15,14 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.json_files import JsonObject, read_text
-from toolkit.data.formats.folder_kinds import check_label_ids, check_same_tokenizer, load_tokenizer
+from toolkit.data.formats.folder_kinds import (
+    check_label_ids,
+    check_same_tokenizer,
+    tokenizer_of_kind,
+)
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
 from toolkit.data.formats.tagging.penn_treebank import first_tag
-from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS, get_feature
+from toolkit.data.formats.tagging.sentence import TAG_COLUMNS, get_feature
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
@@ -112,7 +116,7 @@ class TaggedSplit(TaggedWords):
         columns = folder.split(split)
         types, tags, lengths, names = [], [], [], dict[str, int]()
         options = "--format conllu, ptb or columns"
-        tokenizer = load_tokenizer(
+        tokenizer = tokenizer_of_kind(
             folder, TaggingTokenizer, task="pos_tagging", holds="tagged text", options=options
         )
         for column in COLUMNS:

@@ -16,9 +16,9 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.output_files import report_write_errors, write_output
+from toolkit.common.files import report_write_errors, write_output
+from toolkit.data.formats.tagging.sentence import TAG_COLUMNS, set_feature
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS, set_feature
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.meta import read_meta
 from toolkit.data.text_files import strip_compression_suffix

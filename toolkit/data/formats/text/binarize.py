@@ -1,25 +1,157 @@
-"""Encodes one part of the text as one part of the column of tokens: the task of a worker."""
+"""Encodes one part of the text as one part of the column of tokens: the task of a worker.
+
+Held-out items are selected by their position alone; items with too many tokens are left out,
+truncated or split.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.text.config import TextFormatConfig
-from toolkit.data.formats.text.holdout import assign_splits
-from toolkit.data.formats.text.length_limit import apply_length_limit
+from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.preprocessing.segmentation import ItemBatch, read_items
 from toolkit.data.preprocessing.workers import load_tokenizer, report_progress
+from toolkit.data.ragged import ragged_arange
 from toolkit.data.rows.read import raise_at_item
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormatConfig(Options, section="format"):
+    """Options of the format for running text."""
+
+    segment_by: Literal["lines", "paragraphs", "sentences"] = "lines"
+    """What makes an item. lines: each line (one sentence per line, as in Chang et al.); a blank
+    line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs split
+    after . ! ? if a new sentence seems to begin; suits books and other running text."""
+    text_field: str = ""
+    """Field or column that holds the text of each row of JSON lines, CSV, TSV, Parquet or Arrow
+    files. A folder stands for its .jsonl, .ndjson, .csv, .tsv, .parquet and .arrow files."""
+    rows: Literal["documents", "lines"] = "documents"
+    """What the rows of --text-field are. documents: each row is read like a file. lines: all rows
+    of a file are read like the lines of one; an empty row is a blank line."""
+    valid_fraction: Rate = 0.0
+    """Fraction of the training text to hold out as split valid: runs of 16 items at regular
+    intervals, chosen by their position alone."""
+    test_fraction: Rate = 0.0
+    """Fraction of the training text to hold out as split test."""
+    max_item_tokens: NonNegativeInt = 0
+    """Maximum number of tokens per item, without special symbols; 0 for no limit."""
+    overlength: Literal["error", "skip", "truncate", "split"] = "error"
+    """How to handle items that exceed the limit. error: stop and name the line. skip: leave them
+    out. truncate: drop their tail. split: split them into several items, before a word if
+    possible. The table and meta.json give the number of items and tokens of each split."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.valid_fraction + self.test_fraction >= 1:
+            raise ToolkitError(
+                f"valid_fraction and test_fraction must leave text to train on, but are "
+                f"{self.valid_fraction} and {self.test_fraction}."
+            )
+
+
+RUN_LENGTH = 16  # consecutive items that are held out together, so that neighbors stay together
+HELD_STEP, TEST_STEP = (5**0.5 - 1) / 2, 2**0.5 - 1  # multiples mod 1 fill 0 .. 1 evenly
+
+
+class SplitAssignment(NamedTuple):
+    """The items of a batch that go to one split."""
+
+    split: str
+    selected: BoolArray
+    runs: IntArray
+    """Run of each item: it differs between items that are no longer neighbors in this split. 0
+    continues the part before."""
+
+
+def assign_splits(
+    split: str, numbers: IntArray, valid_fraction: float, test_fraction: float, part: int = 0
+) -> Iterator[SplitAssignment]:
+    """Hold out run b of a part's runs 0, 1, 2, ... if floor(b s + phase) increases from b to b + 1.
+
+    s is the sum of the fractions. The phases of the parts are spread evenly over 0 .. 1, so the
+    fractions also hold over many parts that are shorter than 1 / s runs.
+    """
+    held_fraction = valid_fraction + test_fraction
+    if split != "train" or held_fraction == 0:
+        yield SplitAssignment(split, np.ones(len(numbers), bool), np.zeros(len(numbers), np.int64))
+        return
+    run = numbers // RUN_LENGTH
+    phase = _phase(part, HELD_STEP)
+    before = _steps(run, held_fraction, phase)
+    held = _steps(run + 1, held_fraction, phase) > before
+    test_of_held, phase = test_fraction / held_fraction, _phase(part, TEST_STEP)
+    test = held & (_steps(before + 1, test_of_held, phase) > _steps(before, test_of_held, phase))
+    yield SplitAssignment("train", ~held, before)
+    yield SplitAssignment("valid", held & ~test, run + 1)
+    yield SplitAssignment("test", test, run + 1)
+
+
+def _phase(part: int, step: float) -> float:
+    return (0.5 + part * step) % 1
+
+
+def _steps(numbers: IntArray, fraction: float, phase: float) -> IntArray:
+    return np.floor(numbers * fraction + phase).astype(np.int64)
+
+
+class LimitedItems(NamedTuple):
+    """Items within the limit."""
+
+    ids: IntArray
+    lengths: IntArray
+    sources: IntArray
+    """Index of the original item of each."""
+    overlength: int
+    """Number of items that exceeded the limit."""
+    lost: int
+    """Number of dropped tokens."""
+
+
+def apply_length_limit(
+    ids: IntArray, lengths: IntArray, limit: int, policy: str, starts_word: BoolArray
+) -> LimitedItems:
+    """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split."""
+    long = lengths > limit
+    overlength, sources = int(long.sum()), np.arange(len(lengths))
+    if overlength == 0:
+        return LimitedItems(ids, lengths, sources, 0, 0)
+    if policy == "split":
+        pieces = _split(ids, lengths, limit, starts_word)
+        counts = np.array([len(sizes) for sizes in pieces], np.int64)
+        piece_lengths = np.array([size for sizes in pieces for size in sizes], np.int64)
+        return LimitedItems(ids, piece_lengths, np.repeat(sources, counts), overlength, 0)
+    kept_lengths = np.where(long, 0 if policy == "skip" else limit, lengths)
+    kept = ids[ragged_arange(0, lengths) < np.repeat(kept_lengths, lengths)]
+    stays = ~long if policy == "skip" else np.ones(len(long), bool)
+    lost = len(ids) - len(kept)
+    return LimitedItems(kept, kept_lengths[stays], sources[stays], overlength, lost)
+
+
+def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray) -> list[list[int]]:
+    """Lengths of the pieces of each item: maximal, and cut before a word if possible."""
+    pieces, ends = [], np.cumsum(lengths)
+    for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
+        sizes, start = [], end - length
+        while end - start > limit:
+            words = np.flatnonzero(starts_word[ids[start + 1 : start + limit + 1]])
+            sizes.append(int(words[-1]) + 1 if len(words) else limit)
+            start += sizes[-1]
+        pieces.append([*sizes, end - start])
+    return pieces
+
 
 TOKENS = "tokens"
 

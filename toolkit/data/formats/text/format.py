@@ -11,15 +11,16 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
-from toolkit.data.formats.text.binarize import TOKENS, PartTask, binarize
-from toolkit.data.formats.text.config import TextFormatConfig
+from toolkit.data.formats.text.binarize import TOKENS, PartTask, TextFormatConfig, binarize
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.rows.dataset_folder import list_row_files
 from toolkit.data.rows.read import check_plain
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.tokenizers.normalize import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.console import Progress
@@ -162,3 +163,12 @@ def text_bytes(task: PartTask) -> int:
 def count_items(number: int) -> str:
     """A number of items in words."""
     return f"{number:,} item{'s' * (number != 1)}"
+
+
+def encode_raw_texts(
+    tokenizer: Tokenizer, texts: Sequence[object], labels: Sequence[object] | None
+) -> MemoryFolder:
+    """A folder with one item per text that is not blank, as a single document."""
+    if labels is not None:
+        raise ToolkitError("this task learns from texts alone, but labels are given. Omit them.")
+    return MemoryFolder("text", tokenizer, {"tokens": tokenizer.encode_lines(clean_texts(texts))})

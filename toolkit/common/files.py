@@ -1,0 +1,290 @@
+"""Input files, and output that appears complete or not at all.
+
+Only regular files are opened, so that no command waits for a pipe or a device.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+from toolkit.common.errors import ToolkitError
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""Type of a file -> its name in messages."""
+WRITER_SECONDS = 1.0
+"""Time that a process has to open a named pipe and to write to it."""
+
+
+def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool = False) -> BinaryIO:
+    """Open a regular file of at most `max_bytes` (None: any size).
+
+    With `allow_pipe` it may also be a pipe, which the shell's <(command) is. OSError is left to the
+    caller, who knows what the file is for.
+
+    Raises:
+        ToolkitError: if it is another kind of file, a link to nothing, or too large, or a named
+            pipe without a writer.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise ToolkitError(
+                f"{path} is a link to {os.readlink(path)}, which does not exist. Correct the link."
+            ) from None
+        raise
+    kind = stat.S_IFMT(status.st_mode)
+    if kind in KINDS and not (allow_pipe and kind == stat.S_IFIFO):
+        raise ToolkitError(
+            f"{path} must be a regular file, but is {KINDS[kind]}. Correct the path."
+        )
+    if max_bytes is not None and status.st_size > max_bytes:
+        raise ToolkitError(
+            f"{path} must have at most {max_bytes:,} bytes, but has {status.st_size:,}. "
+            f"It is damaged or belongs to another program."
+        )
+    return _open_pipe(path) if kind == stat.S_IFIFO else path.open("rb")
+
+
+def _open_pipe(path: Path) -> BinaryIO:
+    """A pipe that a process writes to, or has written to."""
+    file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115
+    end = time.monotonic() + WRITER_SECONDS
+    while path.parent.name != "fd" and not file.peek(1):
+        if time.monotonic() < end:
+            time.sleep(0.05)
+            continue
+        file.close()
+        raise ToolkitError(f"{path} is a pipe that no process writes to. Start the writer first.")
+    return file
+
+
+def open_without_waiting(path: str | Path, flags: int) -> int:
+    """An opener for files that may be pipes, of which the other end is not open."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def check_regular(path: Path) -> None:
+    """Raise like `open_regular`, for files that a library opens by name."""
+    open_regular(path).close()
+
+
+def read_bytes(path: Path, max_bytes: int | None = None) -> bytes:
+    """Content of a regular file; raises like `open_regular`."""
+    with open_regular(path, max_bytes) as file:
+        return file.read()
+
+
+def temporary_path(path: Path) -> Path:
+    """Hidden sibling of `path` for this process to write to before it is renamed."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
+    """A path to write to, which replaces `path` if the block ends without an error.
+
+    With `sync`, the content is on disk first.
+    """
+    temporary = temporary_path(path)
+    try:
+        yield temporary
+        if sync:
+            sync_to_disk(temporary)
+        temporary.replace(path)
+        if sync:
+            sync_to_disk(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
+    """A new folder to fill, which replaces `path` if the block ends without an error.
+
+    Its files have the permissions of new files, also those of libraries that write private ones.
+    """
+    temporary = temporary_path(path)
+    delete(temporary)
+    temporary.mkdir()
+    try:
+        yield temporary
+        apply_umask(temporary)
+        if sync:
+            for file in [*temporary.rglob("*"), temporary]:
+                sync_to_disk(file)
+        replace_dir(path, temporary)
+        if sync:
+            sync_to_disk(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def apply_umask(folder: Path) -> None:
+    """Add the permissions of a new file to all files of a folder. safetensors writes mode 0600."""
+    sample = folder / ".permissions.tmp"
+    sample.touch()
+    permissions = sample.stat().st_mode & 0o777
+    sample.unlink()
+    for file in folder.rglob("*"):
+        mode = file.lstat().st_mode
+        if stat.S_ISREG(mode) and permissions & ~mode:
+            with suppress(PermissionError):  # a disk without permissions
+                file.chmod(stat.S_IMODE(mode) | permissions)
+
+
+def replace_dir(path: Path, new: Path) -> None:
+    """Rename `new` to `path`; a folder there is renamed first and then deleted."""
+    old = old_path(path)
+    if path.exists():
+        delete(old)
+        path.rename(old)
+    new.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def old_path(path: Path) -> Path:
+    """The name of a folder while another one replaces it."""
+    return path.with_name(f".{path.name}.old.tmp")
+
+
+def delete(path: Path) -> None:
+    """Delete a file or folder if it exists; a folder is renamed first, to disappear at once."""
+    if path.is_dir() and not path.is_symlink():
+        if not path.name.endswith(".tmp"):
+            path = path.rename(path.with_name(f".{path.name}.gone.tmp"))
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Return once the content of a file, or the entries of a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+STDOUT = ("-", "/dev/stdout")
+"""Names of standard output."""
+
+
+@contextmanager
+def report_write_errors(option: str, path: str | Path) -> Iterator[None]:
+    """Turn an error of the file system into one that names the option."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolkitError(
+            f"Cannot write {option} {path}: {error.strerror or error}. Choose another path."
+        ) from error
+
+
+@contextmanager
+def open_output(option: str, path: str | Path) -> Iterator[TextIO]:
+    """A text file that takes lines as they are ready.
+
+    Its old content is replaced by the first line, so that it survives a command that fails before.
+    Standard output, pipes and devices are written to.
+    """
+    if str(path) in STDOUT:
+        yield sys.stdout
+        return
+    is_new, file = not os.path.lexists(path), _OutputFile(option, path)
+    try:
+        with io.TextIOWrapper(
+            io.BufferedWriter(file), encoding="utf-8", errors="backslashreplace", newline="\n"
+        ) as text:
+            yield text
+            file.replace_content()
+    finally:
+        if is_new and not file.is_replaced:
+            Path(path).unlink(missing_ok=True)
+
+
+class _OutputFile(io.FileIO):
+    """A file that its first write empties. A named pipe needs a reader: opening never waits."""
+
+    def __init__(self, option: str, path: str | Path) -> None:
+        self.option, self.path, self.is_replaced = option, path, False
+        with report_write_errors(option, path):
+            super().__init__(path, "a", opener=open_without_waiting)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        self.replace_content()
+        with report_write_errors(self.option, self.path):
+            return super().write(data)
+
+    def replace_content(self) -> None:
+        if not self.is_replaced and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+            self.truncate(0)
+        self.is_replaced = True
+
+
+def write_output(option: str, path: str | Path, content: str | bytes) -> None:
+    """Write or replace a file in one step.
+
+    Standard output, pipes, devices and files in read-only folders are written to.
+    """
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    if _is_replaceable(path):
+        with report_write_errors(option, path), atomic_file(_resolve(path)) as temporary:
+            temporary.write_bytes(data)
+        return
+    with open_output(option, path) as file:
+        file.flush()
+        file.buffer.write(data)
+
+
+def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -> None:
+    """Raise if `write_output` would fail, or writing a file in the folder, before the work."""
+    is_folder = os.path.isdir(path)
+    with report_write_errors(option, path):
+        if not str(path):
+            raise FileNotFoundError(errno.ENOENT, "it is empty")
+        if is_folder and not allow_folder:
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if is_folder or _is_replaceable(path):
+            temporary = temporary_path(_resolve(path) / "file" if is_folder else _resolve(path))
+            temporary.touch()
+            temporary.unlink()
+        elif os.path.isfile(path):
+            open(path, "ab").close()
+
+
+def _resolve(path: str | Path) -> Path:
+    """The target of a link, which stays when its target is replaced; not links that form a loop."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
+
+
+def _is_replaceable(path: str | Path) -> bool:
+    """Whether it is a name for a new file, or a file that a new one in its folder can replace."""
+    if str(path) in STDOUT or not os.path.exists(path):
+        return str(path) not in STDOUT
+    return os.path.isfile(path) and os.access(_resolve(path).parent, os.W_OK)
