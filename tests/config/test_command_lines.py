@@ -41,6 +41,7 @@ FILES = {
     "short.yaml": "arch: bert_tiny\ntask: mlm\nmax_update: 3\n",
     "nested.yaml": "arch: bert_tiny\ntask: mlm\ntraining: {max_update: {a: 3}}\n",
     "null.yaml": "training: {log: null, seed: null}\n",
+    "callbacks.yaml": "training: {callbacks: null}\n",
     "typed.yaml": "arch: bert_tiny\ntask: mlm\ntraining: {max_update: many}\n",
     "numbers.yaml": "arch: bert_tiny\ntask: mlm\n3: {4: 5}\n",
     "deep.yaml": "[" * 2000,
@@ -121,9 +122,10 @@ def folder(tmp_path, monkeypatch):
     make_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "_loaded", {})
+    yield tmp_path
     for registry in (*REGISTRIES.values(), CALLBACKS):
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    return tmp_path
+        for entry in registry.list_entries(plugins.PACKAGE):
+            del registry._entries[entry.name]
 
 
 @pytest.mark.parametrize("line", RIGHT)

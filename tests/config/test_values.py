@@ -1,5 +1,7 @@
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -30,6 +32,8 @@ def built(flat, values):
         ("parts", "1,2", [1, 2]),
         ("parts", ["1", 2], [1, 2]),
         ("files", "a,b", ["a,b"]),
+        ("files", (Path("a"), "b"), ["a", "b"]),
+        ("share", np.float64(0.25), 0.25),
     ],
 )
 def test_value_is_parsed_by_the_type_of_its_field(flat, path, text, value):

@@ -95,16 +95,20 @@ def fail(name: str, message: str) -> int:
 def run(command: Command | CommandGroup, act: Act, argv: Sequence[str]) -> int:
     """Carry out a command, or answer an info flag."""
     check_encoding(argv)
-    chosen: Command | None
+    prepared = prepare(command, argv)
+    if isinstance(prepared, LoadedConfig):
+        return act(prepared) or 0
+    print(prepared)
+    return 0
+
+
+def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfig | str:
+    """The configs to act on, or the text that an info flag asks for."""
     if isinstance(command, CommandGroup):
         chosen, argv = command.choose(argv)
-        text = handle_info_flags(argv, chosen) if chosen else command.answer(argv)
-    else:
-        chosen, text = command, handle_info_flags(argv, command)
-    if chosen and text is None:
-        return act(load(argv, chosen)) or 0
-    print(text)
-    return 0
+        return prepare(chosen, argv) if chosen else command.answer(argv)
+    text = handle_info_flags(argv, command)
+    return load(argv, command) if text is None else text
 
 
 def to_line(message: str) -> str:

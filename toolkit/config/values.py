@@ -148,7 +148,11 @@ def plain_value(option: Option, value: Any) -> Any:
         return None
     if option.type.is_list and isinstance(value, str):
         return split_list(option, value)
-    return list(value) if isinstance(value, tuple) else value
+    many = isinstance(value, list | tuple)
+    items = list(value) if many else [value]
+    for kind in (str, float):  # of their subclasses too, such as those of NumPy
+        items = [kind(item) if isinstance(item, kind) else item for item in items]
+    return items if many else items[0]
 
 
 def convert_values(

@@ -22,7 +22,7 @@ def selected_callbacks(values: OptionValues) -> list[str]:
     if SELECTION.path not in values:
         return []
     names = plain_value(SELECTION, values[SELECTION.path].value)
-    return [str(name) for name in dict.fromkeys(names)]
+    return [str(name) for name in dict.fromkeys(names if isinstance(names, list) else [])]
 
 
 def callback_defaults(values: OptionValues) -> dict[str, Any]:
