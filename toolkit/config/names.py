@@ -56,8 +56,12 @@ RESERVED_NAMES = {
     "grid": "sweep.grid",
 }
 
-OTHER_NAMES = {"relative": "arch.positions", "search": "sweep.grid"}
-"""Last part of an option -> the option with that purpose in other architectures."""
+OTHER_NAMES = {
+    "relative": "arch.positions",
+    "search": "sweep.grid",
+    **dict.fromkeys(("part", "close"), "tokenizer_from"),
+}
+"""Last part of an option -> the option with that purpose, in another architecture or since then."""
 
 MIN_SIMILARITY = 0.75
 """Less similar names have another meaning, such as --max-length and --max-tokens."""
