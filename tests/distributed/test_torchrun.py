@@ -41,9 +41,11 @@ def place(data, tmp_path):
 
 @pytest.mark.slow
 def test_rejected_option_is_reported_once_and_in_the_table_of_torchrun(place):
-    ran = start_torchrun(TWO_RANKS, ["data", "--dropuot", "0"], place)
+    ran = start_torchrun(
+        TWO_RANKS, ["data", "--arch", "bert_tiny", "--task", "mlm", "--dropuot", "0"], place
+    )
     _, stderr = ran.communicate()
-    error = "toolkit-train: no option is called --dropuot. See --help."
+    error = "toolkit-train: no option is called --dropuot. Did you mean --dropout? See --help."
     assert ran.returncode == 1 and stderr.splitlines().count(error) == 1
     assert stderr.count(f"  traceback : {error}") == 1
 

@@ -20,12 +20,18 @@ RECIPE, MAX_BYTES = "recipe:", 16 << 20
 
 
 class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """SafeLoader (no Python objects) that guesses no types and rejects double keys."""
+    """SafeLoader (no Python objects) that guesses no types and rejects aliases and double keys."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not read", mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(
         self, node: yaml.MappingNode, deep: bool = False

@@ -5,8 +5,8 @@ import sys
 
 READERS = (
     "classification.split",
-    "classification.submission",
-    "parallel.split",
+    "classification.glue",
+    "parallel.files",
     "qa.split",
     "tagging.split",
     "tagging.write_predictions",

@@ -145,6 +145,9 @@ class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
                 f"data.weights must be one for each corpus, but there are {len(self.weights)} for "
                 f"{len(self.dirs)}. Shards of one corpus (a:b) share one weight."
             )
+        if bool(self.source_lang) != bool(self.target_lang):
+            given, other = ("source", "target") if self.source_lang else ("target", "source")
+            raise ToolkitError(f"--{given}-lang requires --{other}-lang.")
 
     @property
     def languages(self) -> tuple[str, str] | None:
