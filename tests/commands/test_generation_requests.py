@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from toolkit.commands.generate import generate_outputs
-from toolkit.commands.generation_requests import check_request, read_requests, renumber
+from toolkit.commands.generation_requests import check_request, read_requests
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
 from toolkit.generation.output import GeneratedText, GenerationOutput
@@ -73,8 +73,3 @@ def test_check_request_empties_items_without_a_source():
     assert (found.note, found.target, found.reference) == ("empty", [], "a reference")
     generator.decoder_only = True
     assert check_request(blank, generator) == blank
-
-
-def test_load_requests_numbers_items_of_several_splits():
-    found = renumber([GenerationRequest(0, "a"), GenerationRequest(0, "b")])
-    assert [item.number for item in found] == [1, 2]

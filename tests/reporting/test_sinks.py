@@ -213,11 +213,3 @@ def test_wandb_sink_reports_an_error_of_the_service(wandb, monkeypatch, tmp_path
         ToolkitError, match=r"W&B rejects .*: no API key. Run wandb login, or set WANDB_M"
     ):
         WandbSink("novels", tmp_path, {})
-
-
-def test_wandb_sink_rejects_an_unwritable_id_file(wandb, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        ToolkitError, match=r"wandb.json must be writable, but is not: Not a direct"
-    ):
-        WandbSink("novels", tmp_path / "file", {})

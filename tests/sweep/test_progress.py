@@ -2,9 +2,7 @@ import io
 
 from toolkit.reporting.console import Console
 from toolkit.sweep.jobs import JobResult, SweepJob
-from toolkit.sweep.progress import SweepProgress, read_latest_record
-
-RECORDS = '{"event": "train", "update": 5, "loss": 2.5}\n{"event": "valid", "update": 5}\n{"ev'
+from toolkit.sweep.progress import SweepProgress
 
 
 def job(folder, name):
@@ -15,10 +13,7 @@ def watched(folder, *, terminal):
     """What is shown of one run that finishes and one that fails, of three altogether."""
     out, jobs = io.StringIO(), [job(folder, "a"), job(folder, "b")]
     screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
-    for one in jobs:
-        one.folder.mkdir()
-        (one.folder / "metrics.jsonl").write_text(RECORDS)
-    with SweepProgress(jobs, total=3, updates=10, console=screen) as watch:
+    with SweepProgress(jobs, total=3, console=screen) as watch:
         watch(jobs, {})
         watch(jobs[1:], {"a": JobResult(0, 61.0, "")})
         watch([], {"a": JobResult(0, 61.0, ""), "b": JobResult(2, 5.0, "no such folder")})
@@ -35,22 +30,14 @@ def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
     ]
 
 
-def test_sweep_progress_on_a_terminal_shows_a_bar_per_run(tmp_path):
+def test_sweep_progress_on_a_terminal_shows_a_bar_of_all_runs(tmp_path):
     shown = watched(tmp_path, terminal=True)
-    assert "5/10  loss 2.500" in shown and "started" not in shown
+    assert "3 of 3 runs, 0 running" in shown
     assert "failed    b after 0:05: no such folder" in shown
 
 
 def test_sweep_progress_reports_a_signaled_run_as_stopped(tmp_path):
     out = io.StringIO()
-    with SweepProgress(
-        [job(tmp_path, "a")], total=1, updates=10, console=Console(file=out)
-    ) as watch:
+    with SweepProgress([job(tmp_path, "a")], total=1, console=Console(file=out)) as watch:
         watch([], {"a": JobResult(143, 3.0, "save  update 5")})
     assert out.getvalue() == "stopped   a after 0:03\n"
-
-
-def test_read_latest_record_skips_an_incomplete_line(tmp_path):
-    (tmp_path / "log").write_text(RECORDS)
-    assert read_latest_record(tmp_path / "log").update == 5
-    assert read_latest_record(tmp_path / "missing") is None

@@ -195,11 +195,12 @@ def test_sweep_gives_each_run_its_own_folders(words, trained, tmp_path):
     assert options["logging"]["tensorboard_logdir"] == f"{tmp_path}/tb/seed=3"
 
 
-def test_sweep_rejects_an_unwritable_folder(words, trained, tmp_path):
+def test_sweep_rejects_an_unwritable_folder(words, trained, tmp_path, capsys):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "seed=3").write_text("")
-    with pytest.raises(ToolkitError, match=r"must be writable, .*/s/seed=3 is not: File exists"):
-        run_sweep(words, SweepConfig(seeds=[3]))
+    assert main([*words, "--seeds", "3"]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path}/s/seed=3" in error and "exists" in error
 
 
 def test_sweep_rejects_an_unknown_option_in_the_grid(words, trained, tmp_path):

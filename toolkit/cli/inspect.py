@@ -94,19 +94,14 @@ def describe_paths(config: InspectConfig, output: Output) -> None:
 
 def show_differences(paths: Sequence[str], output: Output) -> None:
     """Print what differs between the runs, if two or more of the paths are checkpoints."""
-    from toolkit.commands.describe_checkpoint import (
-        compare_runs,
-        differences_table,
-        find_checkpoint,
-    )
+    from toolkit.commands.describe_checkpoint import compare_runs, find_checkpoint
 
     checkpoints = {path: found for path in paths if (found := find_checkpoint(Path(path)))}
     if len(checkpoints) < 2:
         return
-    differences = compare_runs([*checkpoints.values()])
+    differences, table = compare_runs(checkpoints)
     for name, values in differences.items():
         output.write("difference", {"name": name, "values": values})
-    table = differences_table(differences, [*checkpoints])
     text = table.text() if differences else "The options of these runs do not differ.\n"
     print(f"\n{text}", end="", file=output.text_stream)
 

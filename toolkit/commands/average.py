@@ -50,7 +50,8 @@ def average(c: AverageConfig) -> Path:
     output = Path(c.output)
     check_new_folder(output, "--output")
     with Output(c.json) as report:
-        checkpoints = [open_checkpoint(folder) for folder in list_checkpoints(c)]
+        folders = [find_checkpoint(folder) for folder in list_checkpoints(c)]
+        checkpoints = [AveragedCheckpoint(f, manifest.read(f), *read_config(f)) for f in folders]
         for checkpoint in checkpoints[1:]:
             check_compatible(checkpoints[0], checkpoint)
         mean = average_tensors([checkpoint.folder for checkpoint in checkpoints])
@@ -93,12 +94,6 @@ def select_checkpoints(path: Path, c: AverageConfig) -> list[Path]:
             f"--keep-interval-updates."
         )
     return saved[: c.last][::-1]
-
-
-def open_checkpoint(folder: Path) -> AveragedCheckpoint:
-    """A checkpoint to average, from its folder or a save folder."""
-    folder = find_checkpoint(folder)
-    return AveragedCheckpoint(folder, manifest.read(folder), *read_config(folder))
 
 
 def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> None:
@@ -175,7 +170,9 @@ def print_average(
     rows: list[list[Cell]] = []
     for checkpoint in checkpoints:
         folder, facts = str(checkpoint.folder), checkpoint.facts
-        value = read_metric_of_weights(checkpoint.folder, metric)
+        saved = checkpoint.folder.resolve()  # a link has another name
+        measured = parse_update(saved) >= 0 and weights_file(saved) == MODEL
+        value = read_metric(saved, metric) if measured else None
         epoch, update, reasons = facts.epoch, facts.update, facts.reasons
         rows.append([folder, epoch, update, ", ".join(reasons), value])
         event = {"checkpoint": folder, "epoch": epoch, "update": update, "reasons": reasons}
@@ -185,30 +182,13 @@ def print_average(
         "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}
     )
     columns = ("checkpoint", "epoch", "update", "reasons", metric)
-    note = describe_omitted_metric(checkpoints, metric)
+    note = (
+        f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "
+        f"of the weights, but toolkit-average reads the weights themselves."
+    )
+    if all(weights_file(checkpoint.folder) == MODEL for checkpoint in checkpoints):
+        note = ""
     Table(columns=columns, rows=rows, note=note).print(report.console)
     report.print_line(
         f"mean of {len(checkpoints)} checkpoints, {count:,} parameters, written to {output}"
-    )
-
-
-def read_metric_of_weights(folder: Path, metric: str) -> float | None:
-    """A metric of the weights in model.safetensors; None if no validation has measured them."""
-    saved = folder.resolve()  # a link has another name
-    measured = parse_update(saved) >= 0 and validates_weights(saved)
-    return read_metric(saved, metric) if measured else None
-
-
-def validates_weights(folder: Path) -> bool:
-    """Whether the run validates the weights themselves, and not a moving average of them."""
-    return weights_file(folder) == MODEL
-
-
-def describe_omitted_metric(checkpoints: Sequence[AveragedCheckpoint], metric: str) -> str:
-    """Why checkpoints with a moving average have no metric; empty if there are none."""
-    if all(validates_weights(checkpoint.folder) for checkpoint in checkpoints):
-        return ""
-    return (
-        f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "
-        f"of the weights, but toolkit-average reads the weights themselves."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,29 +74,30 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
     small = [name for name in (CONFIG, STATE) if name in listed.files]
     manifest.verify(folder, only=None if verify else small, optional=RESUME_FILES)
     saved = read_checkpoint(folder)
-    return {
+    files = [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
+    facts = {
         "kind": f"checkpoint {describe_names(folder)}",
-        **describe_plugins(saved),
-        **describe_run(saved.run),
+        "plugins": describe_plugins(saved),
+        "architecture": describe_component(saved.run, "arch"),
+        "task": describe_component(saved.run, "task"),
+        "optimizer": f"{describe_component(saved.run, 'optimizer')}; "
+        f"{describe_component(saved.run, 'lr_scheduler')}",
+        "seed": str(saved.run.get("training", {}).get("seed")),
         "parameters": describe_parameters(saved),
-        **describe_layer_mixing(saved),
-        "saved at": describe_save(listed),
-        **({"mean of": ", ".join(listed.averaged)} if listed.averaged else {}),
-        **({"metadata": json.dumps(listed.metadata)} if listed.metadata else {}),
-        **({"converted from": listed.converted} if listed.converted else {}),
-        **describe_progress(saved.state),
-        **describe_run_data(saved),
+        "layer mixing": describe_layer_mixing(saved),
+        "saved at": f"update {listed.update}, epoch {listed.epoch}, "
+        f"reasons: {', '.join(listed.reasons) or 'unknown'}",
+        "mean of": ", ".join(listed.averaged or ()),
+        "metadata": json.dumps(listed.metadata) if listed.metadata else "",
+        "converted from": listed.converted or "",
+        **describe_training(saved),
         "vocabulary": describe_vocabulary(saved),
         "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
         **describe_start(saved.start),
-        "files": ", ".join([*describe_files(folder, listed), manifest.NAME]),
+        "files": ", ".join([*files, manifest.NAME]),
         "digests": "all right" if verify else "not compared (--verify does)",
     }
-
-
-def describe_files(folder: Path, listed: Manifest) -> list[str]:
-    """The names of the manifest; only files that resuming reads can be missing."""
-    return [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
+    return {name: text for name, text in facts.items() if text}
 
 
 def checkpoint_record(folder: Path) -> JsonObject:
@@ -127,29 +128,17 @@ def describe_names(folder: Path) -> str:
     return folder.resolve().name + (f", {' and '.join(names)}" if names else "")
 
 
-def describe_plugins(saved: SavedCheckpoint) -> dict[str, str]:
-    """The plugins that a checkpoint needs, and whether they are loaded."""
+def describe_plugins(saved: SavedCheckpoint) -> str:
+    """The plugins that a checkpoint needs, and whether they are loaded; empty without any."""
     required = saved.config.plugins
     names = ", ".join(plugin["name"] for plugin in required)
     try:
         plugins.check_loaded(required, f"checkpoint {saved.folder}")
     except ToolkitError:
-        return {
-            "plugins": f"{names}, not loaded: pass the plugin's folder with --user-dir to use the "
-            f"checkpoint"
-        }
-    return {"plugins": names} if required else {}
-
-
-def describe_run(run: JsonObject) -> dict[str, str]:
-    """The components and the seed of a run."""
-    return {
-        "architecture": describe_component(run, "arch"),
-        "task": describe_component(run, "task"),
-        "optimizer": f"{describe_component(run, 'optimizer')}; "
-        f"{describe_component(run, 'lr_scheduler')}",
-        "seed": str(run.get("training", {}).get("seed")),
-    }
+        return (
+            f"{names}, not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
+        )
+    return names
 
 
 def describe_component(run: JsonObject, section: str) -> str:
@@ -172,21 +161,15 @@ def describe_parameters(saved: SavedCheckpoint) -> str:
     return f"{count:,} in {len(shapes)} tensors of {', '.join(dtypes)}"
 
 
-def describe_layer_mixing(saved: SavedCheckpoint) -> dict[str, str]:
+def describe_layer_mixing(saved: SavedCheckpoint) -> str:
     """The learned share of each layer; empty for a model that reads its last layer only."""
     if not saved.run["task"].get("layer_mixing"):
-        return {}
+        return ""
     tensors = open_tensors([saved.folder / weights_file(saved.folder)])
     shares = tensors[MIXING_WEIGHTS][...].softmax(0).tolist()
     names = ["embeddings", *(f"layer {number}" for number in range(1, len(shares)))]
     layers = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
-    return {"layer mixing": f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"}
-
-
-def describe_save(listed: Manifest) -> str:
-    """When and why a checkpoint was written."""
-    reasons = ", ".join(listed.reasons) or "unknown"
-    return f"update {listed.update}, epoch {listed.epoch}, reasons: {reasons}"
+    return f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"
 
 
 def best_validation(state: SavedState | None) -> BestValidation | None:
@@ -195,24 +178,16 @@ def best_validation(state: SavedState | None) -> BestValidation | None:
     return validation.best if validation else None
 
 
-def describe_progress(state: SavedState | None) -> dict[str, str]:
-    """Best metric so far, precision and ranks; empty without a state."""
-    if state is None:
-        return {}
-    facts = {}
-    if best := best_validation(state):
-        facts["best"] = f"{best['metric']} {best['value']:.4f} at update {best['update']}"
-    plural = "s" * (state.ranks != 1)
-    return {**facts, "trained in": f"{state.precision} on {state.ranks} rank{plural}"}
-
-
-def describe_run_data(saved: SavedCheckpoint) -> dict[str, str]:
-    """The run's data; empty for a checkpoint that no run wrote."""
+def describe_training(saved: SavedCheckpoint) -> dict[str, str]:
+    """Best metric so far, precision, ranks and data; empty texts where no run wrote them."""
+    state, best = saved.state, best_validation(saved.state)
+    metric = f"{best['metric']} {best['value']:.4f} at update {best['update']}" if best else ""
+    device, examples = "", ""
+    if state:
+        device = f"{state.precision} on {state.ranks} rank{'s' * (state.ranks != 1)}"
+        examples = f", fingerprint of examples {state.data.examples[:16]}"
     folders = " ".join(saved.run.get("data", {}).get("dirs", []))
-    examples = saved.state.data.examples if saved.state else ""
-    if not folders and not examples:
-        return {}
-    return {"data": folders + (f", fingerprint of examples {examples[:16]}" if examples else "")}
+    return {"best": metric, "trained in": device, "data": folders + examples}
 
 
 def describe_vocabulary(saved: SavedCheckpoint) -> str:
@@ -237,15 +212,21 @@ def describe_start(start: JsonObject | None) -> dict[str, str]:
     """Name -> fact, such as the command line and the commit; empty without a record."""
     if not start:
         return {}
-    origin = start.get("resumed_from")
-    resumed = f", resumed from {origin}" if origin else ""
+    origin, ranks, memory = start.get("resumed_from"), start["ranks"], start.get("memory_gib")
+    machine = [
+        f"{start['host']} ({start['os']})",
+        f"{start['cores']} cores of {start['cpu']}" + (f", {memory} GiB" if memory else ""),
+        *start["gpus"],
+        f"{ranks} rank{'s' * (ranks != 1)} on {start['device']}",
+    ]
     code = [{"name": "toolkit", **start["toolkit"]}, *start["plugins"]]
     return {
         "command": start.get("command") or "none: started from Python",
-        "started": f"{start['time']} in {start['working_directory']}{resumed}",
+        "started": f"{start['time']} in {start['working_directory']}"
+        + (f", resumed from {origin}" if origin else ""),
         "code": "; ".join(map(describe_code, code)),
         "packages": ", ".join(f"{name} {version}" for name, version in start["packages"].items()),
-        "machine": describe_machine(start),
+        "machine": "; ".join(map(str, machine)),
     }
 
 
@@ -259,37 +240,18 @@ def describe_code(code: JsonObject) -> str:
     return f"{name}{package}, commit {code['commit']}{changes}"
 
 
-def describe_machine(start: JsonObject) -> str:
-    """Host, processors, GPUs and ranks of a run, in one line."""
-    ranks, memory = start["ranks"], start.get("memory_gib")
-    parts = [
-        f"{start['host']} ({start['os']})",
-        f"{start['cores']} cores of {start['cpu']}" + (f", {memory} GiB" if memory else ""),
-        *start["gpus"],
-        f"{ranks} rank{'s' * (ranks != 1)} on {start['device']}",
-    ]
-    return "; ".join(map(str, parts))
-
-
-def compare_runs(checkpoints: Sequence[Path]) -> dict[str, list[object]]:
-    """Option, or fact about code and machine -> its values in each run, if they differ.
+def compare_runs(checkpoints: Mapping[str, Path]) -> tuple[dict[str, list[object]], Table]:
+    """Option, or fact about code and machine -> its values in each run, if they differ; a table.
 
     Left out are names of folders, options of logging, and those that only some of the runs have.
     """
-    runs = [compared_facts(checkpoint) for checkpoint in checkpoints]
+    runs = []
+    for saved in map(read_checkpoint, checkpoints.values()):
+        start = saved.start or {}
+        facts = flatten({key: start.get(key, "") for key in COMPARED})
+        runs.append(relevant_options(saved.run) | facts)
     shared = [name for name in runs[0] if all(name in run for run in runs)]
     differing = [name for name in shared if count_distinct(runs, name) > 1]
-    return {name: [run[name] for run in runs] for name in differing}
-
-
-def compared_facts(checkpoint: Path) -> JsonObject:
-    """The options of a checkpoint's run, and the facts of its start to compare."""
-    saved = read_checkpoint(checkpoint)
-    start = saved.start or {}
-    return relevant_options(saved.run) | flatten({key: start.get(key, "") for key in COMPARED})
-
-
-def differences_table(differences: Mapping[str, Sequence[object]], paths: Sequence[str]) -> Table:
-    """A row for each option, a column for each run."""
+    differences = {name: [run[name] for run in runs] for name in differing}
     rows = [[name, *map(format_value, values)] for name, values in differences.items()]
-    return Table(columns=["differs in", *short_names(paths)], rows=rows)
+    return differences, Table(columns=["differs in", *short_names([*checkpoints])], rows=rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
             name = f"{source.path}/{split}" if len(sources) > 1 else split
             records += split_records(source, split, name)
             items |= {f"{name} {n}": text for n, text in example_items(source, split, examples)}
-    return DataDescription(facts, format_table(map(format_row, records)), items, records)
+    return DataDescription(facts, format_table(records), items, records)
 
 
 HEADS = [
@@ -63,36 +62,31 @@ HEADS = [
 
 def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str, str]:
     """Name -> value of the facts above the table."""
-    settings = corpora.tokenizer.settings()
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
     files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
     return {
         "kind": sources[0].kind,
         **({"shards": str(len(sources))} if len(sources) > 1 else {}),
         **sources[0].facts,
-        "size": f"{format_bytes(sum(map(file_size, files)))} in {len(files)} files",
-        "tokenizer": ", ".join([tokenizer_kind(settings), *enabled_settings(settings)]),
+        "size": f"{format_bytes(sum(file.stat().st_size for file in files))} in {len(files)} files",
+        "tokenizer": describe_tokenizer(corpora.tokenizer.settings()),
         "vocabulary": describe_vocabularies(corpora.tokenizer),
         "fingerprint": corpora.fingerprint,
     }
 
 
-def tokenizer_kind(settings: JsonObject) -> str:
-    """The kind of a tokenizer, and what is added to it."""
-    inner = settings.get("inner")
-    if not inner:
-        return str(settings["kind"])
-    labels = {"classification": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
-    return f"{inner['kind']}{labels}"
-
-
-def enabled_settings(settings: JsonObject) -> list[str]:
-    """The settings that differ from off, as text."""
-    return [
+def describe_tokenizer(settings: JsonObject) -> str:
+    """The kind of a tokenizer, what is added to it, and the settings that differ from off."""
+    kind = str(settings["kind"])
+    if inner := settings.get("inner"):
+        labels = {"classification": " with labels", "parallel": ""}.get(kind, " with tags")
+        kind = f"{inner['kind']}{labels}"
+    enabled = [
         name.replace("_", " ") + ("" if value is True else f" {value}")
         for name, value in settings.items()
         if name not in ("kind", "special", "inner") and value not in (False, None, 0, "")
     ]
+    return ", ".join([kind, *enabled])
 
 
 def describe_vocabularies(tokenizer: Tokenizer) -> str:
@@ -105,55 +99,50 @@ def describe_vocabularies(tokenizer: Tokenizer) -> str:
 
 
 def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonObject]:
-    """A record for each column of a split."""
+    """A record for each column of a split: counts, lengths and unknown tokens."""
     folder = DataFolder([source])
     for column in folder.split(split).columns.values():
         is_text = column.name == TEXT
         counts = source.counts(split) if is_text else {}
-        column_name = name if is_text else f"{name}.{column.name}"
-        keys = {"name": column_name, "path": str(source.path), "split": split}
-        yield {**keys, **column_record(column, counts, folder.tokenizer)}
+        lengths = count_lengths(column)
+        unknown_rate, is_estimated = measure_unknown_rate(column, counts, folder.tokenizer)
+        yield {
+            "name": name if is_text else f"{name}.{column.name}",
+            "path": str(source.path),
+            "split": split,
+            "column": column.name,
+            "documents": column.documents,
+            "items": column.items,
+            "tokens": column.elements,
+            "mean": column.elements / max(1, column.items),
+            "median": quantile(lengths, 0.5),
+            "ninety_percent": quantile(lengths, 0.9),
+            "longest": quantile(lengths, 1.0),
+            "unknown_rate": unknown_rate,
+            "unknown_is_estimated": is_estimated,
+            "overlength": counts.get("overlength", 0),
+            "lost_tokens": counts.get("lost_tokens", 0),
+            "parts": len(column.parts),
+            "bytes": sum(file.stat().st_size for part in column.parts for file in part.files),
+        }
 
 
-def column_record(column: Column, counts: Mapping[str, int], tokenizer: Tokenizer) -> JsonObject:
-    """Counts, lengths and unknown tokens of a column."""
-    lengths = count_lengths(column)
-    unknown_rate, is_estimated = measure_unknown_rate(column, counts, tokenizer)
-    return {
-        "column": column.name,
-        "documents": column.documents,
-        "items": column.items,
-        "tokens": column.elements,
-        "mean": column.elements / max(1, column.items),
-        "median": quantile(lengths, 0.5),
-        "ninety_percent": quantile(lengths, 0.9),
-        "longest": quantile(lengths, 1.0),
-        "unknown_rate": unknown_rate,
-        "unknown_is_estimated": is_estimated,
-        "overlength": counts.get("overlength", 0),
-        "lost_tokens": counts.get("lost_tokens", 0),
-        "parts": len(column.parts),
-        "bytes": sum(file_size(file) for part in column.parts for file in part.files),
-    }
-
-
-def format_row(record: JsonObject) -> list[str]:
-    """A record as a row of the table."""
-    unknown = "" if record["unknown_rate"] is None else f"{record['unknown_rate']:.3%}"
-    return [
-        record["name"],
-        *(f"{record[key]:,}" for key in ("documents", "items", "tokens")),
-        f"{record['mean']:.1f}",
-        *(f"{record[key]:,}" for key in ("median", "ninety_percent", "longest")),
-        "~" * record["unknown_is_estimated"] + unknown,
-        *(f"{record[key]:,}" if record[key] else "" for key in ("overlength", "lost_tokens")),
-        str(record["parts"]),
-        format_bytes(record["bytes"]),
+def format_table(records: Iterable[JsonObject]) -> str:
+    """A row for each record, without empty columns."""
+    rows = [
+        [
+            it["name"],
+            *(f"{it[key]:,}" for key in ("documents", "items", "tokens")),
+            f"{it['mean']:.1f}",
+            *(f"{it[key]:,}" for key in ("median", "ninety_percent", "longest")),
+            "~" * it["unknown_is_estimated"]
+            + ("" if it["unknown_rate"] is None else f"{it['unknown_rate']:.3%}"),
+            *(f"{it[key]:,}" if it[key] else "" for key in ("overlength", "lost_tokens")),
+            str(it["parts"]),
+            format_bytes(it["bytes"]),
+        ]
+        for it in records
     ]
-
-
-def format_table(rows: Iterable[list[str]]) -> str:
-    """The table, without empty columns."""
     columns = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
     heads, *cells = zip(*columns, strict=True)
     return Table(columns=heads, rows=cells, right_align=heads[1:]).text().rstrip()
@@ -246,15 +235,10 @@ def verify_sources(sources: Sequence[FolderSource]) -> str:
         for split in source.splits:
             for part in (part for parts in source.parts(split).values() for part in parts):
                 part.check_all()
-                total += sum(map(file_size, part.files))
+                total += sum(file.stat().st_size for file in part.files)
     have_checksums = all(source.checksums for source in sources)
     result = "all checksums match" if have_checksums else "all offsets and ids are valid"
     return f"{total:,} bytes read, {result}"
-
-
-def file_size(file: Path) -> int:
-    """Size of a file in bytes."""
-    return file.stat().st_size
 
 
 def format_bytes(count: int) -> str:

@@ -46,7 +46,10 @@ from toolkit.tasks.text_generation import TextGenerator
 def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
     """Write one output per line of the input, or item of the data folders, in order."""
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
-        learners = [load_learner(path, c) for path in c.path]
+        learners = []
+        for path in c.path:
+            learners.append(load_checkpoint(path, weights=c.weights))
+            check_mode(c, path, learners[-1].task)
         if isinstance(c, TextGenerationConfig):
             generate_text(c, learners, world, output)
         elif world.is_main:
@@ -88,7 +91,7 @@ def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
 
 
 def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> None:
-    """Raise if models of this task cannot be used in the mode."""
+    """Raise if models of this task cannot be used in the mode, or have not the task of --task."""
     supported, tasks = task.generation_mode == c.mode, "translation"
     if c.mode == "continue":
         tasks = "language_modeling"
@@ -99,6 +102,12 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
     if not supported:
         what, given = f"toolkit-generate {c.mode}", f"--task {TASKS.find_name(type(task))}"
         raise wrong_training_error(what, f"--task {tasks}", given, path)
+    wanted = TASKS[c.task].factory if c.task else type(task)
+    if isinstance(wanted, type) and not isinstance(task, wanted):
+        raise ToolkitError(
+            f"--task {c.task} does not match the checkpoint: {path} was trained with "
+            f"--task {TASKS.find_name(type(task))}. Omit --task."
+        )
 
 
 def fill_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
@@ -111,19 +120,6 @@ def order_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> lis
     """Some sentences in their most probable order."""
     ordered = [learner.order_words(sentence, top=top) for sentence in sentences]
     return [FilledSentence(masks, sentence) for sentence, masks in ordered]
-
-
-def load_learner(path: str, c: GenerationOptions) -> Learner:
-    """The learner of a checkpoint; raises a ToolkitError if it has no such mode or task."""
-    learner = load_checkpoint(path, weights=c.weights)
-    check_mode(c, path, learner.task)
-    task_class = TASKS[c.task].factory if c.task else type(learner.task)
-    if isinstance(task_class, type) and not isinstance(learner.task, task_class):
-        raise ToolkitError(
-            f"--task {c.task} does not match the checkpoint: {path} was trained with "
-            f"--task {TASKS.find_name(type(learner.task))}. Omit --task."
-        )
-    return learner
 
 
 def count_masked_tokens(learner: Learner, text: str) -> int:
@@ -204,22 +200,15 @@ class GenerationSummary:
         if self.noted:
             first = "s skipped, first " if self.noted > 1 else " skipped: "
             print(f"{self.noted} line{first}{self.first_note}.", file=sys.stderr)
-        if c.score_reference:
-            self.report_perplexity(output)
-            return
         references = [text for text in self.references if text is not None]
-        if references and len(references) == self.count:
+        if c.score_reference and self.tokens:
+            mean = self.total / self.tokens
+            metrics = {"log_probability": mean, "ppl": float(np.exp(-mean))}
+            output.write("score", metrics)
+            scored = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
+            print(f"Perplexity of {scored} references: {metrics['ppl']:.2f}.", file=sys.stderr)
+        elif references and len(references) == self.count and not c.score_reference:
             print_scores(self.hypotheses, references, output, sys.stderr, lowercase=lowercase)
-
-    def report_perplexity(self, output: Output) -> None:
-        """Perplexity of the references that could be scored."""
-        if not self.tokens:
-            return
-        mean = self.total / self.tokens
-        metrics = {"log_probability": mean, "ppl": float(np.exp(-mean))}
-        output.write("score", metrics)
-        scored = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
-        print(f"Perplexity of {scored} references: {metrics['ppl']:.2f}.", file=sys.stderr)
 
 
 def generate_outputs(
@@ -238,7 +227,11 @@ def generate_outputs(
             batch_size=c.batch_size,
             same_source_length=generator.decoder_only,
         )
-        outputs = [empty_output(request) for request in buffer if request.note]
+        outputs = [
+            GenerationOutput(it.number, it.text, [], it.reference, it.note)
+            for it in buffer
+            if it.note
+        ]
         of_rank: list[GenerationOutput] = []
         for batch in select_rank_batches(list(batches), world.rank, world.size):
             of_rank += generator.generate(batch)
@@ -247,11 +240,6 @@ def generate_outputs(
         by_number = {output.number: output for output in outputs}
         assert len(by_number) == len(buffer), "every request has one output"
         yield [by_number[request.number] for request in buffer]
-
-
-def empty_output(request: GenerationRequest) -> GenerationOutput:
-    """The output of a request that could not be processed, with its note."""
-    return GenerationOutput(request.number, request.text, [], request.reference, request.note)
 
 
 def gather_outputs(outputs: list[GenerationOutput], world: World) -> list[GenerationOutput]:

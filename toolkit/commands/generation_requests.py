@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
@@ -32,8 +32,9 @@ def load_requests(
         corpora = Corpora.open(*c.dirs, languages=generator.tokenizer.language_pair)
         names = [name.strip() for name in c.gen_subset.split(",") if name.strip()]
         splits = [split_requests(corpora.with_split(name), name, generator) for name in names]
-        requests = renumber([request for split in splits for request in split])
-        yield iter(requests), c.buffer_size, len(requests)
+        listed = [request for split in splits for request in split]
+        requests = (request._replace(number=n) for n, request in enumerate(listed, 1))
+        yield requests, c.buffer_size, len(listed)
         return
     unit = "text to continue" if generator.decoder_only else "sentence to translate"
     with open_input(c.input, f"Type one {unit} per line") as lines:
@@ -59,11 +60,6 @@ def read_requests(
         start += len(hex_lines)
         if not hex_lines:
             return
-
-
-def renumber(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
-    """The requests with numbers from 1."""
-    return [request._replace(number=number) for number, request in enumerate(requests, 1)]
 
 
 def split_requests(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from time import perf_counter
@@ -48,7 +48,8 @@ def predict(c: PredictConfig) -> None:
         with open_input(c.input, HINT) as lines:
             learner = load_checkpoint(c.path, weights=c.weights).to(world.device)
             predictor = LinePredictor(c, learner, world)
-            with open_predictions(c.output, output) as file:
+            is_taken = c.output in STDOUT and output.to_stdout  # by JSON lines
+            with nullcontext() if is_taken else open_output("--output", c.output) as file:
                 predictor.run(lines, file, output, interactive=lines.isatty())
 
 
@@ -175,12 +176,6 @@ def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
 
 FormatLine = Callable[[InputRecord, ItemPrediction | None], str]
 """The text for a record and its prediction, which is None for a malformed line."""
-
-
-def open_predictions(path: str, output: Output) -> AbstractContextManager[TextFile | None]:
-    """The file or standard output; None if that is for JSON lines."""
-    is_taken = path in STDOUT and output.to_stdout
-    return nullcontext() if is_taken else open_output("--output", path)
 
 
 def format_cells(record: InputRecord, prediction: ItemPrediction | None, *, columns: int) -> str:

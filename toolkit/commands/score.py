@@ -16,21 +16,17 @@ LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
 def score(config: ScoreConfig) -> None:
     """Run toolkit-generate score."""
+    files = config.files
     with Output(config.json) as output:
-        score_files(config.files, output)
-
-
-def score_files(files: Sequence[str], output: Output) -> None:
-    """Score two files, translations and references, line by line."""
-    translations, references = (read_lines(file) for file in files)
-    if len(translations) != len(references):
-        raise ToolkitError(
-            f"{files[0]} has {len(translations)} lines, but {files[1]} has {len(references)}. "
-            f"Every translation needs a reference on the same line."
-        )
-    if not references:
-        raise ToolkitError(f"No lines to score: {files[0]} is empty.")
-    print_scores(translations, references, output, output.text_stream)
+        translations, references = map(read_lines, files)
+        if len(translations) != len(references):
+            raise ToolkitError(
+                f"{files[0]} has {len(translations)} lines, but {files[1]} has {len(references)}. "
+                f"Every translation needs a reference on the same line."
+            )
+        if not references:
+            raise ToolkitError(f"No lines to score: {files[0]} is empty.")
+        print_scores(translations, references, output, output.text_stream)
 
 
 def read_lines(file: str) -> list[str]:

@@ -15,7 +15,7 @@ from toolkit.common.files import check_output, write_output
 from toolkit.common.registry import TASKS
 from toolkit.config import names
 from toolkit.config.commands.evaluate import ValidateConfig
-from toolkit.config.declared import Option, list_options
+from toolkit.config.declared import list_options
 from toolkit.config.run import ComponentConfig
 from toolkit.config.sections import DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config
@@ -54,7 +54,10 @@ class Evaluation(NamedTuple):
 def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]]:
     """Checkpoint (with overridden options) -> split -> metrics; every example counts once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
-        check_outputs(config)
+        if config.results_path is not None:  # fail before the work
+            check_output("--results-path", config.results_path)
+        if config.predictions is not None:
+            check_output("--predictions", config.predictions, allow_folder=True)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         collector: PredictionCollector[Any] | None = None
         evaluations = [it for path in config.path for it in list_evaluations(path, config)]
@@ -69,32 +72,19 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
         return {each.name: metrics for each, metrics in results}
 
 
-def check_outputs(config: ValidateConfig) -> None:
-    """Raise before the work if the results cannot be written."""
-    if config.results_path is not None:
-        check_output("--results-path", config.results_path)
-    if config.predictions is not None:
-        check_output("--predictions", config.predictions, allow_folder=True)
-
-
 def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
     """One for each combination of the values of overridden options."""
     run, _ = read_config(find_checkpoint(Path(path)))
     evaluations = [Evaluation(path, it) for it in list_variants("task", run.task, config.task)]
+    limit = max_input_length(run.arch.config)
     for each in evaluations:
-        if "task.tokens_per_sample" in each.variant.options:
-            check_length(each, max_input_length(run.arch.config))
+        tokens = each.variant.options.get("task.tokens_per_sample")
+        if limit and isinstance(tokens, int) and tokens > limit:
+            raise ToolkitError(
+                f"task.tokens_per_sample must be at most {limit} for {path}, whose model reads at "
+                f"most {limit} positions, but is {tokens}."
+            )
     return evaluations
-
-
-def check_length(evaluation: Evaluation, limit: int | None) -> None:
-    """Raise if the overridden length exceeds the model's, which is unlimited if None."""
-    tokens = evaluation.variant.component.config.tokens_per_sample
-    if limit and tokens > limit:
-        raise ToolkitError(
-            f"task.tokens_per_sample must be at most {limit} for {evaluation.path}, whose model "
-            f"reads at most {limit} positions, but is {tokens}."
-        )
 
 
 def evaluate_checkpoint(
@@ -110,7 +100,9 @@ def evaluate_checkpoint(
     for name in split_names(config.valid_subset):
         split = open_subset(name, corpora, learner, config, world)
         examples, collector = len(split.examples.lengths), learner.task.collector(split.examples)
-        check_predictions_supported(collector, config, learner)
+        if config.predictions and collector is None:
+            given = TASKS.find_name(type(learner.task))
+            raise wrong_training_error("--predictions", "a task such as pos_tagging", given)
         if world.is_main and (remark := split.examples.remark):
             output.print_line(f"{evaluation.name} {name}: {remark}")
         total = -(-examples // world.size)  # approximately what the main rank reports
@@ -171,15 +163,6 @@ def report_details(
         table.print(output.console)
 
 
-def check_predictions_supported(
-    collector: PredictionCollector[Any] | None, config: ValidateConfig, learner: Learner
-) -> None:
-    """Raise a ToolkitError if --predictions is given for a task that collects none."""
-    if config.predictions and collector is None:
-        task = TASKS.find_name(type(learner.task))
-        raise wrong_training_error("--predictions", "a task such as pos_tagging", task)
-
-
 def report_metrics(
     results: Sequence[tuple[Evaluation, Mapping[str, Metrics]]],
     config: ValidateConfig,
@@ -217,7 +200,11 @@ def list_variants(
     known = {option.path: option for option in list_options(section, component.config)}
     options = [names.find_option(f"{section}.{name}", known) for name in overrides.values]
     for option in options:
-        check_overridable(option, component.name)
+        if option.of_model:
+            raise ToolkitError(
+                f"{option.flag} cannot be changed after training: it is part of the model of "
+                f"--task {component.name}. Train a model with the other value."
+            )
     for combination in product(*overrides.values.values()):
         given = {
             option.path: OptionValue(text, option.flag)
@@ -226,12 +213,3 @@ def list_variants(
         config = build_config(component.config, options, given)
         values = {option.path: getattr(config, option.name) for option in options}
         yield Variant(values, ComponentConfig(component.name, config))
-
-
-def check_overridable(option: Option, component: str) -> None:
-    """Raise a ToolkitError for an option that the trained model depends on."""
-    if option.of_model:
-        raise ToolkitError(
-            f"{option.flag} cannot be changed after training: it is part of the model of "
-            f"--task {component}. Train a model with the other value."
-        )

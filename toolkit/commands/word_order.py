@@ -58,7 +58,10 @@ def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list
             learner, sample, shuffles=config.shuffles, on_tokens=progress.advance
         )
     for each in losses:
-        output.write("word_order", to_record(path, config, each))
+        shuffles = 1 if each.window == ORIGINAL else config.shuffles
+        source = {"checkpoint": path, "text": config.word_order, "shuffles": shuffles}
+        ratio = {"perplexity_ratio": each.perplexity_ratio}
+        output.write("word_order", {**source, **vars(each), **ratio})
     loss_table(path, losses, sample).print(output.console)
     return losses
 
@@ -98,34 +101,20 @@ def max_tokens(learner: Learner) -> int:
     return min(config.tokens_per_sample, limit) if limit else config.tokens_per_sample
 
 
-def to_record(path: str, config: InspectConfig, losses: OrderLoss) -> dict[str, object]:
-    """One order as a JSON event."""
-    return {
-        "checkpoint": path,
-        "text": config.word_order,
-        "shuffles": 1 if losses.window == ORIGINAL else config.shuffles,
-        **vars(losses),
-        "perplexity_ratio": losses.perplexity_ratio,
-    }
-
-
 def loss_table(path: str, losses: Sequence[OrderLoss], sample: SentenceSample) -> Table:
     """One row per order."""
+    rows: list[list[Cell]] = []
+    for it in losses:
+        difference = [it.increase, it.standard_error, it.perplexity_ratio]
+        compared = [None] * 3 if it.window == ORIGINAL else difference
+        rows.append([order_name(it.window), it.loss, *compared, it.accuracy])
     cut = f", {sample.truncated:,} of them cut" if sample.truncated else ""
     return Table(
         columns=("order", "loss", "increase", "standard error", "perplexity ratio", "accuracy"),
-        rows=[to_row(each) for each in losses],
+        rows=rows,
         shared_precision=("loss", "increase", "standard error"),
         caption=f"{path}: {losses[0].targets:,} tokens of {len(sample.ids):,} sentences{cut}",
     )
-
-
-def to_row(it: OrderLoss) -> list[Cell]:
-    """One order in the table of a checkpoint."""
-    difference = [it.increase, it.standard_error, it.perplexity_ratio]
-    if it.window == ORIGINAL:
-        return [order_name(it.window), it.loss, None, None, None, it.accuracy]
-    return [order_name(it.window), it.loss, *difference, it.accuracy]
 
 
 def comparison_table(results: dict[str, list[OrderLoss]]) -> Table:

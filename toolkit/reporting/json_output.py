@@ -38,8 +38,15 @@ class Output:
         self.file: TextIO | None = None
         self._stack = ExitStack()
         if target is not None:
-            if not self.to_stdout:
-                check_replaceable(target)
+            path = Path(target)
+            if not self.to_stdout and path.is_file():
+                with path.open("rb") as file:
+                    start = file.read(100)
+                if start and not OUTPUT_START.match(start):  # a mistyped name costs no corpus
+                    raise ToolkitError(
+                        f"--json must name a new file or one written by --json, but {target} "
+                        f"holds something else. Choose another name."
+                    )
             self.file = self._stack.enter_context(open_output("--json", target))
 
     @property
@@ -65,20 +72,3 @@ class Output:
 
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
-
-
-def check_replaceable(target: str) -> None:
-    """Raise if a file was not written with --json: a mistyped name must not cost a corpus."""
-    path = Path(target)
-    if path.is_file() and not is_command_output(path):
-        raise ToolkitError(
-            f"--json must name a new file or one written by --json, but {target} holds something "
-            f"else. Choose another name."
-        )
-
-
-def is_command_output(path: Path) -> bool:
-    """Whether the file is empty or was written by `Output`."""
-    with path.open("rb") as file:
-        start = file.read(100)
-    return not start or OUTPUT_START.match(start) is not None

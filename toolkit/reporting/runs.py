@@ -151,7 +151,10 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
     differing = [k for k in keys if count_distinct(firsts, k) > 1]
     for name in [k for k in differing if k.endswith(".name")]:
         if name in differing:  # two components may imply each other
-            differing = [k for k in differing if k == name or not is_implied(firsts, k, name)]
+            count = count_distinct(firsts, name)
+            differing = [
+                k for k in differing if k == name or count_distinct(firsts, name, k) > count
+            ]
     ordered = sorted(groups.values(), key=lambda group: numeric_key(group[0], differing))
     names = [describe_group(group[0], differing) for group in ordered]
     if len(set(names)) < len(names):
@@ -162,11 +165,6 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
 def count_distinct(options: Sequence[JsonObject], *keys: str) -> int:
     """Number of different combinations of values of these keys."""
     return len({json_files.dumps([it.get(key) for key in keys]) for it in options})
-
-
-def is_implied(options: Sequence[JsonObject], key: str, name: str) -> bool:
-    """Whether the name of a component determines the value of `key`."""
-    return count_distinct(options, name, key) == count_distinct(options, name)
 
 
 def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:

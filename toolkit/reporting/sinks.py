@@ -150,11 +150,14 @@ class WandbSink:
         self, project: str, folder: Path, options: Mapping[str, object], *, resumed_at: int = 0
     ) -> None:
         before = read_run_id(folder, project) if resumed_at else None
-        self.sent = read_reported(folder / METRICS_FILE, after=resumed_at) if before else set()
+        log = folder / METRICS_FILE
+        earlier = read_records(log) if before and log.exists() else []
+        reported = [record for record in earlier if record.get("update", 0) > resumed_at]
+        self.sent = {event_key(str(record.get("event")), record) for record in reported}
         self.run = start_wandb_run(project, folder, options, before)
         self.run.define_metric("update")
         self.run.define_metric("*", step_metric="update")
-        save_run_id(folder, project, self.run.id)
+        write_json(folder / RUN_ID_FILE, {"project": project, "run": self.run.id})
 
     def write(self, event: str, values: EventValues) -> None:
         if event in RUN_EVENTS or event_key(event, values) in self.sent:
@@ -212,27 +215,6 @@ def read_run_id(folder: Path, project: str) -> str | None:
     return saved.run if saved.project == project else None
 
 
-def save_run_id(folder: Path, project: str, run: str) -> None:
-    """Store the id of a W&B run in the save folder, so that the run can be resumed."""
-    try:
-        write_json(folder / RUN_ID_FILE, {"project": project, "run": run})
-    except OSError as error:
-        raise ToolkitError(
-            f"{folder / RUN_ID_FILE} must be writable, but is not: {error.strerror}. "
-            f"Choose another --save-dir."
-        ) from error
-
-
-EventKey = tuple[str, EventValue, EventValue]
-"""Event, subset and update."""
-
-
-def read_reported(log: Path, *, after: int) -> set[EventKey]:
-    """Keys of the events that the earlier run reported after an update."""
-    records = read_records(log) if log.exists() else []
-    return {event_key(str(r.get("event")), r) for r in records if r.get("update", 0) > after}
-
-
-def event_key(event: str, values: EventValues) -> EventKey:
+def event_key(event: str, values: EventValues) -> tuple[str, EventValue, EventValue]:
     """What identifies an event in a log: its name, subset and update."""
     return event, values.get("subset"), values.get("update")

@@ -44,7 +44,13 @@ class Table:
         cells = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         numeric = self.numeric
-        aligned = ["  ".join(align_cells(line, widths, numeric)).rstrip() for line in cells]
+        aligned = [
+            "  ".join(
+                cell.rjust(width) if number else cell.ljust(width)
+                for cell, width, number in zip(line, widths, numeric, strict=True)
+            ).rstrip()
+            for line in cells
+        ]
         lines = [self.caption, *aligned, self.note]
         return "".join(f"{line}\n" for line in lines if line)
 
@@ -118,8 +124,8 @@ class Table:
     ) -> list[list[str]]:
         """Cells as text; `mark` is applied to the first cell of the marked rows."""
         columns = [
-            format_column([row[i] for row in self.rows], self.decimals(i))
-            for i in range(len(self.columns))
+            [format_cell(row[i], decimals) for row in self.rows]
+            for i, decimals in enumerate(map(self.decimals, range(len(self.columns))))
         ]
         rows = [[clean(cell) for cell in row] for row in zip(*columns, strict=True)]
         for index in self.marked:
@@ -134,29 +140,11 @@ class Table:
         return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
 
 
-def align_cells(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
-    """Cells of one width per column: numbers to the right, text to the left."""
-    return [
-        cell.rjust(width) if number else cell.ljust(width)
-        for cell, width, number in zip(line, widths, numeric, strict=True)
-    ]
-
-
-def format_column(cells: Sequence[Cell], decimals: int) -> list[str]:
-    """Cells as text: floats with this many decimals, a dash for None."""
-    return [
-        "-"
-        if cell is None
-        else format_float(cell, decimals)
-        if isinstance(cell, float)
-        else str(cell)
-        for cell in cells
-    ]
-
-
-def format_float(number: float, decimals: int) -> str:
-    """The rounded number, without the sign of a zero."""
-    return f"{round(float(number), decimals) + 0.0:.{decimals}f}"
+def format_cell(cell: Cell, decimals: int) -> str:
+    """A float with this many decimals and without the sign of a zero; a dash for None."""
+    if isinstance(cell, float):
+        return f"{round(float(cell), decimals) + 0.0:.{decimals}f}"
+    return "-" if cell is None else str(cell)
 
 
 def escape_latex(text: str) -> str:

@@ -61,14 +61,6 @@ class RunningJob:
     started_at: float
     stop_requested: bool = False
 
-    def stop(self, *, kill: bool) -> None:
-        """Ask the job to save and end, or kill it."""
-        if kill:
-            self.process.kill()
-        elif not self.stop_requested:
-            self.process.terminate()
-        self.stop_requested = True
-
 
 JobCallback = Callable[[Sequence[SweepJob], Mapping[str, JobResult]], object]
 """Called regularly with the running jobs and the results of the others."""
@@ -84,40 +76,38 @@ def run_all(
     as a BrokenPipeError of the callback, terminates them too and is raised when they have ended.
     """
     waiting, running, ended = deque(jobs), dict[int, RunningJob](), dict[str, JobResult]()
-    with catch_signals() as received, stop_on_exit(running, received):
-        while running or (waiting and not received):
-            free = [slot for slot in range(len(slots)) if slot not in running]
-            for slot in [] if received else free[: len(waiting)]:
-                job = waiting.popleft()
-                try:
-                    running[slot] = start_job(job, slots[slot])
-                except ToolkitError as error:
-                    ended[job.name] = JobResult(1, 0.0, str(error))
-            if received:
-                stop_jobs(running.values(), received)
-            for running_job in pop_ended(running):
-                ended[running_job.job.name] = collect_result(running_job)
-            callback([running_job.job for running_job in running.values()], ended)
-            time.sleep(POLL_SECONDS)
+    with catch_signals() as received:
+        try:
+            while running or (waiting and not received):
+                free = [slot for slot in range(len(slots)) if slot not in running]
+                for slot in [] if received else free[: len(waiting)]:
+                    job = waiting.popleft()
+                    try:
+                        running[slot] = start_job(job, slots[slot])
+                    except ToolkitError as error:
+                        ended[job.name] = JobResult(1, 0.0, str(error))
+                if received:
+                    stop_jobs(running.values(), kill=len(received) > 1)
+                for running_job in pop_ended(running):
+                    ended[running_job.job.name] = collect_result(running_job)
+                callback([running_job.job for running_job in running.values()], ended)
+                time.sleep(POLL_SECONDS)
+        finally:
+            while running:
+                stop_jobs(running.values(), kill=len(received) > 1)
+                pop_ended(running)
+                time.sleep(POLL_SECONDS)
     return received[0] if received else 0
 
 
-@contextmanager
-def stop_on_exit(running: dict[int, RunningJob], received: Sequence[int]) -> Iterator[None]:
-    """Stop the jobs that still run at the end of this context, and wait for them."""
-    try:
-        yield
-    finally:
-        while running:
-            stop_jobs(running.values(), received)
-            pop_ended(running)
-            time.sleep(POLL_SECONDS)
-
-
-def stop_jobs(running: Iterable[RunningJob], received: Sequence[int]) -> None:
-    """Terminate the jobs, once each; kill them if a second signal has been received."""
+def stop_jobs(running: Iterable[RunningJob], *, kill: bool) -> None:
+    """Ask the jobs, once each, to save and end; or kill them."""
     for running_job in running:
-        running_job.stop(kill=len(received) > 1)
+        if kill:
+            running_job.process.kill()
+        elif not running_job.stop_requested:
+            running_job.process.terminate()
+        running_job.stop_requested = True
 
 
 def pop_ended(running: dict[int, RunningJob]) -> list[RunningJob]:
@@ -155,18 +145,14 @@ def collect_result(ended: RunningJob) -> JobResult:
     """The result of a job whose process has ended."""
     code, seconds = ended.process.returncode, time.monotonic() - ended.started_at
     if code >= 0:
-        return JobResult(code, seconds, last_log_line(ended.job.folder / LOG_FILE) if code else "")
+        log = (ended.job.folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in log.split("\n") if line.strip()]
+        return JobResult(code, seconds, (lines or ["the log is empty"])[-1] if code else "")
     if ended.stop_requested:
         return JobResult(code, seconds, "")
     name = signal_name(-code)
     memory = ", as the system does when it runs out of memory" if name == "SIGKILL" else ""
     return JobResult(code, seconds, f"killed by {name}{memory}")
-
-
-def last_log_line(path: Path) -> str:
-    """The last line of a log that is not blank."""
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 
 
 @contextmanager

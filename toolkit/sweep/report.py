@@ -10,7 +10,6 @@ from statistics import median_low
 
 from toolkit.analysis.curve import draw_curves
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.console import Console
@@ -51,10 +50,20 @@ def report_sweep(
     for one in tables:
         one.print(console)
     more = {name: one.values() for name, one in others.items()}
+    statistics = {
+        "best": ranking.best,
+        "summaries": [asdict(row.configuration.summary) for row in ranking.rows],
+        "differences": [row.difference and asdict(row.difference) for row in ranking.rows],
+    }
+    runs = [
+        {"name": o.point.name, "values": dict(o.point.values), "seed": o.point.seed}
+        | {key: o.result[key] for key in ("updates", "seconds", "valid", "best")}
+        for o in outcomes
+    ]
     for suffix, text in (
         ("md", "\n".join(one.markdown() for one in tables)),
         ("tex", "\n".join(one.latex() for one in tables)),
-        ("json", table.json(**more, **statistics(ranking), runs=list(map(run_values, outcomes)))),
+        ("json", table.json(**more, **statistics, runs=runs)),
     ):
         write_results(folder / f"sweep.{suffix}", text)
     draw_learning_curves(outcomes, source, folder)
@@ -70,25 +79,6 @@ def tuned_table(ranking: Ranking, source: MetricSource, c: SweepConfig) -> Table
         caption=f"{source}, best {' and '.join(tuned)} of each variant",
         note="; ".join(filter(None, [table.note, describe_edges(ranking, chosen, tuned)])),
     )
-
-
-def statistics(ranking: Ranking) -> JsonObject:
-    """Index of the best row; all that was computed about each row and its difference from it."""
-    return {
-        "best": ranking.best,
-        "summaries": [asdict(row.configuration.summary) for row in ranking.rows],
-        "differences": [row.difference and asdict(row.difference) for row in ranking.rows],
-    }
-
-
-def run_values(o: Outcome) -> JsonObject:
-    """A run in sweep.json, with all its metrics."""
-    return {
-        "name": o.point.name,
-        "values": dict(o.point.values),
-        "seed": o.point.seed,
-        **{key: o.result[key] for key in ("updates", "seconds", "valid", "best")},
-    }
 
 
 def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, folder: Path) -> None:
@@ -125,13 +115,24 @@ def comparison_table(
     rows, several = ranking.rows, len(ranking.rows) > 1
     columns: dict[str, list[Cell]] = option_columns([row.configuration for row in rows])
     for name in (*SUMMARY, *([] if rank_by == "mean" else [rank_by]), "n"):
-        columns[name] = [summary_cell(row, name) for row in rows]
+        columns[name] = [
+            row.value if name == "best" else getattr(row.configuration.summary, name)
+            for row in rows
+        ]
     if several:
         columns |= difference_columns(rows)
     if failed:
         columns["failed"] = [failed.get(r.configuration.point.configuration, 0) for r in rows]
     notes = [describe_tests(ranking)] if several else []
-    notes += describe_incomplete(rows, failed)
+    shown = {row.configuration.point.configuration for row in rows}
+    notes += [
+        f"no result: {name} ({count} run{'s' * (count > 1)})"
+        for name, count in failed.items()
+        if name not in shown
+    ]
+    if ended := sum(row.configuration.out_of_time for row in rows):
+        verb = "runs were" if ended > 1 else "run was"
+        notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
     marked = [i for i, row in enumerate(rows) if row.is_among_the_best] if several else []
     return Table(
         columns=list(columns),
@@ -152,12 +153,6 @@ def option_columns(configurations: Sequence[Configuration]) -> dict[str, list[Ce
     return columns or {"runs": ["all seeds" for _ in configurations]}
 
 
-def summary_cell(row: RankedRow, name: str) -> Cell:
-    """A cell of the comparison table."""
-    cell: Cell = row.value if name == "best" else getattr(row.configuration.summary, name)
-    return cell
-
-
 def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
     """Mean difference, its interval, p-values; number of pairs where it is not that of seeds."""
     found = [row.difference for row in rows]
@@ -168,7 +163,7 @@ def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
         "p": [row.p for row in rows],
         "sign_p": [row.sign_p for row in rows],
     }
-    if any(d and d.n != row.configuration.summary.n for d, row in zip(found, rows, strict=True)):
+    if any(row.difference and row.difference.n != row.configuration.summary.n for row in rows):
         columns["pairs"] = [None if d is None else d.n for d in found]
     return columns
 
@@ -187,41 +182,22 @@ def describe_tests(ranking: Ranking) -> str:
     )
 
 
-def describe_incomplete(rows: Sequence[RankedRow], failed: Mapping[str, int]) -> list[str]:
-    """Configurations of which no run has a result, and runs that a time limit ended."""
-    shown = {row.configuration.point.configuration for row in rows}
-    missing = {name: count for name, count in failed.items() if name not in shown}
-    notes = [
-        f"no result: {name} ({count} run{'s' * (count > 1)})" for name, count in missing.items()
-    ]
-    ended = sum(row.configuration.out_of_time for row in rows)
-    if ended:
-        verb = "runs were" if ended > 1 else "run was"
-        notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
-    return notes
-
-
 def best_of_each_variant(ranking: Ranking, tuned: Collection[str], metric: str) -> Ranking:
     """One row per variant, which is what the options that are not tuned have in common.
 
     The corrected p-values stay those of all configurations, among which these were chosen.
     """
+    variants: dict[tuple[str, ...], list[RankedRow]] = {}
+    for row in ranking.rows:
+        values = row.configuration.point.values
+        variant = tuple(value for option, value in values.items() if option not in tuned)
+        variants.setdefault(variant, []).append(row)
     chosen = []
-    for rows in group_by_variant(ranking, tuned):
+    for rows in variants.values():
         best = index_of_best([row.value for row in rows], metric)
         chosen.append(rows[0 if best is None else best])
     best = index_of_best([row.value for row in chosen], metric)
     return replace(ranking, rows=chosen, best=best)
-
-
-def group_by_variant(ranking: Ranking, tuned: Collection[str]) -> list[list[RankedRow]]:
-    """Rows that differ in the tuned options only, in one group."""
-    groups: dict[tuple[str, ...], list[RankedRow]] = {}
-    for row in ranking.rows:
-        values = row.configuration.point.values
-        variant = tuple(value for option, value in values.items() if option not in tuned)
-        groups.setdefault(variant, []).append(row)
-    return list(groups.values())
 
 
 def describe_edges(ranking: Ranking, chosen: Ranking, tuned: Collection[str]) -> str:
@@ -255,16 +231,14 @@ def cost_table(ranking: Ranking, source: MetricSource) -> Table:
     columns = option_columns(configurations)
     columns[source.metric] = [row.value for row in ranking.rows]
     for name in COSTS:
-        columns[name] = [median_cost(c.outcomes, name) for c in configurations]
+        found = [
+            [o.result.get(name, o.result.get("train", {}).get(name)) for o in c.outcomes]
+            for c in configurations
+        ]
+        known = [[cost for cost in costs if cost is not None] for costs in found]
+        columns[name] = [median_low(costs) if costs else None for costs in known]
     return Table(
         columns=list(columns),
         rows=list(zip(*columns.values(), strict=True)),
         caption="cost: median of the seeds",
     )
-
-
-def median_cost(outcomes: Sequence[Outcome], name: str) -> Cell:
-    """The median of what the results, or their latest training reports, say; None if unknown."""
-    found = [o.result.get(name, o.result.get("train", {}).get(name)) for o in outcomes]
-    known = [value for value in found if value is not None]
-    return median_low(known) if known else None

@@ -50,7 +50,7 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
         run.check_same_options()
         run.check_not_shorter()
     base = Path(base_config.checkpoint.save_dir)
-    prepare_folder(base)
+    base.mkdir(parents=True, exist_ok=True)
     jobs = [run.job() for run in unfinished]
     if c.slurm:
         print(slurm_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
@@ -70,8 +70,7 @@ def build_run(argv: Sequence[str], point: GridPoint, base: RunConfig) -> SweepRu
 
 def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfig) -> int:
     """Return 0, or 128 + the number of the signal that interrupted the sweep."""
-    progress = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
-    with progress:
+    with SweepProgress(jobs, total=len(runs)) as progress:
         signal = run_all(jobs, allocate_slots(c.jobs, runs[0].config.training.device), progress)
     if signal:
         left = sum(run.outcome is None for run in runs)
@@ -81,8 +80,9 @@ def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfi
 
 def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     """Print and write the tables, draw the curves. Returns 1 if a run has no result."""
-    results = [(run, measured(run.outcome)) for run in runs]
-    outcomes = [outcome for _, outcome in results if outcome]
+    found = [(run, run.outcome) for run in runs]
+    # a time limit may end a run before its first validation
+    outcomes = [outcome for _, outcome in found if outcome and outcome.result.get("valid")]
     if not outcomes:
         raise ToolkitError(
             f"all {len(runs)} runs of the sweep failed. See the logs, {base}/*/log.txt."
@@ -93,14 +93,9 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
         metric=c.metric or config.training.best_metric,
         validation=c.validation,
     )
-    failed = Counter(run.point.configuration for run, outcome in results if outcome is None)
+    failed = Counter(run.point.configuration for run, it in found if it not in outcomes)
     report_sweep(outcomes, source, c, failed, base)
     return 1 if failed else 0
-
-
-def measured(outcome: Outcome | None) -> Outcome | None:
-    """The outcome, unless the run reached its time limit before its first validation."""
-    return outcome if outcome and outcome.result.get("valid") else None
 
 
 STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
@@ -171,7 +166,9 @@ class SweepRun:
 
     def job(self) -> SweepJob:
         """The job that trains this run, with its options in a file of its folder."""
-        prepare_folder(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        options = json_files.dumps(to_dict(self.config), indent=1) + "\n"
+        (self.folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
         command += ["--config", str(self.folder / OPTIONS_FILE)]
@@ -191,16 +188,3 @@ def check_same_data(runs: Sequence[SweepRun]) -> None:
                     f"the run in {run.folder}: its fingerprint was {before[:12]} and is now "
                     f"{now[path][:12]}. Restore it, or choose another --save-dir."
                 )
-
-
-def prepare_folder(folder: Path, options: str = "") -> None:
-    """Make the folder of a sweep, and store the options of the sweep in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if options:
-            (folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
-    except OSError as error:
-        raise ToolkitError(
-            f"checkpoint.save_dir must be writable, but {folder} is not: {error.strerror}. Choose "
-            f"another --save-dir."
-        ) from error
