@@ -22,10 +22,9 @@ from toolkit.config.sections import DataConfig
 from toolkit.data.formats.tagging.conllu import ConlluOptions, conllu_options, replace_sentence_tags
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.distributed import World, launch
-from toolkit.generation.output import TextFile
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.console import Progress
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.json_output import Output, TextStream
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
@@ -64,7 +63,7 @@ class LinePredictor:
         self.lines = self.malformed = self.truncated = 0
 
     def run(
-        self, lines: Iterable[bytes], file: TextFile | None, output: Output, *, interactive: bool
+        self, lines: Iterable[bytes], file: TextStream | None, output: Output, *, interactive: bool
     ) -> None:
         """Answer all lines, and report counts and speed on stderr."""
         started, to_line = perf_counter(), self.line_format()

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.reporting.console import Console, print_plain
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.json_output import Output, TextStream
 
 ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
@@ -149,14 +149,6 @@ class OutputRecord(Protocol):
     def to_json(self) -> dict[str, object]: ...
 
 
-@runtime_checkable
-class TextFile(Protocol):
-    """A file or stream that text is written to."""
-
-    def write(self, text: str, /) -> int: ...
-    def flush(self) -> None: ...
-
-
 R = TypeVar("R", bound=OutputRecord)
 Writer = Callable[[Sequence[R]], None]
 """Writes a batch of records."""
@@ -167,7 +159,7 @@ def to_json_line(record: OutputRecord) -> str:
     return json_files.dumps(record.to_json())
 
 
-def file_writer(file: TextFile, to_text: Callable[[R], str]) -> Writer[R]:
+def file_writer(file: TextStream, to_text: Callable[[R], str]) -> Writer[R]:
     """Write each record as text, one or several lines."""
 
     def write(records: Sequence[R]) -> None:

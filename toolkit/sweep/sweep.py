@@ -23,8 +23,7 @@ from toolkit.config.values import read_words
 from toolkit.data.storage.data_folder import open_folder
 from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
-from toolkit.sweep.jobs import SweepJob, allocate_slots, run_all, slurm_script
-from toolkit.sweep.progress import SweepProgress
+from toolkit.sweep.jobs import SweepJob, SweepProgress, allocate_slots, run_all, slurm_script
 from toolkit.sweep.ranking import MetricSource, Outcome, load_result
 from toolkit.sweep.report import report_sweep
 from toolkit.training.data import split_names
