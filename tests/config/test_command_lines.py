@@ -122,10 +122,13 @@ def folder(tmp_path, monkeypatch):
     make_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "_loaded", {})
+    registries = (*REGISTRIES.values(), CALLBACKS)
+    before = [registry.list_entries(plugins.PACKAGE) for registry in registries]
     yield tmp_path
-    for registry in (*REGISTRIES.values(), CALLBACKS):
+    for registry, entries in zip(registries, before, strict=True):
         for entry in registry.list_entries(plugins.PACKAGE):
-            del registry._entries[entry.name]
+            if entry not in entries:
+                del registry._entries[entry.name]
 
 
 @pytest.mark.parametrize("line", RIGHT)
