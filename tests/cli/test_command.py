@@ -147,12 +147,6 @@ def test_closed_input_and_messages_do_not_matter_to_output():
     assert code == 0 and "bert_tiny" in stdout and stderr == ""
 
 
-def test_closed_input_is_an_error_for_commands_that_read_it(tmp_path):
-    arguments = f"-m toolkit.cli.preprocess --trainpref - --destdir {tmp_path / 'data'}"
-    code, _, stderr = run_in_shell(arguments, "<&-")
-    assert (code, stderr) == (2, "toolkit-preprocess: standard input: Bad file descriptor.\n")
-
-
 def test_argument_that_is_not_utf8_is_one_line():
     code, _, stderr = run_in_shell(LIST, "$'a\\xffb'")
     assert (code, stderr) == (

@@ -59,11 +59,3 @@ def test_save_dir_on_a_full_file_system_is_reported(config, tmp_path, monkeypatc
 
     monkeypatch.setattr(os, "fsync", fsync)
     refused(config, tmp_path / "run", reason)
-
-
-def test_lack_of_disk_space_is_reported_at_the_start(config, monkeypatch, capfd):
-    monkeypatch.setattr("toolkit.training.disk_space.COPIES", 10**12)
-    run(config(max_update=1))
-    stderr = " ".join(capfd.readouterr().err.split())
-    assert "left, but the last checkpoint, the best and a new one take about 48." in stderr
-    assert stderr.index("Make room, or choose") < stderr.index("save update 1")

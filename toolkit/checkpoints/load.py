@@ -109,10 +109,10 @@ def describe_mismatches(
     saved: Mapping[str, Tensor | LazyTensor], expected: Mapping[str, Tensor]
 ) -> list[str]:
     """Mismatches between saved weights and those of a learner; empty if there are none."""
-    return [f"{kind}: {names}" for kind, names in compare_tensors(saved, expected).items()]
+    return [f"{kind}: {names}" for kind, names in list_mismatches(saved, expected).items()]
 
 
-def compare_tensors(
+def list_mismatches(
     saved: Mapping[str, Tensor | LazyTensor], expected: Mapping[str, Tensor]
 ) -> dict[str, str]:
     """Names of tensors that are missing, unknown or of another shape, by kind."""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import logging
 import os
-import select
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from toolkit.common import system
 from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
 KEPT = 150
@@ -74,9 +68,8 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
         hint = "Use smaller batches, a smaller model or smaller files."
         return fail(name, f"out of memory: {first_line(error)}. {hint}")
     except OSError as error:
-        gone = isinstance(error, ConnectionError) and is_reader_gone()
         lost = "" if error.filename else discard_lost_output()
-        if gone:
+        if lost and isinstance(error, BrokenPipeError):
             return 0  # the reader, such as head, has closed its end
         return fail(name, f"{describe_os_error(error, lost)}.")
 
@@ -136,21 +129,13 @@ OUTPUT_STREAMS = (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
 standard output is opened for reading: writing to it fails."""
 
 
-class ClosedInput(io.FileIO):
-    """Closed standard input: reading it is an error, unlike reading an empty one."""
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
-
-
 def open_closed_streams() -> None:
     """Replace closed streams, whose numbers the next files that are opened would get.
 
     Text that cannot be encoded, such as a file name that is not UTF-8, is printed escaped.
     """
     if sys.stdin is None:
-        raw = ClosedInput(os.open(os.devnull, os.O_RDONLY))
-        sys.stdin = io.TextIOWrapper(io.BufferedReader(raw))
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     for name, flags in OUTPUT_STREAMS:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "w"))
@@ -171,11 +156,3 @@ def discard_lost_output() -> str:
             lost = name
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return lost
-
-
-def is_reader_gone() -> bool:
-    """Whether the other end of standard output or standard error is closed."""
-    poll = select.poll()
-    for stream in (sys.stdout, sys.stderr):
-        poll.register(stream.fileno(), 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -59,23 +59,6 @@ def has_process(process: int) -> bool:
     return True
 
 
-def can_start_threads(count: int) -> bool:
-    """Whether the limits of this process permit that many more threads at a time."""
-    released, started = threading.Event(), []
-    try:
-        for _ in range(count):
-            thread = threading.Thread(target=released.wait, daemon=True)
-            thread.start()
-            started.append(thread)
-    except RuntimeError:
-        return False
-    finally:
-        released.set()
-        for thread in started:
-            thread.join()
-    return True
-
-
 LOCKS_PER_PROCESS = 8
 """More than the queues between two processes have."""
 

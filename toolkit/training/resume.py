@@ -15,8 +15,8 @@ from toolkit.checkpoints.load import (
     STATE,
     check_data_matches_checkpoint,
     check_finite,
-    compare_tensors,
     find_checkpoint,
+    list_mismatches,
     load_weights,
     read_config,
     weights_file,
@@ -283,5 +283,5 @@ def load_finetune_weights(
     check_finite(file, fitting.items())
     learner.load_state_dict(fitting, strict=False)
     print_message(f"loaded {len(fitting)} of {len(initial)} tensors from {folder}")
-    for kind, names in compare_tensors(saved, initial).items():
+    for kind, names in list_mismatches(saved, initial).items():
         print_message(f"{MISFIT_MESSAGES[kind]}: {names}")

@@ -37,7 +37,6 @@ from toolkit.training.data import (
     split_names,
     to_sizes,
 )
-from toolkit.training.disk_space import disk_space_warning
 from toolkit.training.result import RunResult, count_parameters, print_end, start_rows
 from toolkit.training.setup import (
     check_same_on_all_ranks,
@@ -198,13 +197,9 @@ class TrainingRun:
         return self.write_result(signal or None)
 
     def print_start(self) -> None:
-        """Print a summary of the run, and a warning if the disk is nearly full."""
+        """Print a summary of the run."""
         if not self.world.is_main:
             return
-        existing = len(self.save_folder.checkpoints())
-        warning = disk_space_warning(self.save_folder.path, self.trainer.learner, existing=existing)
-        if warning and not self.config.checkpoint.no_save:
-            self.print_message(warning)
         rows = start_rows(self.config, self.trainer, self.train, self.valid, self.total_updates)
         Table(columns=("run", ""), rows=list(rows.items())).print(self.stderr)
 

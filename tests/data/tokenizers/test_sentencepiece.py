@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 TEXTS = [
@@ -146,12 +146,3 @@ def test_text_right_after_a_special_token_starts_no_word(tokenizer, name):
     for text in (" the", " .", ""):
         [first, *ids] = tokenizer.encode_parsing_special(name + text)
         assert symbols[first] == name and ids == tokenizer.encode(text)
-
-
-def test_training_without_its_threads_is_rejected(monkeypatch):
-    def start(thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr("threading.Thread.start", start)
-    with pytest.raises(ToolkitError, match=r"trains with 16 threads, more than the limits"):
-        train_pieces(["a b c"], vocabulary_size=8, max_bytes=1000)

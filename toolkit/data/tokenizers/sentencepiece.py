@@ -16,7 +16,6 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
-from toolkit.common.system import can_start_threads
 from toolkit.data.ragged import pack_rows
 from toolkit.data.tokenizers.normalize import lower_without_accents, split_long_words
 from toolkit.data.tokenizers.offsets import (
@@ -191,11 +190,6 @@ def train_pieces(
 ) -> bytes:
     """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model of at most this many pieces."""
     model = io.BytesIO()
-    if not can_start_threads(THREADS):  # SentencePiece would abort the process
-        raise ToolkitError(
-            f"SentencePiece trains with {THREADS} threads, more than the limits of this process "
-            f"permit. Raise them (ulimit -v, ulimit -u), or give a --sentencepiece-model."
-        )
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(items),
