@@ -78,9 +78,8 @@ def test_modules_import_only_from_packages_to_their_left(file):
 
 
 DATA_LEVELS = [
-    {"arrow_library"},
     {"ragged", "text_files"},
-    {"rows", "strict_text"},
+    {"records"},
     {"tokenizers"},
     {"storage"},
     {"loading", "samples", "preprocessing"},

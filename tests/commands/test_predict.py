@@ -16,7 +16,7 @@ from tests.tasks.conftest import tagged as tagged
 from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
-from toolkit.commands.prediction_input import TableReader
+from toolkit.commands.prediction_input import read_input
 from toolkit.config.commands.evaluate import format_of
 from toolkit.config.load import compose
 from toolkit.tasks.raw_items import InputField
@@ -273,16 +273,19 @@ def test_rows_of_empty_cells_at_the_end_of_a_table_are_answered(classifier, pred
     ],
 )
 def test_only_lines_without_cells_at_the_end_of_a_table_are_ignored(header, tail, answered):
-    reader = TableReader([InputField(("sentence",))], lambda values: values["sentence"], "a.tsv")
-    records = list(reader.read(f"{header}\n{tail}".encode().splitlines(keepends=True)))
+    records = list(read_table(f"{header}\n{tail}".encode().splitlines(keepends=True)))
     assert [record.line for record in records] == list(range(2, 2 + answered))
     assert not records or not records[-1].problem
 
 
 def test_a_row_with_too_many_empty_cells_at_the_end_of_a_table_is_malformed():
-    reader = TableReader([InputField(("sentence",))], lambda values: values["sentence"], "a.tsv")
-    [record] = reader.read([b"sentence\n", b"\t\n"])
+    [record] = read_table([b"sentence\n", b"\t\n"])
     assert record.problem.startswith("a.tsv:2: a row must have 1 columns")
+
+
+def read_table(lines):
+    fields = [InputField(("sentence",))]
+    return read_input(lines, "tsv", "a.tsv", fields, lambda values: values["sentence"])
 
 
 def test_text_columns_name_other_columns(classifier, predict):
@@ -332,11 +335,10 @@ MALFORMED = [
     ("a.jsonl", '{"sentence1": "a"}\n', "a.jsonl:1: the task reads 'sentence1' and 'sentence2', but"
      " 'sentence2' is missing among 'sentence1'."),
     ("a.jsonl", '["a", "b"]\n["a", null]\n', "a.jsonl:2: 'sentence2' must be text, but is null."),
-    ("a.jsonl", "plain\n", "a.jsonl:1: the line must be JSON, but is not (Expecting value at "
-     "column 1). Correct it, or add --input-format text for plain text."),
+    ("a.jsonl", "plain\n", "a.jsonl:1: expected JSON: Expecting value at column 1."),
     ("a.csv", "a,b\n", "a.csv: toolkit-predict reads and writes plain text, TSV, JSON lines and "
      "CoNLL-U, not .csv. Use one of these, or name the format with --input-format."),
-    ("a.jsonl", '["a", "b"]\n\n["a", "b"]\n', "a.jsonl:2: the line must be JSON, but is not"),
+    ("a.jsonl", '["a", "b"]\n\n["a", "b"]\n', "a.jsonl:2: expected JSON"),
     ("a.txt", b"a\tb\xff\n", "a.txt:1: the line is not UTF-8 at byte 4. Convert it to UTF-8."),
     ("a.conllu", CONLLU, "CoNLL-U, as in a.conllu, requires a model trained with --task "
      "pos_tagging or span_tagging"),

@@ -4,7 +4,7 @@ import lzma
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.strict_text import read_strict_text
+from toolkit.data.text_files import read_strict_text
 
 
 @pytest.mark.parametrize(

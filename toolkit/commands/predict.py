@@ -10,7 +10,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any
 
-from toolkit.commands.prediction_input import READERS, InputRecord, read_conllu
+from toolkit.commands.prediction_input import InputRecord, read_conllu, read_input
 from toolkit.commands.text_io import open_input
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -93,7 +93,7 @@ class LinePredictor:
         fields = self.predictor.fields
         if c.text_columns:
             fields = rename_fields(fields, c.text_columns.split(","))
-        return READERS[c.resolved_input](fields, self.predictor.parse, self.name).read(lines)
+        return read_input(lines, c.resolved_input, self.name, fields, self.predictor.parse)
 
     def line_format(self) -> FormatLine:
         """How predictions are written."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import importlib
+import io
 import lzma
 import os
 import sys
@@ -10,14 +12,52 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 from toolkit.common.system import memory_bytes
-from toolkit.data.arrow_library import open_zst
 
 CHUNK_BYTES = 1 << 20
+BUFFER_BYTES = 1 << 20
+
+
+def import_pyarrow(module: str = "") -> ModuleType:
+    """pyarrow or one of its modules, imported when first needed."""
+    try:
+        return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
+    except ImportError as error:
+        raise ToolkitError(
+            "Parquet, Arrow and .zst files require the package pyarrow, which is not installed. "
+            "Run pip install 'toolkit-seq[data]'."
+        ) from error
+
+
+def open_zst(file: BinaryIO) -> io.BufferedReader:
+    """The decompressed bytes of a file; reading a truncated or damaged one raises EOFError."""
+    return io.BufferedReader(_ZstReader(file), BUFFER_BYTES)
+
+
+class _ZstReader(io.RawIOBase):
+    """pyarrow notices truncated files, unlike the package zstandard."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        arrow = import_pyarrow()
+        self._stream = arrow.CompressedInputStream(arrow.PythonFile(file, mode="r"), "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._stream.read(len(buffer))
+        except OSError as error:
+            raise EOFError(str(error)) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+
 PIECE_BYTES = 1 << 16
 DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zst}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
@@ -41,10 +81,18 @@ class FileChunk(NamedTuple):
     """Field that holds the text of each row; empty for plain text."""
     row_is_document: bool = False
     """Whether each row is a document, or else consecutive lines of one text."""
+    max_row_bytes: int = 0
+    """Limit of the rows; 0 for that of the readers."""
 
     @property
     def size(self) -> int:
         return self.end - self.start
+
+
+def whole_file(path: Path, max_row_bytes: int = 0) -> FileChunk:
+    """All of a file."""
+    size = path.stat().st_size
+    return FileChunk(path, 0, size, starts_document=True, max_row_bytes=max_row_bytes)
 
 
 class LineChunk(NamedTuple):
@@ -176,7 +224,7 @@ def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
 
 def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoReturn:
     """A user's mistake in a chunk of a file, after this many of the chunk's lines."""
-    raise_at_line(chunk.path, _count_lines_before(chunk) + lines_before + 1, message)
+    raise_at_line(chunk.path, count_lines_before(chunk) + lines_before + 1, message)
 
 
 def read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
@@ -285,11 +333,40 @@ def _decode(data: bytes) -> str:
     return text
 
 
-def _count_lines_before(chunk: FileChunk) -> int:
+def count_lines_before(chunk: FileChunk) -> int:
     """Lines of the file before the chunk."""
     count, left = 0, chunk.start
+    if not left:
+        return 0
     with chunk.path.open("rb") as file:
         while left > 0:
             data = file.read(min(CHUNK_BYTES, left))
             count, left = count + data.count(b"\n"), left - len(data)
     return count
+
+
+def read_strict_text(path: Path) -> tuple[bytes, str]:
+    """The bytes of an annotated file, and their text as `decode_strict` gives it."""
+    data = read_bytes(path)
+    if not data.removeprefix(BOM).strip():
+        raise_at_line(path, 1, "the file is empty. Give another file.")
+    return data, decode_strict(path, data)
+
+
+def decode_strict(path: Path, data: bytes, lines_before: int = 0) -> str:
+    """The text of an annotated file, or of its lines after the first `lines_before`.
+
+    Line ends become LF, and a BOM is left out.
+    """
+    text = decode_file(path, data, lines_before).replace("\r\n", "\n")
+    if "\r" in text:
+        line = lines_before + text.count("\n", 0, text.index("\r")) + 1
+        raise_at_line(
+            path, line, "found a carriage return inside a line. End lines with LF or CRLF."
+        )
+    return text if lines_before else text.removeprefix(BOM.decode())
+
+
+def find_text_start(data: bytes) -> int:
+    """Index of the first byte after a BOM."""
+    return len(data) - len(data.removeprefix(BOM))

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.records import decode_line
 from toolkit.generation.output import FillMaskOutput, MaskPrediction
-from toolkit.generation.requests import decode_line
 
 
 class FilledSentence(NamedTuple):

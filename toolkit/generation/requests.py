@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.records import decode_line
 
 
 class GenerationRequest(NamedTuple):
@@ -48,15 +49,6 @@ def parse_line(number: int, line: bytes, encode: EncodeLine) -> GenerationReques
     return GenerationRequest(
         number, encoded.text, encoded.source, encoded.target, encoded.reference
     )
-
-
-def decode_line(number: int, line: bytes) -> tuple[str, str]:
-    """The text of a line without its line end, and an error message, empty if it is valid."""
-    try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), ""
-    except UnicodeDecodeError as error:
-        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
-        return text, f"not UTF-8 at byte {error.start + 1}"
 
 
 def batch_requests(

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from toolkit.data.rows.read import read_row_lines
+from toolkit.data.records import read_row_lines
 from toolkit.data.text_files import FileChunk, LineChunk, read_lines
 
 # Their full stops do not end a sentence, nor do those of initials (J. Smith).

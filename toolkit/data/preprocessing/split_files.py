@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolkit.data.rows.read import find_reader
-from toolkit.data.text_files import CHUNK_BYTES, FileChunk, is_compressed
+from toolkit.data.records import find_cut, find_suffix
+from toolkit.data.text_files import CHUNK_BYTES, FileChunk, is_compressed, whole_file
 
 PART_BYTES = 2 << 20
 MAX_PARTS = 1024
@@ -24,7 +24,7 @@ def plan_parts(
 
     Rows with a `field` are cut only if each is a document.
     """
-    total = sum(estimate_bytes(_whole(path)) for path in files)
+    total = sum(estimate_bytes(whole_file(path)) for path in files)
     part_bytes = max(PART_BYTES, -(-total // MAX_PARTS))
     parts: list[list[FileChunk]] = [[]]
     filled = 0
@@ -48,14 +48,10 @@ def estimate_bytes(chunk: FileChunk) -> int:
     return chunk.size * (EXPANSION if compressed else 1)
 
 
-def _whole(path: Path) -> FileChunk:
-    return FileChunk(path, 0, path.stat().st_size, True)
-
-
 def _cut(path: Path, chunk_bytes: int, segment_by: str) -> list[FileChunk]:
     size = path.stat().st_size
     if is_compressed(path) or size < 2 * chunk_bytes:
-        return [_whole(path)]
+        return [whole_file(path)]
     chunks, start, starts_document = [], 0, True
     while start < size:
         end, document_ends = _find_cut(path, start + chunk_bytes, size, segment_by)
@@ -66,11 +62,12 @@ def _cut(path: Path, chunk_bytes: int, segment_by: str) -> list[FileChunk]:
 
 def _cut_rows(path: Path, chunk_bytes: int, field: str, row_is_document: bool) -> list[FileChunk]:
     """Rows that are documents can be cut anywhere."""
-    size, reader = path.stat().st_size, find_reader(path)
+    size = path.stat().st_size
+    find_suffix(path)  # raises for plain text
     whole = not row_is_document or size < 2 * chunk_bytes
     chunks, start = list[FileChunk](), 0
     while start < size:
-        end = size if whole else reader.find_cut(path, min(start + chunk_bytes, size))
+        end = size if whole else find_cut(path, min(start + chunk_bytes, size))
         chunks.append(FileChunk(path, start, end, True, field, row_is_document))
         start = end
     return chunks

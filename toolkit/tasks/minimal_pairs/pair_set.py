@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError, join_first
-from toolkit.common.json_files import is_json_object, parse
-from toolkit.data.rows.read import row_suffix
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, read_text
+from toolkit.data.records import read_json_lines, row_suffix
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
 from toolkit.tasks.minimal_pairs.pairs import (
     BAD,
     GOOD,
@@ -109,5 +108,5 @@ def holds_other_objects(file: Path) -> bool:
     """Whether the first line is a JSON object that has neither of the two sentences."""
     if row_suffix(file) not in JSON_SUFFIXES:
         return False
-    first = read_text(file, may_be_empty=True).lstrip().partition("\n")[0]
-    return is_json_object(first) and not {GOOD, BAD} & parse(first).keys()
+    first = next(read_json_lines(whole_file(file)), None)
+    return bool(first and isinstance(first.values, dict) and not {GOOD, BAD} & first.values.keys())

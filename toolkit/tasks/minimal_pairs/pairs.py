@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from toolkit.common.errors import ToolkitError, join_first
-from toolkit.common.json_files import JsonError, is_json_object, parse
-from toolkit.data.rows.read import row_suffix
-from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.common.errors import ToolkitError
+from toolkit.data.records import (
+    Record,
+    begins_with_json,
+    read_json_lines,
+    read_tab_cells,
+    row_suffix,
+)
+from toolkit.data.text_files import whole_file
 
 GOOD, BAD = "sentence_good", "sentence_bad"
 JSON_SUFFIXES = (".jsonl", ".ndjson")
@@ -45,67 +50,46 @@ def read_pair_file(file: Path, name: str) -> Iterator[MinimalPair]:
 
     Blank lines and a header are skipped.
     """
-    lines = [line.rstrip("\r") for line in read_text(file).split("\n")]
-    is_json = row_suffix(file) in JSON_SUFFIXES or is_json_object(lines[0])
-    parse: Callable[[Path, int, str, str], MinimalPair] = parse_object if is_json else parse_row
+    is_json = row_suffix(file) in JSON_SUFFIXES or begins_with_json(file)
+    read, parse = (read_json_lines, parse_object) if is_json else (read_tab_cells, parse_row)
     found = False
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or (not found and is_header(file, number, line)):
+    for record in read(whole_file(file)):
+        cells = [] if is_json else [cell.strip() for cell in record.values]
+        if not is_json and (not any(cells) or (not found and is_header(record, cells))):
             continue
-        pair, found = parse(file, number, line, name), True
-        for sentence in pair.sentences:
-            if not sentence.strip():
-                raise_at_line(file, number, "a sentence is empty. Correct or remove the pair.")
+        pair, found = parse(record, name), True
+        if not all(sentence.strip() for sentence in pair.sentences):
+            raise record.error("a sentence is empty. Correct or remove the pair.")
         yield pair
     if not found:
         raise ToolkitError(f"{file} must hold sentence pairs, but holds none.")
 
 
-def is_header(file: Path, number: int, line: str) -> bool:
+def is_header(record: Record, cells: Sequence[str]) -> bool:
     """Whether a line names the two columns; raises if the worse sentence is first."""
-    names = [name.strip().lower() for name in line.split("\t")]
+    names = [name.lower() for name in cells]
     if names == [BAD, GOOD]:
-        raise_at_line(file, number, f"{GOOD} must be the first column. Swap the columns.")
+        raise record.error(f"{GOOD} must be the first column. Swap the columns.")
     return names == [GOOD, BAD]
 
 
-def parse_object(file: Path, number: int, line: str, name: str) -> MinimalPair:
+def parse_object(record: Record, name: str) -> MinimalPair:
     """The pair of a JSON object; its other fields are ignored."""
-    try:
-        row = parse(line)
-    except JsonError as error:
-        _raise_invalid(file, number, f"found {error}")
-    if not isinstance(row, dict) or not {GOOD, BAD} <= row.keys():
-        fields = join_first([*row], 6) if isinstance(row, dict) else ""
-        _raise_invalid(
-            file, number, f"found the fields {fields}" if fields else f"found {line[:40]}"
-        )
-    keys = (GOOD, BAD, "UID", "linguistics_term", "field")
-    values = [row.get(key, "") for key in keys]
-    for key, value in zip(keys, values, strict=True):
-        if not isinstance(value, str):
-            raise_at_line(file, number, f"{key} must be a string, but is {str(value)[:40]}.")
-    good, bad, paradigm, phenomenon, field = values
+    good, bad = record.text(GOOD), record.text(BAD)
+    named = ("UID", "linguistics_term", "field")
+    paradigm, phenomenon, field = (record.text(it) if it in record.values else "" for it in named)
     # BLiMP writes the field of one paradigm as syntax/semantics
     names_of = Paradigm(paradigm or name, phenomenon, field.replace("/", "_"))
-    return MinimalPair(good, bad, names_of, file, number)
+    return MinimalPair(good, bad, names_of, record.file, record.line)
 
 
-def parse_row(file: Path, number: int, line: str, name: str) -> MinimalPair:
+def parse_row(record: Record, name: str) -> MinimalPair:
     """The pair of a line with two columns."""
-    cells = line.split("\t")
+    cells = record.values
     if len(cells) != 2:
-        raise_at_line(
-            file,
-            number,
+        raise record.error(
             f"expected two sentences separated by a tab, found {len(cells)} "
             f"column{'s' * (len(cells) > 1)}. "
-            + ("Keep two." if len(cells) > 2 else "Files ending in .jsonl may hold JSON lines."),
+            + ("Keep two." if len(cells) > 2 else "Files ending in .jsonl may hold JSON lines.")
         )
-    return MinimalPair(cells[0].strip(), cells[1].strip(), Paradigm(name), file, number)
-
-
-def _raise_invalid(file: Path, number: int, found: str) -> NoReturn:
-    raise_at_line(
-        file, number, f"expected a JSON object with {GOOD} and {BAD}, {found}. Correct the line."
-    )
+    return MinimalPair(cells[0].strip(), cells[1].strip(), Paradigm(name), record.file, record.line)

@@ -66,14 +66,14 @@ def test_very_long_row_is_read(read):
 
 
 def test_row_beyond_the_limit_is_rejected(read):
-    with pytest.raises(ToolkitError, match=r"table.tsv:2: a row must have at most 9 bytes, but"):
-        read(HEADER + "word word\t1\n", max_bytes=9)
+    with pytest.raises(ToolkitError, match=r"table.tsv:2: expected at most 15 bytes"):
+        read(HEADER + "word word word\t1\n", max_bytes=15)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", r"must hold text, but is empty"),
+        (b"", r"must hold rows, but is empty"),
         (HEADER, r"must hold rows, but has only its header"),
         ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' among"),
         (HEADER.encode() + b"caf\xe9\t1\n", r":2: expected UTF-8, found byte 0xe9"),

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.glue import TableSchema
 from toolkit.data.preprocessing.malformed import MAX_QUOTED
-from toolkit.data.text_files import read_text
+from toolkit.data.records import Record, read_tab_cells
+from toolkit.data.text_files import whole_file
 
 
 class TableRow(NamedTuple):
@@ -60,31 +61,26 @@ class ColumnLayout(NamedTuple):
 
 def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
     """Read each line as a row; byte order mark, CRLF and blank lines at the end are ignored."""
-    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
+    records = list(read_tab_cells(whole_file(path, max_line_bytes)))
+    while records and not "".join(records[-1].values).strip():
+        records.pop()
+    if not records:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
-    layout, header = find_columns(path, lines[0], task)
+    layout, header = find_columns(records[0], task)
     rows, problems = list[TableRow](), list[RowProblem]()
-    for number, line in enumerate(lines[header:], 1 + header):
-        if len(line) * 4 > max_line_bytes and (size := len(line.encode())) > max_line_bytes:
-            raise ToolkitError(
-                f"{path}:{number}: a row must have at most {max_line_bytes} bytes, but has {size}. "
-                f"Shorten it, or raise --max-line-bytes."
-            )
+    for record in records[header:]:
         try:
-            rows.append(parse_row(line, number, header, layout, task))
+            rows.append(parse_row(record, header, layout, task))
         except ValueError as error:
-            problems.append(RowProblem(path, number, str(error)))
+            problems.append(RowProblem(path, record.line, str(error)))
     if not rows and not problems:
         raise ToolkitError(f"{path} must hold rows, but has only its header. Give another file.")
     return LabeledTable(path, rows, problems)
 
 
-def find_columns(path: Path, first: str, task: TableSchema) -> tuple[ColumnLayout, int]:
+def find_columns(first: Record, task: TableSchema) -> tuple[ColumnLayout, int]:
     """The layout from the names in the first line, and the number of header lines."""
-    names = [name.strip() for name in first.split("\t")]
+    names = [name.strip() for name in first.values]
     found = [find_column(names, known) for known in task.text_columns]
     texts = tuple(column for column in found if column is not None)
     if len(texts) == len(found):
@@ -94,8 +90,8 @@ def find_columns(path: Path, first: str, task: TableSchema) -> tuple[ColumnLayou
         columns, label, text = task.headerless
         return ColumnLayout(columns, (text,), label, None), 0
     wanted = ", ".join(repr(known[0]) for known in task.text_columns)
-    raise ToolkitError(
-        f"{path}:1: the first line must name the columns of {task.name}, {wanted} among them, but "
+    raise first.error(
+        f"the first line must name the columns of {task.name}, {wanted} among them, but "
         f"names {', '.join(repr(name[:MAX_QUOTED]) for name in names)}. Give the file as it was "
         f"published, with tabs between columns. Name the columns of your own table with "
         f"--text-columns."
@@ -107,11 +103,9 @@ def find_column(names: Sequence[str], known: Sequence[str]) -> int | None:
     return next((names.index(name) for name in known if name in names), None)
 
 
-def parse_row(
-    line: str, number: int, header: int, layout: ColumnLayout, task: TableSchema
-) -> TableRow:
+def parse_row(record: Record, header: int, layout: ColumnLayout, task: TableSchema) -> TableRow:
     """Raises ValueError for a malformed row."""
-    fields = line.split("\t")
+    fields, number = record.values, record.number + 1
     if len(fields) != layout.columns:
         raise ValueError(
             f"a row must have {layout.columns} columns, as the first line, but has {len(fields)}."

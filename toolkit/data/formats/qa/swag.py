@@ -6,9 +6,7 @@ sent1, sent2, gold-ending, distractor-0, ... CODAH's tsv has none: category, pro
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +19,8 @@ from toolkit.data.formats.qa.passages import (
     QuestionSource,
 )
 from toolkit.data.preprocessing.malformed import MAX_QUOTED
-from toolkit.data.text_files import read_text
+from toolkit.data.records import read_csv_cells, read_tab_cells
+from toolkit.data.text_files import whole_file
 
 Fields = Sequence[str]
 
@@ -43,55 +42,25 @@ class SwagLayout(NamedTuple):
 
 def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """A passage for every row, with one question."""
-    text = read_text(path)
-    rows = tsv_rows(text) if is_tsv(path) else csv_rows(path, text, max_bytes)
+    is_tsv = ".tsv" in path.suffixes
+    read = read_tab_cells if is_tsv else read_csv_cells
     passages, problems, layout = list[Passage](), list[QuestionProblem](), None
-    for line, fields in rows:
+    for record in read(whole_file(path, max_bytes)):
         number = len(passages) + len(problems)
+        blank = "".join(record.values)
+        if not (blank.strip() if is_tsv else blank):
+            continue
         if layout is None:
-            layout = codah_layout(fields) if is_tsv(path) else parse_header(path, fields)
-            if not is_tsv(path):
+            layout = codah_layout(record.values) if is_tsv else parse_header(path, record.values)
+            if not is_tsv:
                 continue
-        if sum(map(len, fields)) > max_bytes:
-            raise ToolkitError(
-                f"{path}:{line}: a row must have at most {max_bytes} characters, but has "
-                f"{sum(map(len, fields))}. Shorten it, or raise --max-line-bytes."
-            )
         try:
-            passages.append(parse_row(fields, layout, number, answers_required))
+            passages.append(parse_row(record.values, layout, number, answers_required))
         except ValueError as error:
-            problems.append(QuestionProblem(path, str(line), str(error)))
+            problems.append(QuestionProblem(path, str(record.line), str(error)))
     if not passages and not problems:
         raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
     return QuestionSource(path, passages, problems)
-
-
-def is_tsv(path: Path) -> bool:
-    """Whether a file is tab-separated by its endings."""
-    return ".tsv" in path.suffixes
-
-
-def tsv_rows(text: str) -> Iterator[tuple[int, Fields]]:
-    """The rows of a tab-separated text with their line numbers, without blank lines."""
-    for line, row in enumerate(text.split("\n"), 1):
-        if row.strip():
-            yield line, row.removesuffix("\r").split("\t")
-
-
-def csv_rows(path: Path, text: str, max_bytes: int) -> Iterator[tuple[int, Fields]]:
-    """Rows with their first line; a quoted field may span several lines."""
-    csv.field_size_limit(max(csv.field_size_limit(), max_bytes))
-    reader, line = csv.reader(io.StringIO(text, newline=""), strict=True), 1
-    try:
-        for fields in reader:
-            if any(fields):
-                yield line, fields
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise ToolkitError(
-            f"{path}:{line}: a row must be written as in csv, but from here it is not: {error}. "
-            f'Quotation marks inside a field in quotes must be doubled, as in "a ""b"" c".'
-        ) from error
 
 
 def parse_header(path: Path, names: Fields) -> SwagLayout:

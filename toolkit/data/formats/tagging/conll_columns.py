@@ -16,8 +16,7 @@ from toolkit.data.formats.tagging.sentence import (
     attach_source,
 )
 from toolkit.data.ragged import ragged_arange
-from toolkit.data.strict_text import find_text_start, read_strict_text
-from toolkit.data.text_files import raise_at_line
+from toolkit.data.text_files import find_text_start, raise_at_line, read_strict_text
 
 
 class Chunks(NamedTuple):

@@ -24,8 +24,7 @@ from toolkit.data.formats.tagging.sentence import (
     tag_column,
 )
 from toolkit.data.formats.tagging.write_predictions import render_field
-from toolkit.data.strict_text import decode_strict, read_strict_text
-from toolkit.data.text_files import raise_at_line
+from toolkit.data.text_files import decode_strict, raise_at_line, read_strict_text
 
 
 class StreamedSentence(NamedTuple):

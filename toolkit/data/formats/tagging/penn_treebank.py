@@ -11,8 +11,12 @@ from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence, attach_source
-from toolkit.data.strict_text import find_text_start, read_strict_text
-from toolkit.data.text_files import raise_at_line, strip_compression_suffix
+from toolkit.data.text_files import (
+    find_text_start,
+    raise_at_line,
+    read_strict_text,
+    strip_compression_suffix,
+)
 
 
 class Sections:

@@ -21,7 +21,7 @@ from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.preprocessing.segmentation import ItemBatch, read_items
 from toolkit.data.preprocessing.workers import load_tokenizer, report_progress
 from toolkit.data.ragged import ragged_arange
-from toolkit.data.rows.read import raise_at_item
+from toolkit.data.records import Record
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -260,9 +260,7 @@ def check_lengths(chunk: FileChunk, batch: ItemBatch, lengths: IntArray, limit: 
     long = np.flatnonzero(lengths > limit)
     if len(long):
         first = int(long[0])
-        raise_at_item(
-            chunk,
-            batch.lines[first],
+        raise Record(None, chunk, batch.lines[first]).error(
             f"an item must have at most {limit} tokens, but {batch.items[first][:40]!r}... has "
             f"{lengths[first]}. Raise --max-item-tokens, or choose --overlength skip, truncate or "
             f"split.",

@@ -16,8 +16,7 @@ from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.rows.dataset_folder import list_row_files
-from toolkit.data.rows.read import check_plain
+from toolkit.data.records import check_plain, list_row_files
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.normalize import clean_texts

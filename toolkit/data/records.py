@@ -1,0 +1,503 @@
+"""Records of files: JSON lines, CSV, TSV, Parquet and Arrow, and folders of Hugging Face datasets.
+
+A kind of file is a function in `READERS`, from a file or a chunk of one to its records.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+from toolkit.common.errors import ToolkitError, join_first
+from toolkit.common.json_files import (
+    JSON_TYPES,
+    FileName,
+    JsonError,
+    is_json_object,
+    parse,
+    read_json,
+)
+from toolkit.data.text_files import (
+    FileChunk,
+    LineChunk,
+    TextError,
+    check_exists,
+    count_lines_before,
+    import_pyarrow,
+    is_compressed,
+    list_files,
+    read_lines,
+    split_lines,
+    strip_compression_suffix,
+    whole_file,
+)
+
+MAX_ROW_BYTES = 1 << 30
+"""A row may hold a whole book; --max-line-bytes limits the lines of its text."""
+BATCH_BYTES = 1 << 20
+BATCH_ROWS = 1024
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+BLANK = "expected JSON, but the line is blank. Remove it."
+
+
+class LineStream(NamedTuple):
+    """Lines that arrive one by one, such as those of standard input."""
+
+    path: Path
+    """Its name in messages."""
+    lines: Iterable[bytes]
+    start: int = 0
+
+
+class Record(NamedTuple):
+    """A row of a file: a mapping from names to values, a list of cells, or a JSON value."""
+
+    values: Any
+    source: FileChunk | LineStream
+    number: int
+    """Its line or row in the source, counted from 0."""
+    problem: str = ""
+    """Why it is malformed; empty if it is not."""
+    read_bytes: int = 0
+    """Number of bytes of a file chunk that have been read so far."""
+
+    @property
+    def file(self) -> Path:
+        return self.source.path
+
+    @property
+    def line(self) -> int:
+        """Its first line in the file, or its row in Parquet and Arrow, counted from 1."""
+        chunk = self.source if isinstance(self.source, FileChunk) else None
+        before = count_lines_before(chunk) if chunk and not has_rows(chunk.path) else 0
+        return before + self.number + 1
+
+    def error(self, message: str) -> ToolkitError:
+        """A user's mistake in this record."""
+        place = f", row {self.line}" if has_rows(self.file) else f":{self.line}"
+        return ToolkitError(f"{self.file}{place}: {message}")
+
+    def text(self, field: str) -> str:
+        """The string in a field."""
+        if self.problem:
+            raise self.error(self.problem)
+        if not isinstance(self.values, Mapping):
+            raise self.error(
+                f"expected a JSON object, found {JSON_TYPES[type(self.values)]}. Write each row as "
+                f"an object on a separate line, for instance with jq -c '.[]'."
+            )
+        if field not in self.values:
+            known = list_names([*self.values])
+            raise self.error(f"the row has no field {field!r}. Its fields are {known}.")
+        text = self.values[field]
+        if not isinstance(text, str):
+            found = JSON_TYPES.get(type(text), type(text).__name__)
+            raise self.error(
+                f"the field {field!r} must hold a string, but holds {found}. Correct the row, or "
+                f"remove it."
+            )
+        return text
+
+
+def has_rows(path: Path) -> bool:
+    """Whether the records of a file have no lines, so that they are numbered from the first."""
+    return path.suffix in (".parquet", ".arrow")
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Some names, quoted."""
+    return join_first([repr(name[:40]) for name in names], 20)
+
+
+def read_records(
+    path: Path, suffix: str = "", max_row_bytes: int = MAX_ROW_BYTES
+) -> Iterator[Record]:
+    """The records of a file, of the kind that its ending or `suffix` names."""
+    return READERS[suffix or find_suffix(path)](whole_file(path, max_row_bytes))
+
+
+def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
+    """The lines as texts; in a stream, a line that is not UTF-8 is a problem of its own."""
+    if isinstance(source, LineStream):
+        for number, line in enumerate(source.lines):
+            text, problem = decode_line(number + 1, line)
+            problem = problem and f"the line is {problem}. Convert it to UTF-8."
+            yield Record(text, source, number, problem)
+        return
+    limit = source.max_row_bytes or MAX_ROW_BYTES
+    remedy = "Shorten it, or raise --max-line-bytes."
+    if limit == MAX_ROW_BYTES:
+        remedy = "Divide it into several rows."
+    for lines in read_lines(source, limit, strip=False, remedy=remedy):
+        for number, text in zip(lines.numbers, lines.lines, strict=True):
+            yield Record(text, source, number, "", lines.read_bytes)
+
+
+def decode_line(number: int, line: bytes) -> tuple[str, str]:
+    """The text of a line without its line end, and an error message, empty if it is valid."""
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), ""
+    except UnicodeDecodeError as error:
+        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+        return text, f"not UTF-8 at byte {error.start + 1}"
+
+
+def read_json_lines(source: FileChunk | LineStream) -> Iterator[Record]:
+    """A JSON value in each line; blank lines are skipped, but not amid the lines of a stream."""
+    records = map(parse_json, read_text_lines(source))
+    if isinstance(source, LineStream):
+        return drop_blank_end(records, lambda record: record.problem == BLANK)
+    return (record for record in records if record.problem != BLANK)
+
+
+def parse_json(line: Record) -> Record:
+    """The value in a line."""
+    text, value, problem = line.values.strip(), None, line.problem
+    if not (problem or text):
+        problem = BLANK
+    if not problem:
+        try:
+            value = parse(text)
+        except JsonError as error:
+            problem = f"expected JSON: {error}. Correct the line."
+    return Record(value, line.source, line.number, problem, line.read_bytes)
+
+
+def drop_blank_end(
+    records: Iterable[Record], is_blank: Callable[[Record], bool]
+) -> Iterator[Record]:
+    """The records without blank ones at the end."""
+    blank: list[Record] = []
+    for record in records:
+        blank.append(record)
+        if not is_blank(record):
+            yield from blank
+            blank = []
+
+
+def read_tab_cells(source: FileChunk | LineStream) -> Iterator[Record]:
+    """The cells of each line, which tabs separate; there are no quotes, as in GLUE."""
+    for line in read_text_lines(source):
+        yield line._replace(values=line.values.removesuffix("\r").split("\t"))
+
+
+def read_csv_cells(source: FileChunk | LineStream) -> Iterator[Record]:
+    """The cells of each row, with quotes as written by spreadsheets and pandas."""
+    csv.field_size_limit(MAX_ROW_BYTES)
+    last = Record("", source, 0)
+
+    def lines() -> Iterator[str]:
+        nonlocal last
+        for last in read_text_lines(source):
+            yield last.values + "\n"
+
+    rows, number = csv.reader(lines(), strict=True), 0
+    try:
+        for cells in rows:
+            yield Record(cells or [""], source, number, last.problem, last.read_bytes)
+            number = rows.line_num
+    except csv.Error as error:
+        raise Record("", source, number).error(
+            f"the row that starts here is malformed: {str(error).partition(' - ')[0]}. Correct its "
+            f'quotes: inside of quotes, they are doubled, as in "a ""b"" c".'
+        ) from error
+
+
+def name_cells(records: Iterator[Record]) -> Iterator[Record]:
+    """The rows of a table as mappings; its first row has the names of the columns."""
+    for header in records:
+        if header.problem:
+            raise header.error(header.problem)
+        names = [name.strip() for name in header.values]
+        duplicates = {name for name in names if names.count(name) > 1}
+        for record in drop_blank_end(records, is_blank_row):
+            values, problem = None, record.problem
+            if not problem and len(record.values) != len(names):
+                problem = (
+                    f"a row must have {len(names)} columns, as the first line, but has "
+                    f"{len(record.values)}. Correct the row."
+                )
+            if not problem:
+                values = dict(zip(names, record.values, strict=True))
+                for name in duplicates:
+                    del values[name]
+            yield Record(values, record.source, record.number, problem, record.read_bytes)
+
+
+def is_blank_row(record: Record) -> bool:
+    """Whether a line has neither text nor separators."""
+    return len(record.values) == 1 and not record.values[0].strip()
+
+
+def read_tsv(source: FileChunk | LineStream) -> Iterator[Record]:
+    """The rows of a table with tabs."""
+    return name_cells(read_tab_cells(source))
+
+
+def read_csv(source: FileChunk | LineStream) -> Iterator[Record]:
+    """The rows of a table with commas."""
+    return name_cells(read_csv_cells(source))
+
+
+def read_parquet(source: FileChunk) -> Iterator[Record]:
+    """The rows of a Parquet file; a row group belongs to the chunk that its first byte lies in."""
+    with open_arrow(source.path, import_pyarrow("parquet").ParquetFile) as file:
+        check_column(source, file.schema_arrow.names)
+        starts = group_starts(file)
+        groups = [i for i, start in enumerate(starts) if source.start <= start < source.end]
+        sizes = [file.metadata.row_group(i).num_rows for i in range(len(starts))]
+        first = sum(sizes[: groups[0]]) if groups else 0
+        total, done = sum(sizes[i] for i in groups), 0
+        columns = [source.field] if source.field else None
+        for batch in file.iter_batches(
+            BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False
+        ):
+            done += len(batch)
+            yield from to_records(batch, source, first, int(done / total * source.size))
+            first += len(batch)
+
+
+def read_arrow(source: FileChunk) -> Iterator[Record]:
+    """Arrow's stream format, as Hugging Face datasets saves, and its file format (Feather)."""
+    with open_arrow(source.path, open_ipc) as file:
+        check_column(source, file.schema.names)
+        is_stream = not hasattr(file, "num_record_batches")
+        batches = file if is_stream else map(file.get_batch, range(file.num_record_batches))
+        first = 0
+        for batch in batches:
+            selected = batch.select([source.field]) if source.field else batch
+            yield from to_records(selected, source, first, 0)
+            first += len(batch)
+
+
+@contextmanager
+def open_arrow(path: Path, open_file: Callable[[Path], Any]) -> Iterator[Any]:
+    """The file; faults in it while it is open are errors that name it."""
+    if is_compressed(path):
+        raise ToolkitError(f"{path} must not be compressed as a whole. Decompress it.")
+    arrow = import_pyarrow()
+    try:
+        with open_file(path) as file:
+            yield file
+    except (arrow.ArrowException, OSError, EOFError) as error:
+        message = " ".join(str(error).split())
+        raise ToolkitError(f"{path} is truncated or damaged: {message} Copy it again.") from error
+
+
+def open_ipc(path: Path) -> Any:
+    """pyarrow's reader of an Arrow file."""
+    memory = import_pyarrow().memory_map(str(path))
+    with path.open("rb") as file:
+        if file.read(6) == b"ARROW1":
+            return import_pyarrow("ipc").open_file(memory)
+        file.seek(-min(len(END_OF_STREAM), path.stat().st_size), 2)
+        if file.read() != END_OF_STREAM:
+            raise EOFError("the end of the stream is missing.")
+    return import_pyarrow("ipc").open_stream(memory)
+
+
+def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
+    """The rows must have the chunk's field once."""
+    if chunk.field and names.count(chunk.field) != 1:
+        problem = "two columns" if chunk.field in names else "no column"
+        raise ToolkitError(
+            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}."
+        )
+
+
+def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Iterator[Record]:
+    """The rows of a batch of Arrow, which are numbered from `first` on."""
+    try:
+        rows = batch.to_pylist()
+    except UnicodeDecodeError as error:
+        number = next(i for i in range(len(batch)) if not is_utf8(batch.slice(i, 1)))
+        raise Record(None, chunk, first + number).error(
+            f"expected UTF-8, but {error.reason}. Correct the row."
+        ) from error
+    for number, row in enumerate(rows, first):
+        yield Record(row, chunk, number, "", read_bytes)
+
+
+def is_utf8(batch: Any) -> bool:
+    """Whether the strings of a batch of Arrow are valid."""
+    try:
+        batch.to_pylist()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def group_starts(file: Any) -> list[int]:
+    """The first byte of each row group of a Parquet file."""
+    starts = []
+    for number in range(file.metadata.num_row_groups):
+        column = file.metadata.row_group(number).column(0)
+        pages = (column.dictionary_page_offset, column.data_page_offset)
+        starts.append(min(offset for offset in pages if offset))
+    return starts
+
+
+READERS: dict[str, Callable[[FileChunk], Iterator[Record]]] = {
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json_lines,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+}
+"""Ending of a kind of file -> its reader."""
+
+
+def row_suffix(path: Path) -> str:
+    """.jsonl of a.jsonl.gz."""
+    return Path(strip_compression_suffix(path.name)).suffix
+
+
+def find_suffix(path: Path) -> str:
+    """The kind of a file of rows; a file without an ending, such as a pipe, has JSON lines."""
+    suffix = row_suffix(path) or ".jsonl"
+    if suffix not in READERS:
+        raise ToolkitError(
+            f"--text-field requires files ending in {', '.join(READERS)}, but {path} is not one. "
+            f"Leave the option out for plain text."
+        )
+    return suffix
+
+
+def begins_with_json(path: Path) -> bool:
+    """Whether the first line is a JSON object: standard input and pipes have no ending."""
+    first = next(read_text_lines(whole_file(path)), None)
+    return first is not None and is_json_object(first.values)
+
+
+def find_cut(path: Path, near: int) -> int:
+    """The first byte at or after `near` where a file of rows can be cut, or its size."""
+    size = path.stat().st_size
+    if path.suffix == ".parquet":
+        with open_arrow(path, import_pyarrow("parquet").ParquetFile) as file:
+            return min((start for start in group_starts(file) if start >= near), default=size)
+    if is_compressed(path) or READERS[find_suffix(path)] is not read_json_lines:
+        return size
+    with path.open("rb") as lines:
+        lines.seek(near)
+        lines.readline()
+        return lines.tell()
+
+
+def check_plain(path: Path) -> None:
+    """Raise if a file that is to be read as plain text has rows."""
+    suffix = row_suffix(path)
+    if not suffix and begins_with_json(path):
+        suffix = ".jsonl"
+    if suffix not in READERS:
+        return
+    try:
+        values = next(read_records(path, suffix)).values
+    except (ToolkitError, StopIteration):
+        values = None
+    named = values if isinstance(values, Mapping) else {}
+    fields = [name for name, value in named.items() if isinstance(value, str)]
+    known = f": {list_names(fields)}" if fields else ""
+    raise ToolkitError(
+        f"{path} holds rows, not plain text. Name the field that holds the text with --text-field"
+        f"{known}."
+    )
+
+
+def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
+    """The lines of the texts in the chunk's field, stripped; those of a row have its number."""
+    lines, numbers, size = list[str](), list[int](), 0
+    for record in READERS[find_suffix(chunk.path)](chunk):
+        text = record.text(chunk.field)
+        if "\0" in text:
+            raise record.error("found a NUL character in the text. Remove it.")
+        try:
+            new = split_lines(text.encode(), max_line_bytes)
+        except UnicodeEncodeError as error:
+            raise record.error(
+                f"found half of a surrogate pair, \\u{ord(text[error.start]):04x}, in the text. "
+                f"Remove it."
+            ) from error
+        except TextError as error:
+            raise record.error(str(error)) from error
+        lines += new
+        numbers += [record.number] * len(new)
+        size += len(text)
+        if size > BATCH_BYTES:
+            yield LineChunk(lines, record.read_bytes, numbers)
+            lines, numbers, size = [], [], 0
+    yield LineChunk(lines, chunk.size, numbers)
+
+
+FOLDER_SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".json")
+"""Endings of the files that a folder stands for. Datasets describe themselves in .json files."""
+SPLIT_NAMES = {
+    "train": ("train",),
+    "valid": ("validation", "valid", "val", "dev"),
+    "test": ("test",),
+}
+"""Split -> what datasets call it."""
+_SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
+
+
+class DataFile(TypedDict):
+    """A file of a dataset."""
+
+    filename: FileName
+
+
+class SavedDataset(TypedDict):
+    """state.json of a dataset."""
+
+    _data_files: list[DataFile]
+
+
+def list_row_files(split: str, names: str) -> list[Path]:
+    """The files of rows that a comma-separated option names, or those of a split in its folders."""
+    files: list[Path] = []
+    for name in filter(None, names.split(",")):
+        path = check_exists(f"{split}pref", Path(name))
+        if (path / "dataset_dict.json").is_file():
+            splits = {folder.name: folder for folder in path.iterdir() if folder.is_dir()}
+            path = find_split(path, split, splits)
+        if (path / "state.json").is_file():
+            files += list_saved_files(path)
+            continue
+        listed = list_files(f"{split}pref", str(path), FOLDER_SUFFIXES)
+        files += select_shards(path, split, listed) if path.is_dir() else listed
+    return files
+
+
+def find_split(folder: Path, split: str, found: Mapping[str, Any]) -> Any:
+    """What was found for a split under one of its names."""
+    for name in SPLIT_NAMES[split]:
+        if name in found:
+            return found[name]
+    raise ToolkitError(
+        f"{split}pref {folder} has no split {' or '.join(SPLIT_NAMES[split])}, but has "
+        f"{', '.join(sorted(found))}. Name the files of one of them."
+    )
+
+
+def list_saved_files(folder: Path) -> list[Path]:
+    """The files of a saved dataset in order; others in its folder are caches."""
+    state = read_json(folder / "state.json", SavedDataset, "Name the files themselves.")
+    files = [folder / file["filename"] for file in state["_data_files"]]
+    return [check_exists(str(folder / "state.json"), file) for file in files]
+
+
+def select_shards(folder: Path, split: str, files: Sequence[Path]) -> Sequence[Path]:
+    """Those of the split if all are shards, such as train-00000-of-00002.parquet, of several."""
+    shards = dict[str, list[Path]]()
+    for file in files:
+        match = _SHARD.match(file.name)
+        if match is None:
+            return files
+        shards.setdefault(match[1], []).append(file)
+    selected: Sequence[Path] = find_split(folder, split, shards) if len(shards) > 1 else files
+    return selected

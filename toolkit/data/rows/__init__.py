@@ -1,1 +1,0 @@
-"""Rows of text in JSON lines, CSV, TSV, Parquet and Arrow files."""
