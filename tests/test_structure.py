@@ -80,6 +80,7 @@ def test_modules_import_only_from_packages_to_their_left(file):
 DATA_LEVELS = [
     {"ragged", "text_files"},
     {"records"},
+    {"dataset_folder"},
     {"tokenizers"},
     {"storage"},
     {"loading", "samples", "preprocessing"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from toolkit.commands.generate import generate_outputs
-from toolkit.commands.generation_requests import check_request, read_requests
+from toolkit.commands.text_io import check_request, read_requests
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
 from toolkit.generation.output import GeneratedText, GenerationOutput

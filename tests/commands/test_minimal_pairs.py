@@ -17,7 +17,7 @@ from toolkit.config.commands.evaluate import MinimalPairsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.reporting.console import Progress
-from toolkit.tasks.minimal_pairs.pair_set import read_pairs
+from toolkit.tasks.minimal_pairs.pairs import read_pairs
 
 TEXTS = ["the cat sat on a mat and saw how dogs run far", "cats see the dog", "a man sees dogs"]
 PAIRS = [

@@ -16,7 +16,7 @@ from tests.tasks.conftest import tagged as tagged
 from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
-from toolkit.commands.prediction_input import read_input
+from toolkit.commands.predict import read_input
 from toolkit.config.commands.evaluate import format_of
 from toolkit.config.load import compose
 from toolkit.tasks.raw_items import InputField

@@ -16,8 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.formats.tagging.label_tables import LabelTables
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.huggingface import WordPieceTokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner

@@ -17,7 +17,7 @@ from toolkit.common.folder_lock import Holder, read_holder
 from toolkit.conversion.fairseq import load_tokenizer
 from toolkit.conversion.files import read_shards
 from toolkit.reporting.sinks import read_run_id
-from toolkit.tasks.minimal_pairs.pair_set import read_pairs
+from toolkit.tasks.minimal_pairs.pairs import read_pairs
 
 OFFSETS = {"w": {"saved_offsets": [0, 0]}}
 HEADER = {

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolkit.commands.generation_requests import load_requests
 from toolkit.commands.score import print_scores
-from toolkit.commands.text_io import open_input, open_writers
+from toolkit.commands.text_io import load_requests, open_input, open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory

@@ -22,8 +22,7 @@ from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.console import Progress
 from toolkit.reporting.json_output import Output
 from toolkit.tasks.load import load_checkpoint
-from toolkit.tasks.minimal_pairs.pair_set import read_pairs
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair, read_pairs
 from toolkit.tasks.minimal_pairs.results import PairResults, make_tables
 from toolkit.tasks.minimal_pairs.scorer import EncodedSentence, SentenceScorer
 

@@ -24,8 +24,7 @@ from toolkit.data.formats.label_settings import (
     read_tables,
     saved_labels,
 )
-from toolkit.data.formats.tagging.label_tables import LabelTables
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.spans import has_span_tags
 

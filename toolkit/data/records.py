@@ -1,4 +1,4 @@
-"""Records of files: JSON lines, CSV, TSV, Parquet and Arrow, and folders of Hugging Face datasets.
+"""Records of files: JSON lines, CSV, TSV, Parquet and Arrow.
 
 A kind of file is a function in `READERS`, from a file or a chunk of one to its records.
 """
@@ -6,30 +6,25 @@ A kind of file is a function in `READERS`, from a file or a chunk of one to its 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import (
     JSON_TYPES,
-    FileName,
     JsonError,
     is_json_object,
     parse,
-    read_json,
 )
 from toolkit.data.text_files import (
     FileChunk,
     LineChunk,
     TextError,
-    check_exists,
     count_lines_before,
     import_pyarrow,
     is_compressed,
-    list_files,
     read_lines,
     split_lines,
     strip_compression_suffix,
@@ -436,68 +431,3 @@ def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]
 
 FOLDER_SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".json")
 """Endings of the files that a folder stands for. Datasets describe themselves in .json files."""
-SPLIT_NAMES = {
-    "train": ("train",),
-    "valid": ("validation", "valid", "val", "dev"),
-    "test": ("test",),
-}
-"""Split -> what datasets call it."""
-_SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
-
-
-class DataFile(TypedDict):
-    """A file of a dataset."""
-
-    filename: FileName
-
-
-class SavedDataset(TypedDict):
-    """state.json of a dataset."""
-
-    _data_files: list[DataFile]
-
-
-def list_row_files(split: str, names: str) -> list[Path]:
-    """The files of rows that a comma-separated option names, or those of a split in its folders."""
-    files: list[Path] = []
-    for name in filter(None, names.split(",")):
-        path = check_exists(f"{split}pref", Path(name))
-        if (path / "dataset_dict.json").is_file():
-            splits = {folder.name: folder for folder in path.iterdir() if folder.is_dir()}
-            path = find_split(path, split, splits)
-        if (path / "state.json").is_file():
-            files += list_saved_files(path)
-            continue
-        listed = list_files(f"{split}pref", str(path), FOLDER_SUFFIXES)
-        files += select_shards(path, split, listed) if path.is_dir() else listed
-    return files
-
-
-def find_split(folder: Path, split: str, found: Mapping[str, Any]) -> Any:
-    """What was found for a split under one of its names."""
-    for name in SPLIT_NAMES[split]:
-        if name in found:
-            return found[name]
-    raise ToolkitError(
-        f"{split}pref {folder} has no split {' or '.join(SPLIT_NAMES[split])}, but has "
-        f"{', '.join(sorted(found))}. Name the files of one of them."
-    )
-
-
-def list_saved_files(folder: Path) -> list[Path]:
-    """The files of a saved dataset in order; others in its folder are caches."""
-    state = read_json(folder / "state.json", SavedDataset, "Name the files themselves.")
-    files = [folder / file["filename"] for file in state["_data_files"]]
-    return [check_exists(str(folder / "state.json"), file) for file in files]
-
-
-def select_shards(folder: Path, split: str, files: Sequence[Path]) -> Sequence[Path]:
-    """Those of the split if all are shards, such as train-00000-of-00002.parquet, of several."""
-    shards = dict[str, list[Path]]()
-    for file in files:
-        match = _SHARD.match(file.name)
-        if match is None:
-            return files
-        shards.setdefault(match[1], []).append(file)
-    selected: Sequence[Path] = find_split(folder, split, shards) if len(shards) > 1 else files
-    return selected

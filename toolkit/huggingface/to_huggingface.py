@@ -12,8 +12,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_run_plugins, to_dict
 from toolkit.data.formats.label_settings import label_settings
-from toolkit.data.formats.tagging.label_tables import PAD
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import PAD, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, pack_tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.generation.hypothesis import SpecialTokens

@@ -1,6 +1,5 @@
 from tests.helpers.preprocessing import preprocess_config
-from toolkit.data.formats.format import Format, SplitReport
-from toolkit.data.formats.report import print_report
+from toolkit.data.formats.format import Format, SplitReport, print_report
 from toolkit.reporting.json_output import Output
 
 

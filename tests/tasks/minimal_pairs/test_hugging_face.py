@@ -11,7 +11,7 @@ from toolkit import build_model, load_checkpoint
 from toolkit.cli.convert import main as convert
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.optim.precision import Precision
-from toolkit.tasks.minimal_pairs.pair_set import read_pairs
+from toolkit.tasks.minimal_pairs.pairs import read_pairs
 from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
 
 transformers = pytest.importorskip("transformers")

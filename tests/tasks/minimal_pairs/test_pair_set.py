@@ -5,7 +5,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.tasks.minimal_pairs.pair_set import read_pairs
+from toolkit.tasks.minimal_pairs.pairs import read_pairs
 
 
 def write_table(file, *rows):

@@ -1,4 +1,4 @@
-"""Base class of data formats: the interface that toolkit-preprocess calls."""
+"""Base class of data formats, the interface that toolkit-preprocess calls, and its report."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from toolkit.common.registry import FORMATS
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
+from toolkit.data.preprocessing.report import PLAIN
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType, SplitWriter
 from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.reporting.json_output import Output
+from toolkit.reporting.tables import Table
 
 SPLITS = ("train", "valid", "test")
 Content = TypeVar("Content")
@@ -195,3 +198,42 @@ def count_column(column: JsonObject) -> dict[str, int]:
     """Sizes of a column over its parts, from its entry in meta.json."""
     names = {"documents": "documents", "items": "items", "elements": "tokens"}
     return {name: sum(part[key] for part in column["parts"]) for key, name in names.items()}
+
+
+def print_report(
+    source: Format[Content, Tokenizer],
+    tokenizer: Tokenizer,
+    splits: Mapping[str, SplitReport],
+    seconds: float,
+    workers: int,
+    output: Output,
+) -> None:
+    """Print the table, with notes and speed; write one JSON record per split and one at the end."""
+    console, destdir = output.console, source.config.destdir
+    console.print(f"{destdir}: {source.title(tokenizer)}", **PLAIN)
+    heads = tuple(next(iter(splits.values())).row)
+    rows = [[split, *map(format_cell, report.row.values())] for split, report in splits.items()]
+    Table(columns=("split", *heads), rows=rows, right_align=heads).print(console)
+    for split, report in splits.items():
+        output.write("split", {"split": split, **report.record})
+        for event, values in report.events:
+            output.write(event, {"split": split, **values})
+        for note in report.notes:
+            console.print(note, **PLAIN)
+    for remark in source.remarks():
+        console.print(remark, **PLAIN)
+    total = sum(report.total for report in splits.values())
+    rate = total / max(seconds, 1e-9)
+    console.print(
+        f"{total:,} {source.unit} in {seconds:.1f} s with {workers} worker{'s' * (workers > 1)}: "
+        f"{rate:,.0f} {source.unit}/s",
+        **PLAIN,
+    )
+    speed = {"seconds": seconds, "workers": workers, f"{source.unit}_per_second": rate}
+    facts = {"destdir": destdir, **source.summary(tokenizer), source.unit: total}
+    output.write("end", {**facts, **speed})
+
+
+def format_cell(value: int | str) -> str:
+    """A cell as text; numbers have thousands separators."""
+    return value if isinstance(value, str) else f"{value:,}"

@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, convert
-from toolkit.data.formats.classification.glue import GLUE_SCHEMAS
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
+from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 LabelSet = Labels | LabelTables

@@ -10,8 +10,8 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction, Values
-from toolkit.data.formats.classification.glue import write_submission
 from toolkit.data.formats.classification.split import ClassificationSplit
+from toolkit.data.formats.classification.tables import write_submission
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,
     REGRESSION_METRICS,

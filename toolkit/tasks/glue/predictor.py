@@ -9,8 +9,8 @@ import numpy as np
 
 from toolkit.criteria import Prediction
 from toolkit.data.formats.classification.format import encode_raw_texts
-from toolkit.data.formats.classification.glue import GLUE_SCHEMAS
 from toolkit.data.formats.classification.split import ClassificationTokenizer
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.generation.output import to_single_line
 from toolkit.tasks.examples import SplitSource

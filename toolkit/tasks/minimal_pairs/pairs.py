@@ -1,12 +1,13 @@
-"""The sentence pairs of a file: BLiMP's JSON lines (Warstadt et al. 2020), or two columns."""
+"""Sentence pairs of files: BLiMP's JSON lines (Warstadt et al. 2020), or two columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, join_first
 from toolkit.data.records import (
     Record,
     begins_with_json,
@@ -14,7 +15,7 @@ from toolkit.data.records import (
     read_tab_cells,
     row_suffix,
 )
-from toolkit.data.text_files import whole_file
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
 
 GOOD, BAD = "sentence_good", "sentence_bad"
 JSON_SUFFIXES = (".jsonl", ".ndjson")
@@ -93,3 +94,97 @@ def parse_row(record: Record, name: str) -> MinimalPair:
             + ("Keep two." if len(cells) > 2 else "Files ending in .jsonl may hold JSON lines.")
         )
     return MinimalPair(cells[0].strip(), cells[1].strip(), Paradigm(name), record.file, record.line)
+
+
+FOLDER_ENDINGS = tuple(
+    suffix + packed for suffix in (*JSON_SUFFIXES, ".tsv") for packed in COMPRESSION_SUFFIXES
+)
+"""Endings of the files that a folder stands for."""
+
+
+class PairSet(NamedTuple):
+    """The pairs of all files, and remarks for the user."""
+
+    pairs: list[MinimalPair]
+    remarks: list[str]
+
+
+def read_pairs(names: Sequence[str], limit: int | None = None) -> PairSet:
+    """The pairs of files and folders; of each paradigm the first `limit`."""
+    remarks: list[str] = []
+    files = [file for name in names for file in list_pair_files(Path(name), remarks)]
+    if duplicate := next((file for file, count in Counter(files).items() if count > 1), None):
+        raise ToolkitError(f"{duplicate} must be named once, but is named twice.")
+    pairs = list(take_first(read_files(name_paradigms(files)), limit))
+    equal = [pair for pair in pairs if pair.good == pair.bad]
+    if len(equal) == len(pairs):
+        raise ToolkitError(
+            f"{equal[0].file}:{equal[0].line}: the two sentences must differ, but are equal, as in "
+            f"all pairs that were read. Each line needs an acceptable sentence and another one."
+        )
+    if equal:
+        plural = "s have" if len(equal) > 1 else " has"
+        remarks.append(
+            f"{len(equal)} pair{plural} equal sentences and will be counted as ties; first "
+            f"{equal[0].file}:{equal[0].line}."
+        )
+    return PairSet(pairs, remarks)
+
+
+def name_paradigms(files: Sequence[Path]) -> dict[Path, str]:
+    """a of a.jsonl.gz for each file, or its whole path if several files have this name."""
+    stems = {file: file.name.partition(".")[0] for file in files}
+    counts = Counter(stems.values())
+    return {file: stem if counts[stem] == 1 else str(file) for file, stem in stems.items()}
+
+
+def read_files(names: Mapping[Path, str]) -> Iterator[MinimalPair]:
+    """All pairs; raises a ToolkitError if a paradigm has two phenomena or fields."""
+    first: dict[str, MinimalPair] = {}
+    for file, name in names.items():
+        for pair in read_pair_file(file, name):
+            before = first.setdefault(pair.paradigm.name, pair)
+            if pair.paradigm != before.paradigm:
+                raise_at_line(
+                    file,
+                    pair.line,
+                    f"paradigm {pair.paradigm.name} must have one linguistics_term and field, as "
+                    f"in {before.file}:{before.line}, but has others. Name paradigms by UID.",
+                )
+            yield pair
+
+
+def take_first(pairs: Iterator[MinimalPair], limit: int | None) -> Iterator[MinimalPair]:
+    """The first pairs of each paradigm."""
+    counts = Counter[str]()
+    for pair in pairs:
+        counts[pair.paradigm.name] += 1
+        if limit is None or counts[pair.paradigm.name] <= limit:
+            yield pair
+
+
+def list_pair_files(path: Path, remarks: list[str]) -> list[Path]:
+    """The file, or the files of a folder without those that hold something else."""
+    if not path.is_dir():
+        if not path.is_file():
+            raise ToolkitError(f"No such file or directory: {path}.")
+        return [path]
+    files = [f for f in sorted(path.iterdir()) if f.name.endswith(FOLDER_ENDINGS) and f.is_file()]
+    others = [file for file in files if holds_other_objects(file)]
+    if others:
+        names = join_first([file.name for file in others], 3)
+        remarks.append(f"Skipped {names} in {path}: no {GOOD} or {BAD}.")
+    if len(files) == len(others):
+        raise ToolkitError(
+            f"{path} must hold .jsonl files with {GOOD} and {BAD}, or .tsv files with two columns, "
+            f"but holds none. Name the files themselves."
+        )
+    return [file for file in files if file not in others]
+
+
+def holds_other_objects(file: Path) -> bool:
+    """Whether the first line is a JSON object that has neither of the two sentences."""
+    if row_suffix(file) not in JSON_SUFFIXES:
+        return False
+    first = next(read_json_lines(whole_file(file)), None)
+    return bool(first and isinstance(first.values, dict) and not {GOOD, BAD} & first.values.keys())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.formats.qa.encode_questions import encode_choice_questions
-from toolkit.data.formats.qa.race import fill_blank
+from toolkit.data.formats.qa.multiple_choice import fill_blank
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line

@@ -10,8 +10,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction
-from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.formats.tagging.write_predictions import write_predictions
+from toolkit.data.formats.tagging.split import TaggedSplit, write_predictions
 from toolkit.metrics.classification import confusion_matrix, macro_f1
 from toolkit.reporting.tables import Table
 from toolkit.tasks.predictions import Event, PredictionCollector, class_events, class_table

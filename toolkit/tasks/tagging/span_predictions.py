@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.formats.tagging.write_predictions import write_predictions
+from toolkit.data.formats.tagging.split import TaggedSplit, write_predictions
 from toolkit.metrics.classification import ClassMetrics
 from toolkit.metrics.spans import SpanTags, compute_span_metrics, find_spans, mark_sentence_starts
 from toolkit.reporting.tables import Table

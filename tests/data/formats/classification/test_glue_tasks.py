@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from toolkit.data.formats.classification.glue import GLUE_SCHEMAS
 from toolkit.data.formats.classification.split import GLUE_TASKS
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
 from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 

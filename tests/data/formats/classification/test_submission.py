@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue import GLUE_SCHEMAS, write_submission
 from toolkit.data.formats.classification.split import ClassificationSplit, Labels
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS, write_submission
 
 
 class Rows(ClassificationSplit):

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue import GLUE_SCHEMAS
-from toolkit.data.formats.classification.tsv import read_tsv
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS, read_tsv
 
 HEADER = "sentence\tlabel\n"
 MAX_BYTES = 500_000

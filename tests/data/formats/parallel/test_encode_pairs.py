@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.encode_pairs import (
+from toolkit.data.formats.parallel.files import (
     EncodedPairs,
+    FilePair,
+    LineBlock,
     PairLimits,
     encode_block,
     limit_pairs,
 )
-from toolkit.data.formats.parallel.files import FilePair, LineBlock
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.samples.sequence_pairs import TokenTexts
 

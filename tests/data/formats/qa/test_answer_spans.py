@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.formats.qa.encode_questions import character_span, find_mismatch, token_span
-from toolkit.data.formats.qa.passages import GoldAnswer
+from toolkit.data.formats.qa.split import GoldAnswer
 
 TEXT = "in 1905-06 (Rome) "
 STARTS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolkit.data.formats.qa.passages import GoldAnswer, QuestionProblem, SpanQuestion
+from toolkit.data.formats.qa.split import GoldAnswer, QuestionProblem, SpanQuestion
 
 
 def test_answer_ends_after_its_last_character():

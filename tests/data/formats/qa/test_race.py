@@ -6,7 +6,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.qa.race import fill_blank, read_race
+from toolkit.data.formats.qa.multiple_choice import fill_blank, read_race
 
 from .conftest import RACE
 

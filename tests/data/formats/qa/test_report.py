@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.registry import FORMATS
-from toolkit.data.formats.report import format_cell
+from toolkit.data.formats.format import format_cell
 
 
 def cells(form, entry):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.qa.swag import read_swag
+from toolkit.data.formats.qa.multiple_choice import read_swag
 
 from .conftest import SWAG
 

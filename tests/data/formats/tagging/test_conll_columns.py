@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conll_columns import read_conll_columns
+from toolkit.data.formats.tagging.treebanks import read_conll_columns
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.penn_treebank import read_penn_treebank
+from toolkit.data.formats.tagging.treebanks import read_penn_treebank
 
 TREES = r"""
 

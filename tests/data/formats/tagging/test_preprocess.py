@@ -10,8 +10,8 @@ from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli.preprocess import main
 from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.label_tables import ANY_COLUMN
 from toolkit.data.formats.tagging.split import TaggedSplit
+from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.penn_treebank import Sections
+from toolkit.data.formats.tagging.treebanks import Sections
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 import numpy as np
 
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.formats.tagging.label_tables import ANY_COLUMN, LabelTables
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 

@@ -5,8 +5,7 @@ import pytest
 from tests.data.formats.tagging.conftest import PARTS
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.formats.tagging.write_predictions import render_files, write_predictions
+from toolkit.data.formats.tagging.split import TaggedSplit, render_files, write_predictions
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder

@@ -14,7 +14,6 @@ from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.classification.glue import GLUE_SCHEMAS, TableSchema
 from toolkit.data.formats.classification.split import (
     ANSWERS,
     FIRST,
@@ -29,7 +28,13 @@ from toolkit.data.formats.classification.split import (
     Labels,
     TsvConfig,
 )
-from toolkit.data.formats.classification.tsv import LabeledTable, TableRow, read_tsv
+from toolkit.data.formats.classification.tables import (
+    GLUE_SCHEMAS,
+    LabeledTable,
+    TableRow,
+    TableSchema,
+    read_tsv,
+)
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer

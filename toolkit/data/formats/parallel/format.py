@@ -22,14 +22,16 @@ from toolkit.data.formats.format import (
     count_column,
     select_counts,
 )
-from toolkit.data.formats.parallel.encode_pairs import PairLimits, encode_block, limit_pairs
 from toolkit.data.formats.parallel.files import (
     KIND,
     REFERENCE,
     SOURCE,
     TARGET_TOKENS,
     FilePair,
+    PairLimits,
     ParallelFormatConfig,
+    encode_block,
+    limit_pairs,
     list_file_pairs,
     read_blocks,
 )

@@ -18,8 +18,14 @@ import numpy.typing as npt
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.formats.qa import split as names
-from toolkit.data.formats.qa.passages import ChoiceQuestion, GoldAnswer, Passage, SpanQuestion
-from toolkit.data.formats.qa.split import MULTIPLE_CHOICE, SQUAD
+from toolkit.data.formats.qa.split import (
+    MULTIPLE_CHOICE,
+    SQUAD,
+    ChoiceQuestion,
+    GoldAnswer,
+    Passage,
+    SpanQuestion,
+)
 from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.ragged import ragged_arange, split_rows
 from toolkit.data.storage.memory_folder import MemoryFolder

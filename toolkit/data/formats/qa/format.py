@@ -14,14 +14,7 @@ from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.formats.qa.encode_questions import AnswerMismatch, encode_passages
-from toolkit.data.formats.qa.passages import (
-    SQUAD_FILES,
-    SWAG_FILES,
-    Passage,
-    QuestionSource,
-    list_race_folders,
-)
-from toolkit.data.formats.qa.race import read_race
+from toolkit.data.formats.qa.multiple_choice import read_race, read_swag
 from toolkit.data.formats.qa.split import (
     BACK,
     CHOICE_COLUMNS,
@@ -29,11 +22,15 @@ from toolkit.data.formats.qa.split import (
     MULTIPLE_CHOICE,
     SQUAD,
     SQUAD_COLUMNS,
+    SQUAD_FILES,
+    SWAG_FILES,
     TOKEN_IDS,
+    Passage,
     QaFormatConfig,
+    QuestionSource,
+    list_race_folders,
 )
 from toolkit.data.formats.qa.squad import read_squad
-from toolkit.data.formats.qa.swag import read_swag
 from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.malformed import list_first, raise_malformed
 from toolkit.data.storage.split_writer import ColumnType

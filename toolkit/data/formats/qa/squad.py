@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.qa.passages import (
+from toolkit.data.formats.qa.split import (
     GoldAnswer,
     Passage,
     QuestionProblem,

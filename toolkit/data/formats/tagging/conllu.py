@@ -23,7 +23,7 @@ from toolkit.data.formats.tagging.sentence import (
     TaggedSentence,
     tag_column,
 )
-from toolkit.data.formats.tagging.write_predictions import render_field
+from toolkit.data.formats.tagging.split import render_field
 from toolkit.data.text_files import decode_strict, raise_at_line, read_strict_text
 
 

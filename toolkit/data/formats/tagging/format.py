@@ -18,15 +18,7 @@ from toolkit.data.formats.format import (
     SplitReport,
     count_column,
 )
-from toolkit.data.formats.tagging.conll_columns import read_conll_columns
 from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
-from toolkit.data.formats.tagging.label_tables import (
-    ANY_COLUMN,
-    LabelTables,
-    build_tables,
-    join_sentences,
-)
-from toolkit.data.formats.tagging.penn_treebank import Sections, read_penn_treebank
 from toolkit.data.formats.tagging.sentence import (
     ConllColumnsConfig,
     ConlluConfig,
@@ -36,7 +28,14 @@ from toolkit.data.formats.tagging.sentence import (
     TaggingFormatConfig,
 )
 from toolkit.data.formats.tagging.split import COLUMNS, KIND, TYPES_FILE, UNKNOWN_TAG, UNSEEN_TAG
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import (
+    ANY_COLUMN,
+    LabelTables,
+    TaggingTokenizer,
+    build_tables,
+    join_sentences,
+)
+from toolkit.data.formats.tagging.treebanks import Sections, read_conll_columns, read_penn_treebank
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType

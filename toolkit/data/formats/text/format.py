@@ -10,13 +10,14 @@ from pathlib import Path
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
+from toolkit.data.dataset_folder import list_row_files
 from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
 from toolkit.data.formats.text.binarize import TOKENS, PartTask, TextFormatConfig, binarize
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.records import check_plain, list_row_files
+from toolkit.data.records import check_plain
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.normalize import clean_texts
