@@ -116,7 +116,7 @@ def read_records(
 
 
 def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
-    """The lines as texts; in a stream, a line that is not UTF-8 is a problem of its own."""
+    """The lines as texts; in a stream, only the lines that are not UTF-8 have a problem."""
     if isinstance(source, LineStream):
         for number, line in enumerate(source.lines):
             text, problem = decode_line(number + 1, line)
