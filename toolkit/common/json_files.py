@@ -62,7 +62,7 @@ def loads(text: str) -> Any:
 def parse(text: str | bytes) -> Any:
     """The value of a JSON text; raises JsonError with the position for another text."""
     try:
-        return json.loads(text, parse_int=parse_integer)
+        return DECODER.decode(text if isinstance(text, str) else text.decode())
     except json.JSONDecodeError as error:
         line = f"line {error.lineno} " if error.lineno > 1 else ""
         place = f"{line}column {error.colno}"
@@ -80,6 +80,9 @@ def parse_integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(digits)
     return int(digits)
+
+
+DECODER = json.JSONDecoder(parse_int=parse_integer)
 
 
 def parse_strictly(text: str | bytes) -> Any:
