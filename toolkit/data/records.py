@@ -119,11 +119,17 @@ def read_records(
 
 def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
     """The lines as texts; in a stream, only the lines that are not UTF-8 have a problem."""
+    for text, number, problem, read_bytes in list_lines(source):
+        yield Record(text, source, number, problem, read_bytes)
+
+
+def list_lines(source: FileChunk | LineStream) -> Iterator[tuple[str, int, str, int]]:
+    """Text, number, problem and bytes read of each line."""
     if isinstance(source, LineStream):
         for number, line in enumerate(source.lines):
             text, problem = decode_line(number + 1, line)
             problem = problem and f"the line is {problem}. Convert it to UTF-8."
-            yield Record(text, source, number, problem)
+            yield text, number, problem, 0
         return
     limit = source.max_row_bytes or MAX_ROW_BYTES
     remedy = "Shorten it, or raise --max-line-bytes."
@@ -131,7 +137,7 @@ def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
         remedy = "Divide it into several rows."
     for lines in read_lines(source, limit, strip=False, remedy=remedy):
         for number, text in zip(lines.numbers, lines.lines, strict=True):
-            yield Record(text, source, number, "", lines.read_bytes)
+            yield text, number, "", lines.read_bytes
 
 
 def decode_line(number: int, line: bytes) -> tuple[str, str]:
@@ -170,17 +176,20 @@ def drop_blank_end(
     """The records without blank ones at the end."""
     blank: list[Record] = []
     for record in records:
-        blank.append(record)
-        if not is_blank(record):
+        if is_blank(record):
+            blank.append(record)
+            continue
+        if blank:
             yield from blank
             blank = []
+        yield record
 
 
 def read_tab_cells(source: FileChunk | LineStream) -> Iterator[Record]:
     """The cells of each line, which tabs separate; there are no quotes, as in GLUE."""
-    for line in read_text_lines(source):
-        cells = line.values.removesuffix("\r").split("\t")
-        yield Record(cells, source, line.number, line.problem, line.read_bytes)
+    for text, number, problem, read_bytes in list_lines(source):
+        cells = text.removesuffix("\r").split("\t")
+        yield Record(cells, source, number, problem, read_bytes)
 
 
 def read_csv_cells(source: FileChunk | LineStream) -> Iterator[Record]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from toolkit.data.formats.classification.split import GLUE_TASKS
+from toolkit.data.formats.classification.split import CLASS_METRICS, GLUE_TASKS, NUMBER_METRICS
 from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
 from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
@@ -20,3 +20,8 @@ def test_submission_has_the_benchmarks_eleven_files():
     names = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", *mnli, *others]
     submitted = [name for task in GLUE_SCHEMAS.values() for name, _ in task.submissions.values()]
     assert [f"{name}.tsv" for name in names] == submitted
+
+
+def test_metrics_of_labels_are_those_that_exist():
+    assert tuple(CLASSIFICATION_METRICS) == CLASS_METRICS
+    assert tuple(REGRESSION_METRICS) == NUMBER_METRICS

@@ -17,7 +17,6 @@ from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
-from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
 
@@ -63,6 +62,8 @@ class TsvConfig(ClassificationFormatConfig):
 KIND = "classification"
 FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"
 NO_CLASS = -1
+CLASS_METRICS, NUMBER_METRICS = ("accuracy", "f1", "matthews"), ("pearson", "spearman")
+"""Names of toolkit.metrics, which imports torch: preprocessing starts without."""
 
 
 class ClassificationSplit:
@@ -148,8 +149,8 @@ class Labels:
         return read_json(folder / LABELS_FILE, cls, "Run toolkit-preprocess again.")
 
     def __post_init__(self) -> None:
-        known = CLASSIFICATION_METRICS if self.classes else REGRESSION_METRICS
-        if not set(self.metrics) <= known.keys():
+        known = CLASS_METRICS if self.classes else NUMBER_METRICS
+        if not set(self.metrics) <= set(known):
             raise ToolkitError(f"metrics: expected some of {', '.join(known)}")
         if len(self.bounds) not in (0, 2):
             raise ToolkitError("bounds: expected two numbers, or none")
