@@ -64,17 +64,6 @@ def test_unknown_flag_suggests_the_nearest_one(name, hint):
         find_option(name, OPTIONS)
 
 
-def test_unknown_flag_without_a_near_name_gets_no_hint():
-    with pytest.raises(ToolkitError, match=r"no option is called --zzzz. See --help."):
-        find_option("zzzz", OPTIONS)
-
-
-def test_unknown_key_of_a_file_suggests_a_path():
-    expected = r"no option is called max_tokens2 \(f.yaml\). Did you mean data.max_tokens\?"
-    with pytest.raises(ToolkitError, match=expected):
-        find_option("max_tokens2", {"data.max_tokens": option("data.max_tokens")}, origin="f.yaml")
-
-
 def test_option_of_other_components_names_them():
     registry = Registry("data format", {})
     for name in ("one", "two"):
