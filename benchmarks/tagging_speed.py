@@ -24,7 +24,7 @@ from workloads import make_trainer
 from toolkit.analysis.flops import count_batch
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
-from toolkit.config.run import RunConfig
+from toolkit.config.sections import RunConfig
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.tasks.build import build_learner

@@ -14,7 +14,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.config.values import Overrides
 from toolkit.distributed import World
 from toolkit.tasks.load import load_with_task

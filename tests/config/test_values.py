@@ -7,8 +7,8 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import NO_SPLIT, list_options
 from toolkit.config.sections import DataConfig
-from toolkit.config.serialize import flatten_sections
 from toolkit.config.values import OptionValue, build_config, plain_value
+from toolkit.config.yaml_files import flatten_sections
 
 
 def built(flat, values):

@@ -17,7 +17,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
 from toolkit.conversion.native_classes import export, has_native_class
 from toolkit.data.preprocess import preprocess

@@ -19,7 +19,7 @@ from tests.gpu.batches import BATCHES, Shape, full_packing
 from tests.gpu.launches import LaunchCounter
 from tests.gpu.sdpa import scaled_dot_product_attention
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.optim.precision import Precision

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, TASKS
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.models import encoder
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.packing import pack_padding

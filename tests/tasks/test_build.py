@@ -6,7 +6,7 @@ import pytest
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory

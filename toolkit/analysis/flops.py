@@ -22,10 +22,9 @@ from toolkit.checkpoints.load import read_config
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import CRITERIA, TASKS
-from toolkit.config.columns import format_columns
+from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
-from toolkit.config.run import RunConfig
-from toolkit.config.sections import DataConfig
+from toolkit.config.sections import DataConfig, RunConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary

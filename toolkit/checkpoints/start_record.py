@@ -12,8 +12,8 @@ import toolkit
 from toolkit.common.files import atomic_file
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json, write_json
 from toolkit.common.system import describe_commit
-from toolkit.config.run import RunConfig
-from toolkit.config.serialize import (
+from toolkit.config.sections import RunConfig
+from toolkit.config.yaml_files import (
     Differences,
     diff_configs,
     find_run_plugins,

@@ -14,7 +14,7 @@ from toolkit.checkpoints.load import MODEL, write_config
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.config.run import RunConfig
+from toolkit.config.sections import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -68,8 +69,9 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
         hint = "Use smaller batches, a smaller model or smaller files."
         return fail(name, f"out of memory: {first_line(error)}. {hint}")
     except OSError as error:
+        gone = isinstance(error, ConnectionError) and is_reader_gone()
         lost = "" if error.filename else discard_lost_output()
-        if lost and isinstance(error, BrokenPipeError):
+        if gone:
             return 0  # the reader, such as head, has closed its end
         return fail(name, f"{describe_os_error(error, lost)}.")
 
@@ -156,3 +158,11 @@ def discard_lost_output() -> str:
             lost = name
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return lost
+
+
+def is_reader_gone() -> bool:
+    """Whether the other end of standard output or standard error is closed."""
+    poll = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        poll.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

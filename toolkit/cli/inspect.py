@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.columns import format_columns
-from toolkit.config.command import DEFAULT_COMPONENTS, Command
+from toolkit.config.command import DEFAULT_COMPONENTS, Command, format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
 from toolkit.config.load import LoadedConfig
-from toolkit.config.run import RunConfig
+from toolkit.config.sections import RunConfig
 
 if TYPE_CHECKING:
     from toolkit.reporting.json_output import Output

@@ -10,8 +10,7 @@ from importlib import import_module
 import toolkit
 from toolkit.cli.command import open_closed_streams, report_errors
 from toolkit.common.errors import ToolkitError
-from toolkit.config.columns import format_columns, wrap_paragraph
-from toolkit.config.command import identify_path
+from toolkit.config.command import format_columns, identify_path, wrap_paragraph
 
 COMMANDS = {
     "preprocess": "turn text files into a data folder: tokenizer and binarized splits",

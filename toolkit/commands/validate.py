@@ -16,8 +16,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config import names
 from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.config.declared import list_options
-from toolkit.config.run import ComponentConfig
-from toolkit.config.sections import DataConfig
+from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch

@@ -16,14 +16,12 @@ from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import Plugin
 from toolkit.common.registry import CALLBACKS, Entry, fold_sizes
-from toolkit.config.columns import format_columns, wrap_paragraph
-from toolkit.config.command import Command
+from toolkit.config.command import Command, format_columns, wrap_paragraph
 from toolkit.config.declared import Option, index_by_path, list_options, to_flag
 from toolkit.config.load import early_values, get_value, resolve
 from toolkit.config.names import RESERVED_NAMES, find_field_doc
-from toolkit.config.run import RunConfig
-from toolkit.config.sections.callbacks import SECTION, callback_section
-from toolkit.config.values import FALSE_WORDS, read_words
+from toolkit.config.sections import RunConfig
+from toolkit.config.values import CALLBACK, FALSE_WORDS, callback_section, read_words
 
 SHORT_NAMES = {path: to_flag(name) for name, path in RESERVED_NAMES.items()}
 METAVARS = {bool: "", int: "N", float: "X", str: "TEXT"}
@@ -213,7 +211,7 @@ def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
     if "version" in asked:
         return f"{command.name} {toolkit.__version__}"
     if asked == ["print_config"] and "list" not in values:
-        from toolkit.config.serialize import print_config  # PyYAML is slow to import
+        from toolkit.config.yaml_files import print_config  # PyYAML is slow to import
 
         return print_config(resolve(argv, command))
     loaded = [plugins.load_folder(folder) for folder in get_value(values, "user_dir", [])]
@@ -233,7 +231,7 @@ def list_components(command: Command, kind: str) -> str:
 
         return format_columns(list_recipes().items(), indent=0)
     section = LISTS.get(kind.replace("-", "_"), "")
-    registries = {**command.components, **({SECTION: CALLBACKS} if is_run else {})}
+    registries = {**command.components, **({CALLBACK: CALLBACKS} if is_run else {})}
     if section not in registries:
         known = [name for name, section in LISTS.items() if section in registries]
         known += [RECIPES] * is_run

@@ -22,16 +22,19 @@ from toolkit.config.command import (
     unexpected_word_error,
 )
 from toolkit.config.declared import Option, OptionType, index_by_path, list_options
-from toolkit.config.run import ComponentConfig, RunConfig
-from toolkit.config.sections import callbacks
+from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.config.values import (
+    CALLBACK,
+    SELECTED_CALLBACKS,
     OptionValue,
     OptionValues,
     Overrides,
     Words,
     build_config,
+    callback_defaults,
     check_plain,
     flatten_sections,
+    keep_selected,
     plain_value,
     read_flags,
     read_words,
@@ -88,7 +91,7 @@ def load(argv: Sequence[str], command: Command) -> LoadedConfig:
 def to_run_config(configs: Mapping[str, Any]) -> RunConfig:
     """The run with these configs by section."""
     sections = {f.name: configs[f.name] for f in fields(RunConfig) if f.name in configs}
-    prefix = f"{callbacks.SECTION}."
+    prefix = f"{CALLBACK}."
     found = {s.removeprefix(prefix): c for s, c in configs.items() if s.startswith(prefix)}
     return RunConfig(**sections, callbacks=found)
 
@@ -176,14 +179,12 @@ def resolve_values(
         for path, component in command.implied.items()
         if path in files or path in early
     }
-    chosen = {
-        p: v for p, v in early.items() if p.endswith(".name") or p == callbacks.SELECTION.path
-    }
+    chosen = {p: v for p, v in early.items() if p.endswith(".name") or p == SELECTED_CALLBACKS.path}
     named = implied | sweep_components(files | early, command) | files | chosen
     saved: OptionValues = {}
     if command.find_saved_run:
         saved = checkpoint_defaults.saved_values(named | early, command.find_saved_run)
-        saved = callbacks.keep_selected(saved, named | early)
+        saved = keep_selected(saved, named | early)
     start = checkpoint_defaults.default_architecture({**saved, **named, **early}) | saved
     resolved = resolve_components(start | named, command)
     given = read(index_by_path(resolved.options))
@@ -196,7 +197,7 @@ def resolve_values(
 
 def early_options(command: Command, *more: str) -> dict[str, Option]:
     """Flag -> option, for the options on which the others depend."""
-    paths = {*START_OPTIONS, callbacks.SELECTION.path, "sweep.grid", *more}
+    paths = {*START_OPTIONS, SELECTED_CALLBACKS.path, "sweep.grid", *more}
     start = [option for option in command.fixed_options() if option.path in paths]
     start += [Option(path, TEXT, None, "") for path in command.implied]
     components = {section: name_option(section, command) for section in command.components}
@@ -265,7 +266,7 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     if command.overridden:
         defaults[command.overridden] = Overrides
         options += filter(None, (override_option(path, command) for path in values))
-    for section, default in callbacks.callback_defaults(values).items():
+    for section, default in callback_defaults(values).items():
         defaults[section] = default
         options += list_options(section, default)
     known = index_by_path(options)

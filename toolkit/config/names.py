@@ -14,7 +14,7 @@ from toolkit.common.other_names import Counterpart, counterparts
 from toolkit.common.registry import PROJECT, Registry
 from toolkit.config.command import Command
 from toolkit.config.declared import FieldDoc, Option, list_options, read_field_docs, to_flag
-from toolkit.config.sections import callbacks
+from toolkit.config.values import CALLBACK
 
 PYTHON = "Python"
 """Origin of options that are given as keywords or a mapping."""
@@ -107,7 +107,7 @@ def unknown_option_error(
         )
     if (not origin or "." in name) and (owning := find_owners(path, components)):
         return ToolkitError(f"{given} requires {owning}.")
-    if path.startswith(f"{callbacks.SECTION}."):
+    if path.startswith(f"{CALLBACK}."):
         return ToolkitError(
             f"{given} requires --callbacks {path.split('.')[1]}, if that callback has such an "
             f"option."
@@ -173,11 +173,11 @@ def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str])
 
 
 CONFIGS = {
-    "toolkit-generate translate": "generate:TranslateConfig",
-    "toolkit-generate continue": "generate:ContinueConfig",
-    "toolkit-generate fill-mask": "generate:FillMaskConfig",
-    "toolkit-generate order": "generate:OrderConfig",
-    "toolkit-generate score": "generate:ScoreConfig",
+    "toolkit-generate translate": "evaluate:TranslateConfig",
+    "toolkit-generate continue": "evaluate:ContinueConfig",
+    "toolkit-generate fill-mask": "evaluate:FillMaskConfig",
+    "toolkit-generate order": "evaluate:OrderConfig",
+    "toolkit-generate score": "evaluate:ScoreConfig",
     "toolkit-train": "train:TRAIN",
     "toolkit-preprocess": "preprocess:PREPROCESS",
     "toolkit-validate": "evaluate:ValidateConfig",

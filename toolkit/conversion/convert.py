@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.config.columns import format_columns
+from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import (
     ConversionOptions,
     ExportConfig,

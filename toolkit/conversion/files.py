@@ -18,7 +18,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_dir
 from toolkit.common.json_files import FileName, JsonObject, read_json, write_json
 from toolkit.config.load import compose
-from toolkit.config.run import RunConfig
+from toolkit.config.sections import RunConfig
 from toolkit.conversion import torch_file
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes

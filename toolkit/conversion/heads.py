@@ -12,7 +12,7 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import TASKS
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.model_types import MODERNBERT, ModelType
 from toolkit.conversion.tensors import NameTable
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels

@@ -17,7 +17,7 @@ from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.common.registry import TASKS
-from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.conversion import architectures, files, heads, tensors
 from toolkit.conversion.files import ConvertedModel, build_on_meta, compose_run
 from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card

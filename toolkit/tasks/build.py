@@ -7,7 +7,7 @@ from typing import overload
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer

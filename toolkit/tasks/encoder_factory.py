@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, suggest_name
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.nn.memory import memory_limit
 

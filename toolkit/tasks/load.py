@@ -13,7 +13,7 @@ from toolkit.checkpoints.load import (
     read_config,
     weights_file,
 )
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner

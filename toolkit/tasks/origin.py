@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
-from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.criteria import Criterion
 from toolkit.models.interface import Sizes
 

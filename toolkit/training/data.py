@@ -10,8 +10,7 @@ import torch
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.run import ComponentConfig
-from toolkit.config.sections import DataConfig
+from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.loading.corpus_weights import CorpusWeights
 from toolkit.data.loading.loader import BatchLoader

@@ -26,8 +26,8 @@ from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, name_file
 from toolkit.config.checkpoint_defaults import FINETUNE_OPTION
-from toolkit.config.run import RunConfig
-from toolkit.config.serialize import (
+from toolkit.config.sections import RunConfig
+from toolkit.config.yaml_files import (
     Differences,
     describe_differences,
     diff_configs,

@@ -12,9 +12,8 @@ import torch
 from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
-from toolkit.config.run import RunConfig
-from toolkit.config.sections import TrainingConfig
-from toolkit.config.serialize import to_dict
+from toolkit.config.sections import RunConfig, TrainingConfig
+from toolkit.config.yaml_files import to_dict
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World

@@ -14,7 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.config.load import compose
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.models.interface import Sizes
 from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
 from toolkit.tasks.build import build_learner

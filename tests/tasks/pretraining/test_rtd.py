@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 from toolkit.criteria import IGNORED, Binary, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.metrics.classification import roc_auc

@@ -158,7 +158,7 @@ def test_patience_stops_training_by_the_accuracy(tagged, tmp_path):
 @pytest.mark.parametrize("arch", ["bert_tiny", "taco_tiny", "composite_bert_tiny", "conv_san_ud"])
 def test_tags_do_not_depend_on_padding_and_other_sentences(tagged, arch):
     from toolkit.common.registry import ARCHITECTURES, TASKS
-    from toolkit.config.run import ComponentConfig
+    from toolkit.config.sections import ComponentConfig
     from toolkit.tasks.tagging.config import resolve_tagging
 
     torch.manual_seed(0)

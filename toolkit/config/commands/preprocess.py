@@ -19,7 +19,7 @@ from toolkit.config.declared import (
     Processes,
     to_flag,
 )
-from toolkit.config.run import ComponentConfig
+from toolkit.config.sections import ComponentConfig
 
 TokenizerKind = Literal["sentencepiece", "words", "wordpiece"]
 TOKENIZER_BY_OPTION: dict[

@@ -15,7 +15,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import Command
 from toolkit.config.declared import ADVANCED, NO_SPLIT, Options, PositiveInt, Processes
-from toolkit.config.run import RunConfig
+from toolkit.config.sections import RunConfig
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")

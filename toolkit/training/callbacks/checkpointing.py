@@ -26,8 +26,7 @@ from toolkit.checkpoints.save_folder import (
 from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, convert, read_json, write_json
-from toolkit.config.run import RunConfig
-from toolkit.config.sections import CheckpointConfig
+from toolkit.config.sections import CheckpointConfig, RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CALLBACKS
-from toolkit.config.run import RunConfig
-from toolkit.config.sections.callbacks import callback_section
+from toolkit.config.sections import RunConfig
+from toolkit.config.values import callback_section
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.validation import Validation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import (
@@ -332,3 +332,29 @@ class LoggingConfig(Options, section="logging", title="logging"):
     wandb_project: str | None = None
     """Weights & Biases project to log to (needs the extra `wandb`). A resumed run continues its W&B
     run. WANDB_MODE=offline keeps the metrics in the save folder."""
+
+
+@dataclass(frozen=True)
+class ComponentConfig:
+    """Name and complete config of a component."""
+
+    name: str
+    config: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """The configuration of a training run, with its components and sections."""
+
+    arch: ComponentConfig
+    task: ComponentConfig
+    criterion: ComponentConfig
+    optimizer: ComponentConfig
+    lr_scheduler: ComponentConfig
+    data: DataConfig = field(default_factory=DataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    callbacks: Mapping[str, Any] = field(default_factory=dict)
+    """Name -> config of each callback that training.callbacks selects. A run that was read without
+    their plugins has none."""
