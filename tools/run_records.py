@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.config.yaml_files import flatten
+from toolkit.config.serialize import flatten
 
 RUNS, CURVES = "runs.jsonl", "curves.jsonl.xz"
 IRRELEVANT = (

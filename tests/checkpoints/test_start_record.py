@@ -10,7 +10,7 @@ from toolkit.checkpoints.start_record import describe_plugins, describe_toolkit,
 from toolkit.common import plugins
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import compose, load
-from toolkit.config.yaml_files import to_yaml_file
+from toolkit.config.serialize import to_yaml_file
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import TrainingRun, run
 

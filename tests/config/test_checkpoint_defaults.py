@@ -8,7 +8,7 @@ from toolkit.config.command import SavedRun
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load, resolve
-from toolkit.config.yaml_files import diff_configs, print_config, to_dict
+from toolkit.config.serialize import diff_configs, print_config, to_dict
 
 WORDS = ["data", "--task", "mlm", "--finetune-from"]
 

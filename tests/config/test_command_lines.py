@@ -83,7 +83,7 @@ def watch(config, context):
 def make_files(folder: Path) -> None:
     """Configuration files, a plugin, and folders that look like data and checkpoints."""
     from toolkit.config.load import compose
-    from toolkit.config.yaml_files import to_dict
+    from toolkit.config.serialize import to_dict
 
     for name, text in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ import yaml
 from toolkit.common.errors import ToolkitError
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load
-from toolkit.config.yaml_files import (
+from toolkit.config.serialize import (
     PlainLoader,
     describe_differences,
     describe_run_plugins,

@@ -7,8 +7,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import NO_SPLIT, list_options
 from toolkit.config.sections import DataConfig
-from toolkit.config.values import OptionValue, build_config, plain_value
-from toolkit.config.yaml_files import flatten_sections
+from toolkit.config.values import OptionValue, build_config, flatten_sections, plain_value
 
 
 def built(flat, values):

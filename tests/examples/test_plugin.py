@@ -13,7 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
-from toolkit.config.yaml_files import describe_run_plugins
+from toolkit.config.serialize import describe_run_plugins
 from toolkit.criteria import IGNORED, Classes
 from toolkit.reporting.runs import read_records
 from toolkit.training.run import run

@@ -13,7 +13,7 @@ import pytest
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import LAST, SaveFolder
 from toolkit.cli.train import main
-from toolkit.config.yaml_files import to_dict
+from toolkit.config.serialize import to_dict
 from toolkit.training.callbacks.validation import Validation
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.trainer import Trainer

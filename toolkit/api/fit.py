@@ -16,7 +16,7 @@ from toolkit.config.command import RUN
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.load import compose, compose_config
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import diff_configs, to_dict
+from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World

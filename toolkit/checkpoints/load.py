@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import write_json
 from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import describe_run_plugins, from_dict, to_dict
+from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import local_rows, to_local
 from toolkit.models.interface import Sizes

@@ -13,7 +13,7 @@ from toolkit.common.files import atomic_file
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json, write_json
 from toolkit.common.system import describe_commit
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import (
+from toolkit.config.serialize import (
     Differences,
     diff_configs,
     find_run_plugins,

@@ -27,7 +27,7 @@ from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import diff_configs, to_dict
+from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output

@@ -19,7 +19,7 @@ from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.checkpoint_defaults import CONFIG, SavedConfig, read_saved_config
-from toolkit.config.yaml_files import flatten
+from toolkit.config.serialize import flatten
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
 from toolkit.reporting.tables import Table

@@ -211,7 +211,7 @@ def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
     if "version" in asked:
         return f"{command.name} {toolkit.__version__}"
     if asked == ["print_config"] and "list" not in values:
-        from toolkit.config.yaml_files import print_config  # PyYAML is slow to import
+        from toolkit.config.serialize import print_config  # PyYAML is slow to import
 
         return print_config(resolve(argv, command))
     loaded = [plugins.load_folder(folder) for folder in get_value(values, "user_dir", [])]

@@ -12,7 +12,7 @@ from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.common.json_files import JsonObject
 from toolkit.config.command import format_columns
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import to_dict
+from toolkit.config.serialize import to_dict
 from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.training.callbacks.checkpointing import read_state

@@ -15,7 +15,7 @@ from toolkit.common.json_files import JsonObject, convert, name_file
 from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import TASKS
 from toolkit.config.checkpoint_defaults import Size
-from toolkit.config.yaml_files import from_dict
+from toolkit.config.serialize import from_dict
 from toolkit.conversion import files, tensors
 from toolkit.conversion.files import ConvertedModel, build_on_meta
 from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card

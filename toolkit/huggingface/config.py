@@ -10,7 +10,7 @@ from transformers import PretrainedConfig
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS, Registry
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import from_dict
+from toolkit.config.serialize import from_dict
 from toolkit.models.interface import Sizes
 
 

@@ -10,7 +10,7 @@ from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import describe_run_plugins, to_dict
+from toolkit.config.serialize import describe_run_plugins, to_dict
 from toolkit.data.formats.label_settings import label_settings
 from toolkit.data.formats.tagging.tokenizer import PAD, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, pack_tokenizer

@@ -12,7 +12,7 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file, read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json
-from toolkit.config.yaml_files import flatten
+from toolkit.config.serialize import flatten
 
 EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]

@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonObject, Number, convert, read_json
-from toolkit.config.yaml_files import diff_configs
+from toolkit.config.serialize import diff_configs
 from toolkit.metrics.seeds import PairedDifference, SeedSummary, compare_pairs, holm, summarize
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint

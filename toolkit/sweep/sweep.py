@@ -18,8 +18,8 @@ from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.load import early_values, get_value, load
 from toolkit.config.sections import RunConfig
+from toolkit.config.serialize import describe_differences, diff_configs, to_dict
 from toolkit.config.values import read_words
-from toolkit.config.yaml_files import describe_differences, diff_configs, to_dict
 from toolkit.data.storage.data_folder import open_folder
 from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags

@@ -14,7 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file
 from toolkit.common.json_files import sha256
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import to_dict
+from toolkit.config.serialize import to_dict
 from toolkit.distributed.environment import device_name
 from toolkit.reporting.console import Console
 from toolkit.reporting.tables import Table

@@ -27,7 +27,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, name_file
 from toolkit.config.checkpoint_defaults import FINETUNE_OPTION
 from toolkit.config.sections import RunConfig
-from toolkit.config.yaml_files import (
+from toolkit.config.serialize import (
     Differences,
     describe_differences,
     diff_configs,

@@ -13,7 +13,7 @@ from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.sections import RunConfig, TrainingConfig
-from toolkit.config.yaml_files import to_dict
+from toolkit.config.serialize import to_dict
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World

@@ -13,7 +13,7 @@ from toolkit.common import json_files
 from toolkit.common.registry import CALLBACKS
 from toolkit.config.declared import Options, PositiveInt
 from toolkit.config.load import compose, load
-from toolkit.config.yaml_files import from_dict, to_dict
+from toolkit.config.serialize import from_dict, to_dict
 from toolkit.distributed import World
 from toolkit.reporting.runs import read_records
 from toolkit.training.run import TrainingRun, run

@@ -1,0 +1,169 @@
+"""Runs as plain data and as YAML files, and the differences between two runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from toolkit.common import json_files, plugins
+from toolkit.common.plugins import Plugin, PluginRecord
+from toolkit.common.registry import CALLBACKS, COMPONENTS
+from toolkit.config.command import RUN
+from toolkit.config.declared import Option
+from toolkit.config.load import Resolved, resolve_components, to_run_config
+from toolkit.config.sections import ComponentConfig, RunConfig
+from toolkit.config.values import (
+    Overrides,
+    callback_section,
+    drop_unknown_callbacks,
+    flatten_sections,
+)
+
+Differences = Mapping[str, tuple[object, object]]
+"""Option -> its values before and after."""
+
+
+def to_dict(run: RunConfig) -> dict[str, Any]:
+    """{"arch": {"name": ..., field: value, ...}, ..., "data": {...}}, in the fields' order.
+
+    A callback is a section callback.NAME.
+    """
+    sections: dict[str, Any] = {}
+    for field in dataclasses.fields(run):
+        section = getattr(run, field.name)
+        if isinstance(section, ComponentConfig):
+            sections[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
+        elif field.name == "callbacks":
+            options = {callback_section(n): dataclasses.asdict(c) for n, c in section.items()}
+            sections |= {name: values for name, values in options.items() if values}
+        else:
+            sections[field.name] = dataclasses.asdict(section)
+    return sections
+
+
+def from_dict(saved: Mapping[str, object]) -> RunConfig:
+    """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors.
+
+    Callbacks whose plugins are not loaded are left out.
+    """
+    values = drop_unknown_callbacks(flatten_sections(saved, RUN, "saved configuration"))
+    return to_run_config(resolve_components(values, RUN).build_configs())
+
+
+def describe_run_plugins(run: RunConfig) -> list[PluginRecord]:
+    """Names and digests of the plugins that a run's components come from, for its checkpoints."""
+    return [{"name": p.name, "sha256": p.sha256} for p in plugins.find_plugins(components(run))]
+
+
+def find_run_plugins(run: RunConfig) -> list[Plugin]:
+    """The plugins that a run's components and callbacks come from."""
+    return plugins.find_plugins(
+        [*components(run), *(CALLBACKS[name].factory for name in run.callbacks)]
+    )
+
+
+def components(run: RunConfig) -> list[Callable[..., object]]:
+    """The functions and classes that build a run's components."""
+    return [registry[getattr(run, s).name].factory for s, registry in COMPONENTS.items()]
+
+
+def flatten(value: object, path: str = "") -> dict[str, object]:
+    """{a: {b: 1}} -> {"a.b": 1}."""
+    if not isinstance(value, Mapping):
+        return {path: value}
+    return {
+        name: leaf
+        for key, part in value.items()
+        for name, leaf in flatten(part, f"{path}.{key}" if path else str(key)).items()
+    }
+
+
+def diff_configs(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> dict[str, tuple[object, object]]:
+    """Option -> its value in either run (as to_dict gives them), if they differ.
+
+    The value of an option that a run lacks is None; values are compared as JSON would keep them.
+    """
+    old, new = (flatten(json.loads(json_files.dumps(run))) for run in (before, after))
+    return {
+        path: (old.get(path), new.get(path))
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
+    }
+
+
+def describe_differences(differences: Differences) -> str:
+    """ "arch.width was 64 and is now 128; ..."."""
+    return "; ".join(list_differences(differences))
+
+
+def list_differences(differences: Differences) -> list[str]:
+    """["arch.width was 64 and is now 128", ...]."""
+    return [
+        f"{path} was {before!r} and is now {after!r}"
+        for path, (before, after) in differences.items()
+    ]
+
+
+def to_yaml_file(run: RunConfig) -> str:
+    """Every option as YAML that --config reads back."""
+    lines: list[str] = []
+    for section, options in to_dict(run).items():
+        lines.append(f"{section}:")
+        lines += [f"  {name}: {to_yaml(value)}" for name, value in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def print_config(resolved: Resolved) -> str:
+    """YAML that --config reads back: for each option its value and, as a comment, its origin."""
+    built = resolved.build_configs()
+    lines: list[tuple[str, str]] = []
+    for option in resolved.options:
+        section = option.path.removesuffix(option.name).rstrip(".")
+        value = resolved_value(built[section], option)
+        if section and f"{section}:" not in [line for line, _ in lines]:
+            lines.append((f"{section}:", ""))
+        key = f"  {option.name}" if section else option.name
+        lines.append((f"{key}: {to_yaml(value)}", value_origin(resolved, section, option, value)))
+    left = min(60, max(len(line) for line, _ in lines))
+    return "\n".join(f"{line.ljust(left)}  # {note}" if note else line for line, note in lines)
+
+
+def resolved_value(config: object, option: Option) -> object:
+    """The value of an option in a config, a component or a set of overrides."""
+    if isinstance(config, ComponentConfig):
+        return config.name if option.name == "name" else getattr(config.config, option.name)
+    if isinstance(config, Overrides):
+        return config.values[option.name]
+    return getattr(config, option.name)
+
+
+def value_origin(resolved: Resolved, section: str, option: Option, value: object) -> str:
+    """Origin of a value: a file, a flag, the default, or a named component that changes it."""
+    if option.path in resolved.values:
+        return resolved.values[option.path].origin
+    default = resolved.defaults[section]
+    if isinstance(default, type):
+        return "default"
+    fields = {f.name: f.default for f in dataclasses.fields(default)}
+    changed = fields[option.name] is not dataclasses.MISSING and fields[option.name] != value
+    return f"{section} {resolved.values[f'{section}.name'].value}" if changed else "default"
+
+
+def to_yaml(value: object) -> str:
+    """YAML that is read back as the same value: quotes only where they are needed."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(to_yaml(item) for item in value)}]"
+    text: str = yaml.safe_dump([value], width=float("inf"), default_flow_style=True)
+    return text.strip()[1:-1]
