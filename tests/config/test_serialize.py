@@ -8,7 +8,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import (
-    PlainLoader,
     describe_differences,
     describe_run_plugins,
     diff_configs,
@@ -16,6 +15,7 @@ from toolkit.config.serialize import (
     to_dict,
     to_yaml,
 )
+from toolkit.config.yaml_files import PlainLoader
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 

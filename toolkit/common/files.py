@@ -153,17 +153,12 @@ def apply_umask(folder: Path) -> None:
 
 def replace_dir(path: Path, new: Path) -> None:
     """Rename `new` to `path`; a folder there is renamed first and then deleted."""
-    old = old_path(path)
+    old = path.with_name(f".{path.name}.old.tmp")
     if path.exists():
         delete(old)
         path.rename(old)
     new.rename(path)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def old_path(path: Path) -> Path:
-    """The name of a folder while another one replaces it."""
-    return path.with_name(f".{path.name}.old.tmp")
 
 
 def delete(path: Path) -> None:

@@ -53,7 +53,11 @@ def build_encoder(
         absolute_positions="learned" in names,
         sinusoidal_positions="sinusoidal" in names,
         takes_positions=c.encodes_order and not convolves,
-        offset_embedding=build_offset_embedding(c) if "deberta" in names else None,
+        offset_embedding=OffsetEmbedding(
+            c.position_buckets, c.max_distance, c.width, c.norm_epsilon
+        )
+        if "deberta" in names
+        else None,
         groups=groups,
     )
 
@@ -69,11 +73,6 @@ def build_attentions(c: PositionConfig, attention: Callable[[], Attention]) -> I
                 if isinstance(part, Rotary):
                     part.base = c.local_rope_base or c.rope_base
         yield built
-
-
-def build_offset_embedding(c: PositionConfig) -> OffsetEmbedding:
-    """The table of offsets that all layers read."""
-    return OffsetEmbedding(c.position_buckets, c.max_distance, c.width, c.norm_epsilon)
 
 
 def build_attention(c: PositionConfig) -> Attention:
