@@ -33,8 +33,7 @@ from toolkit.data.text_files import (
 
 MAX_ROW_BYTES = 1 << 30
 """A row may hold a whole book; --max-line-bytes limits the lines of its text."""
-BATCH_BYTES = 1 << 20
-BATCH_ROWS = 1024
+BATCH_BYTES, BATCH_ROWS = 1 << 20, 1024
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 BLANK = "expected JSON, but the line is blank. Remove it."
 
@@ -62,6 +61,7 @@ class Record(NamedTuple):
 
     @property
     def file(self) -> Path:
+        """The file as messages name it."""
         return self.source.path
 
     @property
