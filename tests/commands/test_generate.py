@@ -15,7 +15,7 @@ from toolkit.commands.generate import GenerationSummary, check_mode, fill_senten
 from toolkit.commands.text_io import open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.commands.evaluate import FillMaskConfig, OrderConfig, TranslateConfig
+from toolkit.config.commands.generate import FillMaskConfig, OrderConfig, TranslateConfig
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig
 from toolkit.generation.output import GeneratedText, GenerationOutput

@@ -6,7 +6,7 @@ import contextlib
 
 from toolkit.commands.generate import generate_outputs
 from toolkit.commands.text_io import check_request, read_requests
-from toolkit.config.commands.evaluate import TranslateConfig
+from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.requests import EncodedLine, GenerationRequest

@@ -164,8 +164,8 @@ def test_a_table_with_two_equal_columns_is_rejected_with_its_columns(error, tmp_
 
 def test_plain_text_with_a_text_field_is_rejected(error, text_file):
     message = error(text_file("some text\n"))
-    assert message.startswith("--text-field requires files ending in .jsonl, ")
-    assert "text.txt is not one. Leave the option out for plain text." in message
+    assert message.startswith("a file of rows must end in one of .jsonl, ")
+    assert "text.txt does not. Rename it, or leave out --text-field for plain text." in message
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.txt.zst", "a.jsonl.zst"])

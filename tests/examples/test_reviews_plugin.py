@@ -47,9 +47,11 @@ def test_plugin_format_writes_its_own_columns(run, tmp_path, capsys):
     assert inspect([str(tmp_path / "data"), "--examples", "1"]) == 0
 
 
-def test_plugin_format_has_its_own_options(run, capsys):
+def test_plugin_format_has_its_own_options(run, tmp_path, capsys):
     assert run("--max-stars", "3") == 2
     assert "a.jsonl:1: expected 1 to 3 stars, found 4" in capsys.readouterr().err
+    (tmp_path / "b.jsonl").write_text('{"stars": }\n')
+    assert run() == 2 and "b.jsonl:1: expected JSON: " in capsys.readouterr().err
     assert run("--segment-by", "lines") == 2
     assert "--segment-by" in capsys.readouterr().err
 

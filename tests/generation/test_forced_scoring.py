@@ -3,7 +3,7 @@ import torch
 
 from tests.generation.test_step_scorer import SPECIAL_TOKENS, sources
 from tests.models.test_encoder_decoder import build
-from toolkit.config.commands.evaluate import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.forced_scoring import compute_alignments, score_references
 from toolkit.generation.generate import generate
 from toolkit.generation.hypothesis import DecodingPrompt

@@ -9,7 +9,7 @@ import torch
 
 from tests.models import test_transformer, test_transformer_lm
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.config.commands.evaluate import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.generate import generate
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.models.interface import Inputs, Sizes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.config.commands.evaluate import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search

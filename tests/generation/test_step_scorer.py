@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.models.test_encoder_decoder import MODELS, NAMES, build
-from toolkit.config.commands.evaluate import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search
 from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer, PrefixScorer

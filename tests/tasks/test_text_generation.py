@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.commands.evaluate import ContinueConfig, TranslateConfig
+from toolkit.config.commands.generate import ContinueConfig, TranslateConfig
 from toolkit.config.sections import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.checkpoint_defaults import read_saved_config, resolve_checkpoint_dir
 from toolkit.config.command import MANIFEST, Command, CommandGroup
-from toolkit.config.commands.evaluate import (
+from toolkit.config.commands.generate import (
     ContinueConfig,
     FillMaskConfig,
     OrderConfig,

@@ -19,7 +19,7 @@ from toolkit.commands.text_io import load_requests, open_input, open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.evaluate import (
+from toolkit.config.commands.generate import (
     FillMaskConfig,
     GenerationOptions,
     OrderConfig,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import ScoreConfig
+from toolkit.config.commands.generate import ScoreConfig
 from toolkit.data.text_files import read_text
 from toolkit.metrics.translation import ALL_METRICS, corpus_scores
 from toolkit.reporting.json_output import Output, TextStream

@@ -15,7 +15,7 @@ import numpy as np
 from toolkit.checkpoints.load import check_data_matches_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_output
-from toolkit.config.commands.evaluate import GenerationOptions, TextGenerationConfig
+from toolkit.config.commands.generate import GenerationOptions, TextGenerationConfig
 from toolkit.config.sections import check_distinct_files
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.ragged import split_rows

@@ -173,11 +173,11 @@ def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str])
 
 
 CONFIGS = {
-    "toolkit-generate translate": "evaluate:TranslateConfig",
-    "toolkit-generate continue": "evaluate:ContinueConfig",
-    "toolkit-generate fill-mask": "evaluate:FillMaskConfig",
-    "toolkit-generate order": "evaluate:OrderConfig",
-    "toolkit-generate score": "evaluate:ScoreConfig",
+    "toolkit-generate translate": "generate:TranslateConfig",
+    "toolkit-generate continue": "generate:ContinueConfig",
+    "toolkit-generate fill-mask": "generate:FillMaskConfig",
+    "toolkit-generate order": "generate:OrderConfig",
+    "toolkit-generate score": "generate:ScoreConfig",
     "toolkit-train": "train:TRAIN",
     "toolkit-preprocess": "preprocess:PREPROCESS",
     "toolkit-validate": "evaluate:ValidateConfig",

@@ -113,8 +113,14 @@ def list_names(names: Sequence[str]) -> str:
 def read_records(
     path: Path, suffix: str = "", max_row_bytes: int = MAX_ROW_BYTES
 ) -> Iterator[Record]:
-    """The records of a file, of the kind that its ending or `suffix` names."""
-    return READERS[suffix or find_suffix(path)](whole_file(path, max_row_bytes))
+    """The records of a file, of the kind that its ending or `suffix` names.
+
+    A malformed one raises a ToolkitError with the file, the line and what is wrong.
+    """
+    for record in READERS[suffix or find_suffix(path)](whole_file(path, max_row_bytes)):
+        if record.problem:
+            raise record.error(record.problem)
+        yield record
 
 
 def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -221,7 +227,8 @@ def name_cells(records: Iterator[Record]) -> Iterator[Record]:
             raise header.error(header.problem)
         names = [name.strip() for name in header.values]
         duplicates = {name for name in names if names.count(name) > 1}
-        for record in drop_blank_end(records, is_blank_row):
+        rows = drop_blank_end(records, lambda it: len(it.values) == 1 and not it.values[0].strip())
+        for record in rows:
             values, problem = None, record.problem
             if not problem and len(record.values) != len(names):
                 problem = (
@@ -233,11 +240,6 @@ def name_cells(records: Iterator[Record]) -> Iterator[Record]:
                 for name in duplicates:
                     del values[name]
             yield Record(values, record.source, record.number, problem, record.read_bytes)
-
-
-def is_blank_row(record: Record) -> bool:
-    """Whether a line has neither text nor separators."""
-    return len(record.values) == 1 and not record.values[0].strip()
 
 
 def read_tsv(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -370,8 +372,8 @@ def find_suffix(path: Path) -> str:
     suffix = row_suffix(path) or ".jsonl"
     if suffix not in READERS:
         raise ToolkitError(
-            f"--text-field requires files ending in {', '.join(READERS)}, but {path} is not one. "
-            f"Leave the option out for plain text."
+            f"a file of rows must end in one of {', '.join(READERS)}, but {path} does not. Rename "
+            f"it, or leave out --text-field for plain text."
         )
     return suffix
 

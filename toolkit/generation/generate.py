@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from toolkit.config.commands.evaluate import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.search import search

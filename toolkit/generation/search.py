@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from toolkit.common.arrays import BoolArray, IntArray
-from toolkit.config.commands.evaluate import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.beam_state import BeamState, compact_order, first_matches, order_in_place
 from toolkit.generation.constraints import Constraints
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens, make_hypothesis

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import TextGenerationConfig, TranslateConfig
+from toolkit.config.commands.generate import TextGenerationConfig, TranslateConfig
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.generation.forced_scoring import compute_alignments, score_references
 from toolkit.generation.generate import fit_length, generate

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import (
+from toolkit.config.commands.generate import (
     ContinueConfig,
     FillMaskConfig,
     OrderConfig,

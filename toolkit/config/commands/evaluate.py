@@ -1,4 +1,4 @@
-"""Options of toolkit-validate, toolkit-predict and toolkit-generate."""
+"""Options of toolkit-validate, on data folders and on minimal pairs, and of toolkit-predict."""
 
 from __future__ import annotations
 
@@ -13,23 +13,13 @@ from toolkit.config.declared import (
     ADVANCED,
     MULTI_WORD,
     NO_SPLIT,
-    Above,
-    AtLeast,
-    AtMost,
     Hint,
-    Limit,
-    NonNegativeFloat,
-    NonNegativeInt,
-    Options,
-    PositiveFloat,
     PositiveInt,
     Processes,
-    Size,
     Tokens,
 )
 from toolkit.config.sections import (
     BatchOptions,
-    DeviceOptions,
     OutputOptions,
     PrecisionOptions,
     WeightsOptions,
@@ -241,181 +231,3 @@ def format_of(option: str, path: str) -> str:
             f"CoNLL-U, not {ending}. Use one of these, or name the format with --{option}-format."
         )
     return FORMAT_BY_ENDING.get(ending, "text")
-
-
-MAX_LENGTH_PENALTY = 50.0
-"""Larger exponents of a length overflow."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchConfig(Options, title="search"):
-    """Options of beam search and sampling."""
-
-    beam: Size = 5
-    """Beam size (1: greedy search), or number of samples."""
-    nbest: PositiveInt = 1
-    """Hypotheses to print per sentence, at most --beam."""
-    lenpen: Annotated[float, AtLeast(-MAX_LENGTH_PENALTY), AtMost(MAX_LENGTH_PENALTY)] = 1.0
-    """Length penalty: scores are divided by length ** lenpen. Above 1 favors long hypotheses."""
-    max_len_a: Annotated[float, AtLeast(0), Limit(1000)] = 0.0
-    """Maximum length of the output, a x + b, for a source or prompt of length x: the factor a."""
-    max_len_b: Annotated[int, AtLeast(0), Limit(2**20)] = 200
-    """Maximum length of the output: the constant b."""
-    min_len: NonNegativeInt = 1
-    """Minimum length of a hypothesis, without end of sentence."""
-    no_repeat_ngram_size: NonNegativeInt = 0
-    """Forbid repeated n-grams of this size (0: allow them)."""
-    sampling: bool = False
-    """Sample instead of beam search; so do the next three options."""
-    sampling_topk: NonNegativeInt = 0
-    """Top-k sampling: sample from the k most probable tokens (0: all)."""
-    sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
-    """Nucleus (top-p) sampling: sample from the smallest set of tokens that have this probability
-    in total."""
-    temperature: PositiveFloat = 1.0
-    """Temperature of sampling: divides the logits; below 1 sharpens the distribution."""
-    seed: int = 1
-    """Random seed of sampling. The samples of a sentence do not depend on its batch."""
-    diverse_beam_groups: PositiveInt = field(default=1, metadata=ADVANCED)
-    """Diverse beam search (Vijayakumar et al. 2018): number of groups; divides the beam size."""
-    diverse_beam_strength: NonNegativeFloat = field(default=0.5, metadata=ADVANCED)
-    """Diverse beam search: penalty on a token's log-probability for each hypothesis of the
-    previous groups that has it at the same position."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.nbest > self.beam:
-            raise ToolkitError(f"nbest must be at most beam ({self.beam}), but is {self.nbest}.")
-        if self.beam % self.diverse_beam_groups:
-            raise ToolkitError(
-                f"beam must be a multiple of diverse_beam_groups, but {self.beam} is not one of "
-                f"{self.diverse_beam_groups}."
-            )
-
-    @property
-    def samples(self) -> bool:
-        """Whether tokens are drawn at random."""
-        limited = self.sampling_topk > 0 or self.sampling_topp < 1 or self.temperature != 1
-        return self.sampling or limited
-
-    def max_length(self, length: int) -> int:
-        """Maximum number of tokens of a hypothesis for a source of this length."""
-        return int(self.max_len_a * length + self.max_len_b)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerationOptions(
-    WeightsOptions,
-    DeviceOptions,
-    OutputOptions,
-    title="input and output",
-    required={"path": "--path is required: a checkpoint or a save folder."},
-):
-    """Options of every mode with a model."""
-
-    mode: ClassVar[str]
-    """First word after toolkit-generate."""
-
-    path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
-    """Checkpoint, or a save folder, whose best checkpoint is used."""
-    task: str = field(default="", metadata=ADVANCED)
-    """Task that the checkpoint must have been trained on."""
-    input: str = "-"
-    """Text file (also .gz, .xz, .zst), one sentence per line; - reads standard input."""
-    results_path: str | None = None
-    """File for the results as JSON lines, in addition to printing them."""
-    buffer_size: PositiveInt = field(default=1000, metadata=ADVANCED)
-    """Lines to read and sort by length before answering. Lines typed at a terminal are answered one
-    by one."""
-    max_tokens: Tokens = 4096
-    """Maximum number of tokens per batch, including padding. Longer lines get a note, no output."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
-    """Options of encoder-decoder and language models; several checkpoints form an ensemble."""
-
-    POSITIONAL: ClassVar[str] = "dirs"
-
-    dirs: list[str] = field(default_factory=list)
-    """Data folders whose split --gen-subset is the input."""
-    gen_subset: str = "test"
-    """Splits of the data folders, separated by commas. They are scored together."""
-    batch_size: Size = 64
-    """Maximum number of sentences per batch."""
-    prefixes: bool = False
-    """Input lines have, after a tab, the start of their hypotheses."""
-    prefix_size: NonNegativeInt = 0
-    """With data folders, start each hypothesis with the first N tokens of its reference, or
-    continue the first N tokens of each item (0: all of it)."""
-    score_reference: bool = False
-    """Print the log-probabilities of the references, generate nothing."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.dirs and self.input != "-":
-            raise ToolkitError("--input cannot be combined with data folders.")
-        if not self.dirs and self.gen_subset != "test":
-            raise ToolkitError("--gen-subset requires a data folder.")
-        if not self.gen_subset.strip(" ,"):
-            raise ToolkitError(f"--gen-subset must name a split, but is {self.gen_subset!r}.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateConfig(TextGenerationConfig):
-    """Options of toolkit-generate translate."""
-
-    mode = "translate"
-
-    print_alignment: Literal["none", "hard", "soft"] = "none"
-    """Print the alignment of the last layer, the mean of its heads. hard: the source token with the
-    most attention, as pairs of indices from 0; soft: all weights, in JSON."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContinueConfig(TextGenerationConfig):
-    """Options of toolkit-generate continue."""
-
-    mode = "continue"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FillMaskConfig(GenerationOptions):
-    """Options of toolkit-generate fill-mask."""
-
-    mode = "fill-mask"
-
-    top: Size = 5
-    """Number of tokens per [MASK], or of positions per word, to print."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.path) > 1:
-            raise ToolkitError(
-                "--path must name one checkpoint: only text generation uses ensembles."
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OrderConfig(FillMaskConfig):
-    """Options of toolkit-generate order."""
-
-    mode = "order"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreConfig(OutputOptions):
-    """Options of toolkit-generate score."""
-
-    POSITIONAL: ClassVar[str] = "files"
-
-    files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """SYSTEM and REFERENCE: two text files (also .gz, .xz, .zst)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.files) != 2:
-            raise ToolkitError(
-                f"toolkit-generate score needs two files, SYSTEM and REFERENCE; "
-                f"{len(self.files)} are given."
-            )
