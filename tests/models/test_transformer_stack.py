@@ -5,32 +5,32 @@ import torch
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.transformer_stack import TokenEmbedding, TransformerStackConfig
+from toolkit.models.transformer_stack import TransformerStackConfig, build_embeddings
 
 CONFIG = TransformerStackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
 
 
 def build(**changes):
-    return TokenEmbedding(dataclasses.replace(CONFIG, **changes)), nn.Embedding(7, 4)
+    return build_embeddings(dataclasses.replace(CONFIG, **changes), nn.Embedding(7, 4))
 
 
 def test_token_embedding_scales_words_before_adding_positions():
-    embedding, words = build()
+    embedding = build()
     zeros = torch.zeros(1, 1, dtype=torch.long)
     encodings = torch.tensor([0.0, 0.0, 1.0, 1.0])
-    torch.testing.assert_close(embedding(zeros, words)[0, 0], 2 * words.weight[0] + encodings)
+    torch.testing.assert_close(embedding(zeros)[0, 0], 2 * embedding.words.weight[0] + encodings)
 
 
 def test_token_embedding_without_scale_and_positions_is_the_table():
-    embedding, words = build(scale_embedding=False, positions="none")
-    assert torch.equal(embedding(torch.arange(7)[None], words)[0], words.weight)
+    embedding = build(scale_embedding=False, positions="none")
+    assert torch.equal(embedding(torch.arange(7)[None])[0], embedding.words.weight)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_token_embedding_of_later_positions_equals_that_of_all(positions):
-    embedding, words = build(positions=positions)
+    embedding = build(positions=positions)
     tokens = torch.arange(7)[None]
-    assert torch.equal(embedding(tokens[:, 3:], words, 3), embedding(tokens, words)[:, 3:])
+    assert torch.equal(embedding(tokens[:, 3:], start=3), embedding(tokens)[:, 3:])
 
 
 @pytest.mark.parametrize(

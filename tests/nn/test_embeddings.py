@@ -1,21 +1,15 @@
 import pytest
 import torch
+from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.embeddings import Embeddings, check_length, position_rows
+from toolkit.nn.embeddings import Embeddings, PositionTable, check_length, position_rows
 
 
-def embeddings(**options):
+def embeddings(types=2, hidden=False):
     torch.manual_seed(0)
-    shape = {
-        "vocabulary_size": 9,
-        "token_types": 2,
-        "max_positions": 6,
-        "embedding_width": 4,
-        "width": 4,
-        "dropout": 0.0,
-    }
-    return Embeddings(**{**shape, **options})
+    parts = nn.Embedding(9, 4), nn.Embedding(types, 4), PositionTable(6, 4, hidden=hidden)
+    return Embeddings(*parts, nn.LayerNorm(4), dropout=0.0, width=4)
 
 
 def test_embeddings_are_the_normalized_sum_of_words_types_and_positions():
@@ -26,13 +20,13 @@ def test_embeddings_are_the_normalized_sum_of_words_types_and_positions():
 
 
 def test_single_token_type_serves_both_texts_of_a_pair():
-    table, tokens = embeddings(token_types=1), torch.tensor([[3, 1, 2]])
+    table, tokens = embeddings(types=1), torch.tensor([[3, 1, 2]])
     segments = torch.tensor([[0, 0, 1]])
     torch.testing.assert_close(table(tokens, None, segments), table(tokens))
 
 
 def test_position_ids_in_order_equal_none():
-    table, tokens = embeddings(hidden_position_embedding=True), torch.tensor([[3, 1, 2]])
+    table, tokens = embeddings(hidden=True), torch.tensor([[3, 1, 2]])
     torch.testing.assert_close(table(tokens), table(tokens, torch.tensor([[0, 1, 2]])))
 
 
@@ -57,5 +51,5 @@ def test_position_ids_outside_the_table_are_rejected(ids, hidden, message):
 def test_sentence_longer_than_the_position_table_is_rejected():
     message = r"at most arch.max_positions = 6 tokens with a table of positions"
     with pytest.raises(ToolkitError, match=message):
-        embeddings(hidden_position_embedding=True)(torch.zeros(1, 7, dtype=torch.long))
+        embeddings(hidden=True)(torch.zeros(1, 7, dtype=torch.long))
     check_length(6, 6)

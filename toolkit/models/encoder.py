@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from jaxtyping import Float, Int
@@ -21,9 +22,8 @@ from toolkit.models.interface import (
 )
 from toolkit.models.packing import Packing, list_rows
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
-from toolkit.nn.embeddings import Embeddings, TiedEmbeddings, check_length
-from toolkit.nn.encoder_layer import EncoderLayer
-from toolkit.nn.feed_forward import Activation, default_inner_width
+from toolkit.nn.embeddings import Embeddings, PositionEmbedding, PositionTable, check_length
+from toolkit.nn.feed_forward import Activation, FeedForward, default_inner_width
 from toolkit.nn.init import init_bert_weights, remove_biases
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.norms import NORM_EPS, NormName, build_norm
@@ -31,6 +31,8 @@ from toolkit.nn.offset_embedding import OffsetEmbedding
 from toolkit.nn.ops.layer_norm import RMSNorm
 from toolkit.nn.ops.relative_attention import kernel_runs
 from toolkit.nn.ops.relative_inputs import SentenceRows
+from toolkit.nn.residual import Residual
+from toolkit.nn.transformer_layer import TransformerLayer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +146,7 @@ class Encoder(LayeredEncoder):
         *,
         absolute_positions: bool,
         takes_positions: bool,
-        sinusoidal_positions: bool = False,
+        positions: PositionEmbedding | None = None,
         offset_embedding: OffsetEmbedding | None = None,
         groups: int = 1,
     ) -> None:
@@ -156,17 +158,17 @@ class Encoder(LayeredEncoder):
                 "arch.hidden_position_embedding requires a table of absolute positions. Add "
                 "learned to arch.positions, or omit it."
             )
-        self.max_positions = c.max_positions if absolute_positions else None
-        self.embeddings: Embeddings | TiedEmbeddings = Embeddings(
-            vocabulary_size=sizes["tokens"],
-            token_types=c.token_types,
-            max_positions=self.max_positions,
-            sinusoidal_positions=sinusoidal_positions,
-            hidden_position_embedding=c.hidden_position_embedding,
-            embedding_width=c.embedding_width or c.width,
-            width=c.width,
+        self.max_positions, width = None, c.embedding_width or c.width
+        if absolute_positions:
+            self.max_positions = c.max_positions
+            positions = PositionTable(c.max_positions, width, hidden=c.hidden_position_embedding)
+        self.embeddings = Embeddings(
+            nn.Embedding(sizes["tokens"], width),
+            nn.Embedding(c.token_types, width) if c.token_types else None,
+            positions,
+            build_norm(c.norm, width),
             dropout=c.dropout,
-            norm=c.norm,
+            width=c.width,
         )
         self.offset_embedding = offset_embedding
         layers = [build_layer(c, attention(), groups) for _ in range(c.layers)]
@@ -178,7 +180,7 @@ class Encoder(LayeredEncoder):
         self.uses_packing = all(layer.attention.accepts_rows for layer in layers)
         self.packs = all(layer.attention.accepts_packed_rows for layer in layers)
         rotates = any(layer.attention.project.changes_content for layer in layers)
-        self.reads_ids = absolute_positions or sinusoidal_positions or rotates
+        self.reads_ids = positions is not None or rotates
         init_bert_weights(self)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm | RMSNorm):
@@ -192,16 +194,17 @@ class Encoder(LayeredEncoder):
 
     @property
     def position_embedding(self) -> nn.Embedding | None:
-        return self.embeddings.positions if self.embeddings.hidden_position_embedding else None
+        table = self.embeddings.positions
+        return table if isinstance(table, PositionTable) and table.hidden else None
 
     def tie_embeddings_to(self, owner: EncoderModel) -> None:
         """Replace the tables and their norm by those of another encoder, which owns them."""
-        assert isinstance(owner, Encoder) and isinstance(owner.embeddings, Embeddings)
-        self.embeddings = TiedEmbeddings(owner.embeddings, self.width)
+        assert isinstance(owner, Encoder)
+        self.embeddings = owner.embeddings.share(self.width)
         init_bert_weights(self.embeddings)
         if isinstance(self.embeddings.widen, nn.Linear):
             first = self.layers[0]
-            assert isinstance(first, EncoderLayer)
+            assert isinstance(first, TransformerLayer)
             if isinstance(first.after_attention.norm, nn.Identity):  # embeddings were normalized
                 norm = build_norm(self.norm_name, self.width, self.norm_epsilon)
                 first.after_attention.norm = norm
@@ -258,18 +261,11 @@ class Encoder(LayeredEncoder):
         return LayerInput(self.embeddings(tokens, ids, segments), sequence, packing)
 
 
-def build_layer(c: EncoderConfig, attention: Attention, groups: int) -> EncoderLayer:
+def build_layer(c: EncoderConfig, attention: Attention, groups: int) -> TransformerLayer:
     """A layer with the feed-forward network and the norms that the options choose."""
-    return EncoderLayer(
-        attention,
-        c.width,
-        c.inner_width,
-        c.dropout,
-        groups,
-        activation=c.activation,
-        pre_norm=c.pre_norm,
-        norm=c.norm,
-    )
+    feed_forward = FeedForward(c.width, c.inner_width, groups, c.activation)
+    residual = partial(Residual, c.width, c.dropout, pre_norm=c.pre_norm, norm=c.norm)
+    return TransformerLayer(attention, feed_forward, residual=residual)
 
 
 def find_offsets(inputs: Inputs) -> Offsets:

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Encoded, EncoderModel, Inputs, Sizes
-from toolkit.models.transformer_stack import TransformerStack, TransformerStackConfig
+from toolkit.models.transformer_stack import NORM_EPS, TransformerStack, TransformerStackConfig
 from toolkit.nn.attention import Attention, CrossAttentionSource
-from toolkit.nn.decoder_layer import NORM_EPS, TransformerLayer
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.init import init_transformer_weights
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_layers
+from toolkit.nn.transformer_layer import TransformerLayer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,8 @@ class GenerativeModel(EncoderModel):
         assert not self.decoder_only or (encoded is None and padding is None), "it has no source"
         source = None if encoded is None else CrossAttentionSource(encoded.states, padding)
         if cache is None:
-            return self.decoder(previous, self.target_embedding, source, selected)
-        return self.decoder.decode_step(previous, self.target_embedding, cache, source, selected)
+            return self.decoder(previous, source, selected)
+        return self.decoder.decode_step(previous, cache, source, selected)
 
     def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
         """Scores of every target token before the softmax, without a bias."""
@@ -127,8 +127,9 @@ class EncoderDecoder(GenerativeModel):
             self.separate_target_embedding = nn.Embedding(targets, c.width)
         if c.share_embeddings == "none":
             self.separate_output_embedding = nn.Embedding(targets, c.width)
-        self.encoder = TransformerStack(c, encoder, cross=False, causal=False)
-        self.decoder = TransformerStack(c, decoder, cross=True, causal=True)
+        words = self.target_embedding
+        self.encoder = TransformerStack(c, self.embedding, encoder, cross=False, causal=False)
+        self.decoder = TransformerStack(c, words, decoder, cross=True, causal=True)
         init_transformer_weights(self)
 
     @property
@@ -136,8 +137,7 @@ class EncoderDecoder(GenerativeModel):
         return self.separate_target_embedding or self.embedding
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
-        tokens, padding = inputs.tokens, inputs.padding
-        return Encoded(self.encoder(tokens, self.embedding, None, selected, padding))
+        return Encoded(self.encoder(inputs.tokens, None, selected, inputs.padding))
 
     def alignment(
         self,
@@ -156,7 +156,7 @@ class EncoderDecoder(GenerativeModel):
 
         handle = cross.register_forward_pre_hook(record)
         try:
-            self.decoder(previous, self.target_embedding, source)
+            self.decoder(previous, source)
         finally:
             handle.remove()
         return weights[0]
@@ -177,7 +177,7 @@ class DecoderOnly(GenerativeModel):
     ) -> None:
         super().__init__(c, sizes)
         self.separate_output_embedding = None if tied else nn.Embedding(sizes["tokens"], c.width)
-        self.decoder = TransformerStack(c, self_attention, cross=False, causal=True)
+        self.decoder = TransformerStack(c, self.embedding, self_attention, cross=False, causal=True)
         init_transformer_weights(self)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,7 +36,12 @@ from toolkit.nn.attention import (
     SummedMaps,
     TwoStreamMaps,
 )
-from toolkit.nn.embeddings import build_projection, position_vectors, token_type_vectors
+from toolkit.nn.embeddings import (
+    PositionTable,
+    add_parts,
+    build_projection,
+    token_type_vectors,
+)
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.norms import NORM_EPS
@@ -101,55 +107,57 @@ class TacoConfig(ArchConfig):
 
 
 class StreamEmbeddings(nn.Module):
-    """dropout(LN(word [+ type])) and dropout(LN(position)), the initial states of the streams."""
+    """W dropout(LN(word [+ type])) and W' dropout(LN(position)), the initial states of the streams.
 
-    def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
+    Tables and norms that are `shared` belong to another encoder, as in `Embeddings`.
+    """
+
+    words: nn.Embedding
+    types: nn.Embedding | None
+    positions: PositionTable
+    word_norm: LayerNorm
+    position_norm: LayerNorm
+
+    def __init__(
+        self,
+        parts: Mapping[str, nn.Module | None],
+        widths: tuple[int, int],
+        dropout: float,
+        *,
+        shared: bool = False,
+    ) -> None:
         super().__init__()
-        self.words = nn.Embedding(sizes["tokens"], c.word_width)
-        self.types = nn.Embedding(c.token_types, c.word_width) if c.token_types else None
-        self.positions = nn.Embedding(c.max_positions + 1, c.position_width)
-        self.word_norm = LayerNorm(c.word_width, eps=NORM_EPS)
-        self.position_norm = LayerNorm(c.position_width, eps=NORM_EPS)
-        self.dropout = Dropout(c.dropout)
+        add_parts(self, parts if shared else (), **parts)
+        self.dropout = Dropout(dropout)
+        self.fit_words = build_projection(self.words.embedding_dim, widths[0])
+        self.fit_positions = build_projection(self.positions.embedding_dim, widths[1])
+
+    def share(self, widths: tuple[int, int]) -> StreamEmbeddings:
+        """The same tables and norms; dropout and the linear maps are not shared."""
+        names = ("words", "types", "positions", "word_norm", "position_norm")
+        parts = {name: getattr(self, name) for name in names}
+        return StreamEmbeddings(parts, widths, self.dropout.rate, shared=True)
 
     def forward(self, inputs: Inputs) -> StreamStates:
-        x, p = self.embed(inputs)
-        return StreamStates(self.dropout(x), self.dropout(p), scores=None)
-
-    def embed(self, inputs: Inputs) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S P"]]:
-        """LN(word [+ type]) and LN(position)."""
         x = self.words(inputs.tokens)
         if self.types is not None:
             x = x + token_type_vectors(self.types, inputs.segments)
-        p = position_vectors(self.positions, inputs.positions, x.shape[1], hidden=True)
-        return self.word_norm(x), self.position_norm(p.expand(x.shape[0], -1, -1))
-
-
-class TiedStreamEmbeddings(nn.Module):
-    """Initial states of both streams from another encoder's tables and norms.
-
-    Dropout and a linear map per stream are not shared. The owner is not registered as a submodule,
-    so that tables are counted, saved, wrapped and updated once.
-    """
-
-    def __init__(self, owner: StreamEmbeddings, word_width: int, position_width: int) -> None:
-        super().__init__()
-        self._owner = (owner,)
-        self.dropout = Dropout(owner.dropout.rate)
-        self.fit_words = build_projection(owner.words.embedding_dim, word_width)
-        self.fit_positions = build_projection(owner.positions.embedding_dim, position_width)
-
-    @property
-    def words(self) -> nn.Embedding:
-        return self._owner[0].words
-
-    @property
-    def positions(self) -> nn.Embedding:
-        return self._owner[0].positions
-
-    def forward(self, inputs: Inputs) -> StreamStates:
-        x, p = map(self.dropout, self._owner[0].embed(inputs))
+        p = self.positions.vectors(x, inputs.positions)
+        p = self.position_norm(p.expand(x.shape[0], -1, -1))
+        x, p = self.dropout(self.word_norm(x)), self.dropout(p)
         return StreamStates(self.fit_words(x), self.fit_positions(p), scores=None)
+
+
+def build_embeddings(c: TacoConfig, sizes: Sizes) -> StreamEmbeddings:
+    """Embeddings with tables of their own."""
+    parts = {
+        "words": nn.Embedding(sizes["tokens"], c.word_width),
+        "types": nn.Embedding(c.token_types, c.word_width) if c.token_types else None,
+        "positions": PositionTable(c.max_positions, c.position_width, hidden=True),
+        "word_norm": LayerNorm(c.word_width, eps=NORM_EPS),
+        "position_norm": LayerNorm(c.position_width, eps=NORM_EPS),
+    }
+    return StreamEmbeddings(parts, (c.word_width, c.position_width), c.dropout)
 
 
 def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
@@ -171,7 +179,7 @@ class Taco(LayeredEncoder):
         self.width, self.max_positions = c.word_width + c.position_width, c.max_positions
         self.widths = c.word_width, c.position_width
         self.separate_heads = c.head_features == "separate"
-        self.embeddings: StreamEmbeddings | TiedStreamEmbeddings = StreamEmbeddings(c, sizes)
+        self.embeddings = build_embeddings(c, sizes)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
         self.layers = LayerStack(
             TwoStreamLayer(
@@ -201,8 +209,8 @@ class Taco(LayeredEncoder):
 
     def tie_embeddings_to(self, owner: EncoderModel) -> None:
         """Replace the tables and their norms, not offset vectors, by those of another encoder."""
-        assert isinstance(owner, Taco) and isinstance(owner.embeddings, StreamEmbeddings)
-        self.embeddings = TiedStreamEmbeddings(owner.embeddings, *self.widths)
+        assert isinstance(owner, Taco)
+        self.embeddings = owner.embeddings.share(self.widths)
         init_bert_weights(self.embeddings)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:

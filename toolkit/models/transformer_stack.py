@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from jaxtyping import Float, Int
@@ -22,14 +23,15 @@ from toolkit.nn.attention import (
     SequenceContext,
     SoftmaxMap,
 )
-from toolkit.nn.decoder_layer import NORM_EPS, LayerContext, TransformerLayer
 from toolkit.nn.decoding_cache import DecodingCache
-from toolkit.nn.embeddings import check_length
+from toolkit.nn.embeddings import Embeddings, PositionEmbedding, PositionTable, SinusoidalEncodings
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import LayerStack
-from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.layer_norm import LayerNorm
-from toolkit.nn.sinusoidal import sinusoidal_encodings
+from toolkit.nn.residual import Residual
+from toolkit.nn.transformer_layer import GENERATIVE_NAMES, TransformerLayer
+
+NORM_EPS = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,53 +74,27 @@ class TransformerStackConfig(ArchConfig):
         return self.max_positions if self.positions == "learned" else None
 
 
-class TokenEmbedding(nn.Module):
-    """dropout(sqrt(D) word + position) (Vaswani et al. 2017, sections 3.4, 3.5).
-
-    The word table is an argument, since it may be shared with the output and with another stack.
-    """
-
-    def __init__(self, c: TransformerStackConfig) -> None:
-        super().__init__()
-        self.scale = math.sqrt(c.width) if c.scale_embedding else 1.0
-        self.sinusoidal, self.dropout = c.positions == "sinusoidal", Dropout(c.dropout)
-        learned = c.positions == "learned"
-        self.positions = nn.Embedding(c.max_positions, c.width) if learned else None
-
-    def forward(
-        self, tokens: Int[Tensor, "B S"], token_embedding: nn.Embedding, start: int = 0
-    ) -> Float[Tensor, "B S D"]:
-        """Embeddings of tokens at the positions from `start` on."""
-        x, end = self.scale * token_embedding(tokens), start + tokens.shape[1]
-        if self.positions is not None:
-            check_length(end, self.positions.num_embeddings)
-            x = x + self.positions.weight[start:end]
-        elif self.sinusoidal:
-            x = x + sinusoidal_encodings(start, end, x.shape[-1], x.device).to(x.dtype)
-        return self.dropout(x)
-
-
 class TransformerStack(nn.Module):
     """Embeddings, then layers; pre-norm layers are followed by a final norm."""
 
     def __init__(
         self,
         c: TransformerStackConfig,
+        words: nn.Embedding,
         self_attention: list[Callable[[], Attention]],
         *,
         cross: bool,
         causal: bool,
     ) -> None:
         super().__init__()
-        self.embeddings, self.causal = TokenEmbedding(c), causal
+        self.embeddings, self.causal = build_embeddings(c, words), causal
         self.layers = LayerStack(
             TransformerLayer(
                 attention(),
-                build_cross_attention(c) if cross else None,
                 FeedForward(c.width, c.feed_forward_width, activation=c.activation),
-                c.width,
-                c.dropout,
-                pre_norm=c.pre_norm,
+                build_cross_attention(c) if cross else None,
+                residual=partial(Residual, c.width, c.dropout, NORM_EPS, pre_norm=c.pre_norm),
+                names=GENERATIVE_NAMES,
             )
             for attention in self_attention
         )
@@ -134,20 +110,18 @@ class TransformerStack(nn.Module):
     def forward(
         self,
         tokens: Int[Tensor, "B S"],
-        token_embedding: nn.Embedding,
         source: CrossAttentionSource | None = None,
         selected: Int[Tensor, " N"] | None = None,
         padding: Tensor | None = None,
     ) -> Float[Tensor, "C N D"]:
         """States of all tokens; with `selected`, flat indices into B x S, of these: (1, N, D)."""
         offsets = Offsets(None, tokens.shape[1], tokens.device)
-        context = LayerContext(SequenceContext(offsets, padding, causal=self.causal), source)
-        return self.norm(self.layers(self.embeddings(tokens, token_embedding), context, selected))
+        context = SequenceContext(offsets, padding, causal=self.causal, source=source)
+        return self.norm(self.layers(self.embeddings(tokens), context, selected))
 
     def decode_step(
         self,
         tokens: Int[Tensor, "B S"],
-        token_embedding: nn.Embedding,
         cache: DecodingCache,
         source: CrossAttentionSource | None = None,
         selected: Int[Tensor, " N"] | None = None,
@@ -156,13 +130,26 @@ class TransformerStack(nn.Module):
         assert len(tokens) == cache.rows, "the number of rows equals that of the cache"
         start, end = cache.length, cache.length + tokens.shape[1]
         offsets = Offsets(None, end, tokens.device, query_start=start)
-        context = LayerContext(SequenceContext(offsets, causal=tokens.shape[1] > 1), source)
-        x = self.embeddings(tokens, token_embedding, start)
+        context = SequenceContext(offsets, causal=tokens.shape[1] > 1, source=source)
+        x = self.embeddings(tokens, start=start)
         last = len(self.layers) - 1
         for i, (layer, layer_cache) in enumerate(zip(self.layers, cache.layers, strict=True)):
             x = layer(x, context, selected if i == last else None, layer_cache)
         cache.length = end
         return self.norm(x)
+
+
+def build_embeddings(c: TransformerStackConfig, words: nn.Embedding) -> Embeddings:
+    """sqrt(D) word + position; the table of words belongs to the model."""
+    positions: PositionEmbedding | None = None
+    if c.positions == "learned":
+        positions = PositionTable(c.max_positions, c.width)
+    elif c.positions == "sinusoidal":
+        positions = SinusoidalEncodings()
+    scale = math.sqrt(c.width) if c.scale_embedding else 1.0
+    return Embeddings(
+        *(words, None, positions), dropout=c.dropout, width=c.width, scale=scale, shared=("words",)
+    )
 
 
 def build_cross_attention(c: TransformerStackConfig) -> CrossAttention:

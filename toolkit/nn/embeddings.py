@@ -1,6 +1,9 @@
-"""Token, token type and position embeddings: the input of the first layer."""
+"""The input of the first layer: embeddings of tokens, token types and positions."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
 
 import torch
 from jaxtyping import Float, Int
@@ -8,104 +11,121 @@ from torch import Tensor, nn
 
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.norms import NormName, build_norm
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.sinusoidal import encode_positions, sinusoidal_encodings
 
 
-class Embeddings(nn.Module):
-    """W dropout(LN(word [+ type] [+ position])) (Devlin et al. 2019, Fig. 2).
+class PositionEmbedding(nn.Module, ABC):
+    """Vectors of positions, added to those of the tokens."""
 
-    The tables have `embedding_width` columns. W projects to another `width`, after the norm and the
-    dropout and without a separate norm (Clark et al. 2020, section 3.2). Sinusoidal positions are
-    divided by sqrt(embedding_width). As a norm follows, this equals multiplying the other vectors
-    by it (Vaswani et al. 2017, section 3.4).
+    @abstractmethod
+    def vectors(
+        self, x: Float[Tensor, "B S _"], ids: Int[Tensor, "B S"] | None, start: int
+    ) -> Float[Tensor, "#B S E"]:
+        """Vectors of the position ids of tokens x; None means start, start + 1, ... in each row."""
+
+
+class PositionTable(PositionEmbedding, nn.Embedding):
+    """A learned vector per position (Devlin et al. 2019); if `hidden` the last row is that of
+    hidden positions.
     """
+
+    def __init__(self, positions: int, width: int, *, hidden: bool = False) -> None:
+        super().__init__(positions + hidden, width)
+        self.hidden = hidden
+
+    def vectors(
+        self, x: Float[Tensor, "B S _"], ids: Int[Tensor, "B S"] | None, start: int = 0
+    ) -> Float[Tensor, "#B S E"]:
+        if ids is None:
+            end = start + x.shape[1]
+            check_length(end, self.num_embeddings - self.hidden)
+            return self.weight[None, start:end]
+        return self(position_rows(ids, self.num_embeddings, hidden=self.hidden))
+
+
+class SinusoidalEncodings(PositionEmbedding):
+    """Sines and cosines of the positions (Vaswani et al. 2017, section 3.5), times `scale`."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def vectors(
+        self, x: Float[Tensor, "B S _"], ids: Int[Tensor, "B S"] | None, start: int = 0
+    ) -> Float[Tensor, "#B S E"]:
+        length, width = x.shape[1:]
+        if ids is None:
+            vectors = sinusoidal_encodings(start, start + length, width, x.device, x.dtype)[None]
+        else:
+            vectors = encode_positions(ids, width, x.dtype)
+        return vectors if self.scale == 1 else self.scale * vectors
+
+
+class Embeddings(nn.Module):
+    """W dropout(norm(s word [+ type] [+ position])).
+
+    Encoders have a norm and s = 1 (Devlin et al. 2019, Fig. 2). W projects to another `width`,
+    after the norm and the dropout and without a separate norm (Clark et al. 2020, section 3.2).
+    Generative models have s = sqrt(D) and no norm (Vaswani et al. 2017, sections 3.4 and 3.5).
+
+    Parts that are `shared` belong to another module. They are not submodules here, so that they are
+    counted, saved, wrapped and updated once.
+    """
+
+    words: nn.Embedding
+    types: nn.Embedding | None
+    positions: PositionEmbedding | None
+    norm: nn.Module | None
 
     def __init__(
         self,
+        words: nn.Embedding,
+        types: nn.Embedding | None = None,
+        positions: PositionEmbedding | None = None,
+        norm: nn.Module | None = None,
         *,
-        vocabulary_size: int,
-        token_types: int,
-        max_positions: int | None,
-        sinusoidal_positions: bool = False,
-        hidden_position_embedding: bool = False,
-        embedding_width: int,
-        width: int,
         dropout: float,
-        norm: NormName = "layer",
+        width: int,
+        scale: float = 1.0,
+        shared: Collection[str] = (),
     ) -> None:
         super().__init__()
-        self.words = nn.Embedding(vocabulary_size, embedding_width)
-        self.types = nn.Embedding(token_types, embedding_width) if token_types else None
-        self.positions = None
-        if max_positions is not None:
-            rows = max_positions + hidden_position_embedding
-            self.positions = nn.Embedding(rows, embedding_width)
-        self.sinusoidal_positions = sinusoidal_positions
-        self.hidden_position_embedding = hidden_position_embedding
-        self.norm, self.dropout = build_norm(norm, embedding_width), Dropout(dropout)
-        self.widen = build_projection(embedding_width, width)
+        add_parts(self, shared, words=words, types=types, positions=positions, norm=norm)
+        self.scale, self.dropout = scale, Dropout(dropout)
+        self.widen = build_projection(words.embedding_dim, width)
 
     def forward(
         self,
         tokens: Int[Tensor, "B S"],
         positions: Int[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
+        start: int = 0,
     ) -> Float[Tensor, "B S D"]:
-        return self.widen(self.dropout(self.embed(tokens, positions, segments)))
-
-    def embed(
-        self,
-        tokens: Int[Tensor, "B S"],
-        positions: Int[Tensor, "B S"] | None = None,
-        segments: Int[Tensor, "B S"] | None = None,
-    ) -> Float[Tensor, "B S E"]:
-        """LN(word [+ type] [+ position]), with the width of the tables."""
+        """Without `positions`, the first token of each sentence is at `start`."""
         x: Tensor = self.words(tokens)
+        if self.scale != 1:
+            x = self.scale * x
         if self.types is not None:
             x = x + token_type_vectors(self.types, segments)
         if self.positions is not None:
-            hidden = self.hidden_position_embedding
-            x = x + position_vectors(self.positions, positions, tokens.shape[1], hidden=hidden)
-        if self.sinusoidal_positions:
-            x = x + x.shape[-1] ** -0.5 * sinusoidal_vectors(positions, tokens.shape[1], x)
-        normed: Tensor = self.norm(x)
-        return normed
+            x = x + self.positions.vectors(x, positions, start)
+        x = x if self.norm is None else self.norm(x)
+        return self.widen(self.dropout(x))
+
+    def share(self, width: int) -> Embeddings:
+        """The same tables and norm; dropout and W are not shared (Clark et al. 2020, code)."""
+        parts = {name: getattr(self, name) for name in ("words", "types", "positions", "norm")}
+        return Embeddings(**parts, dropout=self.dropout.rate, width=width, shared=parts)
 
 
-class TiedEmbeddings(nn.Module):
-    """W dropout(LN(word [+ type] [+ position])) with another encoder's tables and norm.
-
-    Dropout and W are not shared (Clark et al. 2020, code). The owner is not registered as a
-    submodule, so that tables are counted, saved, wrapped and updated once.
-    """
-
-    def __init__(self, owner: Embeddings, width: int) -> None:
-        super().__init__()
-        self._owner = (owner,)
-        self.dropout = Dropout(owner.dropout.rate)
-        self.widen = build_projection(owner.words.embedding_dim, width)
-
-    @property
-    def words(self) -> nn.Embedding:
-        return self._owner[0].words
-
-    @property
-    def positions(self) -> nn.Embedding | None:
-        return self._owner[0].positions
-
-    @property
-    def hidden_position_embedding(self) -> bool:
-        return self._owner[0].hidden_position_embedding
-
-    def forward(
-        self,
-        tokens: Int[Tensor, "B S"],
-        positions: Int[Tensor, "B S"] | None = None,
-        segments: Int[Tensor, "B S"] | None = None,
-    ) -> Float[Tensor, "B S D"]:
-        return self.widen(self.dropout(self._owner[0].embed(tokens, positions, segments)))
+def add_parts(owner: nn.Module, shared: Collection[str], **parts: nn.Module | None) -> None:
+    """Set attributes of a module; those that are `shared` do not become submodules."""
+    for name, part in parts.items():
+        if name in shared:
+            vars(owner)[name] = part
+        else:
+            setattr(owner, name, part)
 
 
 def build_projection(width: int, new_width: int) -> nn.Module:
@@ -119,27 +139,6 @@ def token_type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
         return types.weight[0]
     vectors: Tensor = types(segments)
     return vectors
-
-
-def position_vectors(
-    table: nn.Embedding, positions: Int[Tensor, "B S"] | None, length: int, *, hidden: bool
-) -> Float[Tensor, "#B S E"]:
-    """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
-    rows = table.num_embeddings
-    if positions is None:
-        check_length(length, rows - hidden)
-        return table.weight[None, :length]
-    return table(position_rows(positions, rows, hidden=hidden))
-
-
-def sinusoidal_vectors(
-    positions: Int[Tensor, "B S"] | None, length: int, like: Float[Tensor, "B S E"]
-) -> Float[Tensor, "#B S E"]:
-    """Sinusoidal encodings of the position ids; None means 0 .. S-1 in every sentence."""
-    width, device = like.shape[-1], like.device
-    if positions is None:
-        return sinusoidal_encodings(0, length, width, device, like.dtype)[None]
-    return encode_positions(positions, width, like.dtype)
 
 
 def check_length(length: int, limit: int) -> None:

@@ -30,6 +30,7 @@ from toolkit.nn.attention import (
     SinusoidalKernel,
     SoftmaxMap,
 )
+from toolkit.nn.embeddings import SinusoidalEncodings
 from toolkit.nn.offset_embedding import OffsetEmbedding
 
 DISENTANGLED_PRODUCTS = 3
@@ -51,7 +52,9 @@ def build_encoder(
         sizes,
         build_attentions(c, attention).__next__,
         absolute_positions="learned" in names,
-        sinusoidal_positions="sinusoidal" in names,
+        positions=SinusoidalEncodings((c.embedding_width or c.width) ** -0.5)
+        if "sinusoidal" in names
+        else None,
         takes_positions=c.encodes_order and not convolves,
         offset_embedding=OffsetEmbedding(
             c.position_buckets, c.max_distance, c.width, c.norm_epsilon

@@ -2,11 +2,11 @@
 
 from toolkit.nn.attention.attention import Attention as Attention
 from toolkit.nn.attention.attention import CrossAttention as CrossAttention
-from toolkit.nn.attention.attention import CrossAttentionSource as CrossAttentionSource
 from toolkit.nn.attention.disentangled import ContentToPosition as ContentToPosition
 from toolkit.nn.attention.disentangled import DisentangledProjections as DisentangledProjections
 from toolkit.nn.attention.disentangled import PositionToContent as PositionToContent
 from toolkit.nn.attention.inputs import AttentionInputs as AttentionInputs
+from toolkit.nn.attention.inputs import CrossAttentionSource as CrossAttentionSource
 from toolkit.nn.attention.inputs import SequenceContext as SequenceContext
 from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
+from toolkit.nn.attention.inputs import (
+    AttentionInputs,
+    CrossAttentionSource,
+    SequenceContext,
+)
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.attention.projections import Projections, split_heads
@@ -62,13 +64,6 @@ class Attention(nn.Module):
             p = p.replace(k=k, v=v)
         context = self.values(self.map, p)  # (B, H, S, K)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)
-
-
-class CrossAttentionSource(NamedTuple):
-    """The encoded source; several adjacent rows of the decoder may share one."""
-
-    states: Float[Tensor, "N T D"]
-    padding: Bool[Tensor, "N T"] | None = None
 
 
 class CrossAttention(nn.Module):

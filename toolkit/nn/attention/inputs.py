@@ -16,6 +16,13 @@ from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.ops.relative_inputs import SentenceRows
 
 
+class CrossAttentionSource(NamedTuple):
+    """The encoded source; several adjacent rows of the decoder may share one."""
+
+    states: Float[Tensor, "N T D"]
+    padding: Bool[Tensor, "N T"] | None = None
+
+
 class SequenceContext(NamedTuple):
     """Offsets, padding and direction of attention in a batch, the same for all layers."""
 
@@ -31,6 +38,8 @@ class SequenceContext(NamedTuple):
     rows: SentenceRows | None = None
     """Sentences among the B x S tokens, for attention in one kernel; None: without it. If they are
     packed, B is 1 and there is no padding."""
+    source: CrossAttentionSource | None = None
+    """What cross-attention reads."""
 
     def without_padding(self) -> SequenceContext:
         """The same, with padding as tokens."""
