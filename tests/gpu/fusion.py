@@ -19,7 +19,7 @@ from tests.gpu.time_model import (
     Estimate,
     TimedCounter,
 )
-from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.layers import LayerStack
 from toolkit.tasks.batch import to_device
 from toolkit.training.flop_counter import FORMULAS
 from toolkit.training.trainer import Trainer

@@ -19,7 +19,7 @@ from tests.gpu.steps import (
     take_step,
 )
 from tests.gpu.time_model import estimate_update
-from toolkit.nn.residual import Residual
+from toolkit.nn.layers import Residual
 
 ONE_LAYER = {"layers": 1}
 MASKED = {"arch": "bert_tiny", "task": "mlm", "options": ONE_LAYER}

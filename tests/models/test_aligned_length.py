@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.models.test_taco import tiny
-from toolkit.models import aligned_length
+from toolkit.models import taco
 from toolkit.models.interface import Inputs
 
 SENTENCES, LENGTH = 3, 13
@@ -45,13 +45,13 @@ def test_taco_computes_the_same_for_a_multiple_of_eight_tokens(
     encoder, inputs = tiny(token_types=2), make_inputs(padding=padding, positions=positions)
     selected = None if selected is None else torch.tensor(selected)
     expected = run(encoder, inputs, selected)
-    monkeypatch.setitem(aligned_length.LENGTH_MULTIPLE, "cpu", 8)
-    assert aligned_length.count_missing_columns(inputs, 512) == 3
+    monkeypatch.setitem(taco.LENGTH_MULTIPLE, "cpu", 8)
+    assert taco.count_missing_columns(inputs, 512) == 3
     for pair in zip(run(encoder, inputs, selected), expected, strict=True):
         torch.testing.assert_close(*pair, atol=2e-5, rtol=1e-4)
 
 
 def test_sentences_are_not_padded_beyond_the_table_of_positions(monkeypatch):
-    monkeypatch.setitem(aligned_length.LENGTH_MULTIPLE, "cpu", 8)
+    monkeypatch.setitem(taco.LENGTH_MULTIPLE, "cpu", 8)
     encoder, inputs = tiny(max_positions=14), make_inputs(padding=True, positions=False)
     assert encoder(inputs._replace(segments=None)).states.shape[:2] == (SENTENCES, LENGTH)

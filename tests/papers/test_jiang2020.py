@@ -9,7 +9,7 @@ import torch
 
 from toolkit.models.convbert import ConvBertConfig, build_attention
 from toolkit.nn.attention import Offsets, SequenceContext
-from toolkit.nn.feed_forward import FeedForward
+from toolkit.nn.layers import FeedForward
 
 LENGTHS = (7, 4)
 SHAPE = {"width": 12, "heads": 4, "kernel_size": 5, "attention_dropout": 0.0}

@@ -29,7 +29,7 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
-from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.layers import LayerStack
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.batch import Batch, to_device

@@ -25,7 +25,7 @@ from toolkit.nn.attention import (
     SpanKernel,
     TokenKernel,
 )
-from toolkit.nn.feed_forward import GATED
+from toolkit.nn.layers import GATED
 
 
 @dataclass(frozen=True, kw_only=True)

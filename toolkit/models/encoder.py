@@ -23,16 +23,22 @@ from toolkit.models.interface import (
 from toolkit.models.packing import Packing, list_rows
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
 from toolkit.nn.embeddings import Embeddings, PositionEmbedding, PositionTable, check_length
-from toolkit.nn.feed_forward import Activation, FeedForward, default_inner_width
 from toolkit.nn.init import init_bert_weights, remove_biases
-from toolkit.nn.layer_stack import LayerStack
-from toolkit.nn.norms import NORM_EPS, NormName, build_norm
+from toolkit.nn.layers import (
+    NORM_EPS,
+    Activation,
+    FeedForward,
+    LayerStack,
+    NormName,
+    Residual,
+    TransformerLayer,
+    build_norm,
+    default_inner_width,
+)
 from toolkit.nn.offset_embedding import OffsetEmbedding
 from toolkit.nn.ops.layer_norm import RMSNorm
 from toolkit.nn.ops.relative_attention import kernel_runs
 from toolkit.nn.ops.relative_inputs import SentenceRows
-from toolkit.nn.residual import Residual
-from toolkit.nn.transformer_layer import TransformerLayer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,9 @@ from toolkit.models.transformer_stack import NORM_EPS, TransformerStack, Transfo
 from toolkit.nn.attention import Attention, CrossAttentionSource
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.init import init_transformer_weights
+from toolkit.nn.layers import TransformerLayer
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_layers
-from toolkit.nn.transformer_layer import TransformerLayer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,7 @@ from torch.nn import functional as F
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.nn.init import INIT_STD, init_bert_weights, remove_biases
-from toolkit.nn.layer_stack import select_tokens
-from toolkit.nn.norms import build_norm
+from toolkit.nn.layers import build_norm, select_tokens
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.dropout import Dropout
 

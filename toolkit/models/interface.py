@@ -19,8 +19,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
 from toolkit.models.packing import Packing
 from toolkit.nn.embeddings import check_position_ids, check_token_ids
-from toolkit.nn.layer_stack import LayerStack, select_tokens
-from toolkit.nn.norms import NORM_EPS, NormName
+from toolkit.nn.layers import NORM_EPS, LayerStack, NormName, select_tokens
 
 
 class Sizes(dict[str, int]):

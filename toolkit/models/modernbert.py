@@ -23,7 +23,7 @@ from toolkit.models.positions import (
     build_attention,
     build_encoder,
 )
-from toolkit.nn.feed_forward import Activation
+from toolkit.nn.layers import Activation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import EncoderModel
-from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.layers import LayerStack
 
 RANGE = re.compile(r"(\d+)-(\d+)")
 WHOLE = "encoder"

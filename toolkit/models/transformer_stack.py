@@ -25,11 +25,8 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.embeddings import Embeddings, PositionEmbedding, PositionTable, SinusoidalEncodings
-from toolkit.nn.feed_forward import FeedForward
-from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.layers import GENERATIVE_NAMES, FeedForward, LayerStack, Residual, TransformerLayer
 from toolkit.nn.ops.layer_norm import LayerNorm
-from toolkit.nn.residual import Residual
-from toolkit.nn.transformer_layer import GENERATIVE_NAMES, TransformerLayer
 
 NORM_EPS = 1e-5
 

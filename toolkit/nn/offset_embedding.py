@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.nn.memory import copy_to_device
+from toolkit.nn.init import copy_to_device
 from toolkit.nn.ops.layer_norm import LayerNorm
 
 

@@ -10,7 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, suggest_name
 from toolkit.config.sections import ComponentConfig
 from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
-from toolkit.nn.memory import memory_limit
+from toolkit.nn.init import memory_limit
 
 C = TypeVar("C")
 

@@ -20,7 +20,7 @@ from toolkit.distributed import World
 from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
-from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.layers import LayerStack
 from toolkit.optim.precision import DTYPES, Precision, requested_precision, resolve_precision
 from toolkit.reporting.console import Progress
 from toolkit.reporting.sinks import (

@@ -14,8 +14,7 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.attention.terms import ScoreTerm
-from toolkit.nn.init import glorot_normal_
-from toolkit.nn.memory import copy_to_device
+from toolkit.nn.init import copy_to_device, glorot_normal_
 from toolkit.nn.ops.offsets.biases import read_pair_bias
 
 

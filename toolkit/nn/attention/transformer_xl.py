@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import SharedKernel
+from toolkit.nn.embeddings import sinusoidal_encodings
 from toolkit.nn.ops.offsets.biases import add_by_head
-from toolkit.nn.sinusoidal import sinusoidal_encodings
 
 
 class SinusoidalKernel(SharedKernel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from toolkit.nn.character_cnn import CharacterCnn
+from toolkit.models.conv_san import CharacterCnn
 
 
 def build_cnn() -> CharacterCnn:

@@ -2,11 +2,11 @@ import pytest
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.memory import memory_limit
+from toolkit.nn.init import memory_limit
 
 
 def test_parameters_beyond_the_memory_of_the_machine_are_rejected(monkeypatch):
-    monkeypatch.setattr("toolkit.nn.memory.memory_bytes", lambda: 4 * 110)
+    monkeypatch.setattr("toolkit.nn.init.memory_bytes", lambda: 4 * 110)
     with memory_limit():
         nn.Linear(10, 10)
     nn.Linear(100, 100)  # after the block

@@ -1,0 +1,322 @@
+"""Layers and their parts: norms, residuals, feed-forward networks; stacks of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from toolkit.nn.attention import (
+    Attention,
+    CrossAttention,
+    SequenceContext,
+    StreamProjections,
+    TwoStreamMaps,
+)
+from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
+from toolkit.nn.init import INIT_STD
+from toolkit.nn.ops.add_norm import add_norm
+from toolkit.nn.ops.batched_products import average_by_head
+from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm
+
+NormName = Literal["layer", "rms"]
+NORM_EPS = 1e-12
+"""Of the BERT family."""
+
+
+def build_norm(name: NormName, width: int, eps: float = NORM_EPS) -> LayerNorm | RMSNorm:
+    """LayerNorm (Ba et al. 2016), or RMSNorm (Zhang & Sennrich 2019)."""
+    return LayerNorm(width, eps=eps) if name == "layer" else RMSNorm(width, eps)
+
+
+class Residual(nn.Module):
+    """norm(x + dropout(f(x))) (Vaswani et al. 2017, section 5.4), or with `pre_norm`
+    x + dropout(f(norm(x))) (Wang et al. 2019).
+    """
+
+    def __init__(
+        self,
+        width: int,
+        dropout: float,
+        eps: float = NORM_EPS,
+        *,
+        pre_norm: bool = False,
+        norm: NormName = "layer",
+    ) -> None:
+        super().__init__()
+        self.norm: nn.Module = build_norm(norm, width, eps)
+        self.dropout, self.pre_norm = Dropout(dropout), pre_norm
+
+    def pre_norm_input(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        """The input of the sublayer f."""
+        if not self.pre_norm:
+            return x
+        normed: Tensor = self.norm(x)
+        return normed
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
+    ) -> Float[Tensor, "B S D"]:
+        """The residual of x, given y = f(pre_norm_input(x))."""
+        norm = self.norm
+        if self.pre_norm:
+            return x + self.dropout(y)
+        if isinstance(norm, LayerNorm):
+            rate = self.dropout.effective_rate
+            return add_norm(x, y, norm.weight, norm.bias, norm.eps, rate)
+        normed: Tensor = norm(x.to(y.dtype) + self.dropout(y))
+        return normed
+
+
+Activation = Literal["gelu", "relu", "geglu", "swiglu"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "geglu": F.gelu,
+    "swiglu": F.silu,
+}
+GATED = ("geglu", "swiglu")
+"""Activations that are multiplied by a second linear map."""
+
+
+class FeedForward(nn.Module):
+    """W_2 gelu(W_1 x + b_1) + b_2, gelu in its exact form (Devlin et al. 2019), or with ReLU
+    (Vaswani et al. 2017, eq. 2).
+
+    Gated: W_2 (gelu(W_1 x + b_1) * (V x + c)) + b_2 for geglu, with silu for swiglu (Shazeer 2020,
+    eq. 6). W_1 and V, of `inner` rows each, are one product.
+
+    With groups, both matrices are block diagonal (Jiang et al. 2020, eq. 7, where group i takes
+    columns (i-1) d/g to i d/g).
+    """
+
+    def __init__(
+        self, width: int, inner: int, groups: int = 1, activation: Activation = "gelu"
+    ) -> None:
+        super().__init__()
+        self.activation, self.gated = ACTIVATIONS[activation], activation in GATED
+        assert groups == 1 or not self.gated, "the halves of the product are no groups"
+        self.wide = build_linear(width, 2 * inner if self.gated else inner, groups)
+        self.back = build_linear(inner, width, groups)
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        y = self.wide(x)
+        if not self.gated:
+            return self.back(self.activation(y))
+        y, gate = y.chunk(2, -1)
+        return self.back(self.activation(y) * gate)
+
+
+def default_inner_width(width: int, activation: Activation) -> int:
+    """4 x width; for a gated activation 2/3 of it in multiples of 8, for as many parameters."""
+    return 8 * round(width / 3) if activation in GATED else 4 * width
+
+
+def build_linear(width: int, out: int, groups: int) -> nn.Module:
+    """A linear map, or one of several groups of channels."""
+    return nn.Linear(width, out) if groups == 1 else GroupedLinear(width, out, groups)
+
+
+class GroupedLinear(nn.Module):
+    """concat_g(x_g W_g) + b: contiguous groups of channels, each with a separate matrix."""
+
+    def __init__(self, width: int, out: int, groups: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(groups, width // groups, out // groups))
+        self.bias = nn.Parameter(torch.zeros(out))
+        nn.init.normal_(self.weight, std=INIT_STD)
+
+    def extra_repr(self) -> str:
+        return "groups={}, in={}, out={} each".format(*self.weight.shape)
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S O"]:
+        groups = len(self.weight)
+        rows = x.flatten(0, 1).unflatten(-1, (groups, -1)).transpose(0, 1)  # (B, S, D) -> (G, N, I)
+        out = torch.baddbmm(self.bias.view(groups, 1, -1), rows, self.weight)
+        return out.transpose(0, 1).flatten(1).unflatten(0, x.shape[:2])  # (G, N, J) -> (B, S, O)
+
+
+States = TypeVar("States")
+"""What a layer maps to the same type: states, or those of several streams."""
+
+
+def select_tokens(
+    x: Float[Tensor, "B S D"], selected: Int[Tensor, " N"] | None
+) -> Float[Tensor, "C M D"]:
+    """States of the selected tokens, flat indices into B x S, as (1, N, D); None selects all."""
+    if selected is None:
+        return x
+    return x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+
+
+class LayerStack(nn.ModuleList):
+    """Layers applied one after another.
+
+    With `checkpoint_activations`, only the inputs of a layer are saved for the backward pass, which
+    recomputes the rest (Chen et al. 2016, section 4). Dropout draws from torch's default
+    generators, which are restored for it: the gradients are the same.
+    """
+
+    checkpoint_activations = False
+
+    def forward(
+        self, x: States, context: object, selected: Int[Tensor, " N"] | None = None
+    ) -> States:
+        """The output of the last layer; with `selected`, flat indices into B x S, of these tokens.
+
+        `context` is passed to every layer.
+        """
+        *others, last = self
+        for layer in others:
+            x = self.call_layer(layer, x, context)
+        return self.call_layer(last, x, context, selected)
+
+    def list_states(self, x: States, context: object) -> list[States]:
+        """The input, and the output of every layer."""
+        states = [x]
+        for layer in self:
+            states.append(self.call_layer(layer, states[-1], context))
+        return states
+
+    def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
+        recompute = self.checkpoint_activations and torch.is_grad_enabled()
+        out: States = (
+            checkpoint(layer, x, *context, use_reentrant=False) if recompute else layer(x, *context)
+        )
+        return out
+
+
+class LayerNames(NamedTuple):
+    """Names of a layer's parts, as checkpoints have them."""
+
+    attention: str
+    residual: str
+    """Of the residual connection of {}, the name of a sublayer."""
+
+
+ENCODER_NAMES = LayerNames("attention", "after_{}")
+GENERATIVE_NAMES = LayerNames("self_attention", "{}_residual")
+
+
+class TransformerLayer(nn.Module):
+    """x <- LN(x + dropout(f(x))) for f = attention, cross-attention if any, feed-forward network.
+
+    With residuals of `pre_norm` x <- x + dropout(f(LN(x))). The norms keep their names, such as
+    after_attention.norm.
+    """
+
+    attention: Attention
+    after_attention: Residual
+    cross_attention: CrossAttention | None
+
+    def __init__(
+        self,
+        attention: Attention,
+        feed_forward: FeedForward,
+        cross: CrossAttention | None = None,
+        *,
+        residual: Callable[[], Residual],
+        names: LayerNames = ENCODER_NAMES,
+    ) -> None:
+        super().__init__()
+        self.names = names
+        parts = {names.attention: attention, "cross_attention": cross, "feed_forward": feed_forward}
+        for name, part in parts.items():
+            self.add_module(name, part)
+            if part is not None:
+                self.add_module(names.residual.format(name), residual())
+
+    def init_cache(self) -> LayerCache:
+        """Empty caches for decoding."""
+        attention: Attention = getattr(self, self.names.attention)
+        cross = None if self.cross_attention is None else EncoderKVCache()
+        return LayerCache(attention.map.init_cache(), cross)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        sequence: SequenceContext,
+        selected: Int[Tensor, " N"] | None = None,
+        cache: LayerCache | None = None,
+    ) -> Float[Tensor, "C N D"]:
+        """With `selected`, flat indices into B x S, the feed-forward network skips other tokens."""
+        own_cache, source_cache = (None, None) if cache is None else cache
+        x = self.add(self.names.attention, x, sequence, own_cache)
+        if self.cross_attention is not None:
+            x = self.add("cross_attention", x, sequence.source, source_cache)
+        return self.add("feed_forward", select_tokens(x, selected))
+
+    def add(self, name: str, x: Float[Tensor, "B S D"], *context: object) -> Float[Tensor, "B S D"]:
+        """x with the output of a sublayer added to it."""
+        residual: Residual = getattr(self, self.names.residual.format(name))
+        return residual(x, getattr(self, name)(residual.pre_norm_input(x), *context))
+
+
+class StreamStates(NamedTuple):
+    """States of the words and of the positions, and attention scores for the next layer."""
+
+    words: Float[Tensor, "B S D"]
+    positions: Float[Tensor, "B S P"]
+    scores: Float[Tensor, "B H S T"] | None = None
+
+
+class StreamLayer(nn.Module):
+    """The sublayers of one stream: x <- LN(x + W_O (map V)); x <- LN(x + feed_forward(x))."""
+
+    def __init__(self, width: int, heads: int, head_width: int, dropout: float) -> None:
+        super().__init__()
+        self.project = StreamProjections(width, heads, head_width)
+        self.output, self.after_attention = nn.Linear(width, width), Residual(width, dropout)
+        self.feed_forward = FeedForward(width, 4 * width)
+        self.after_feed_forward = Residual(width, dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        v: Float[Tensor, "B H T V"],
+        weights: Float[Tensor, "B H S T"],
+        selected: Int[Tensor, " N"] | None,
+    ) -> Float[Tensor, "C N D"]:
+        context = average_values(weights, v)
+        x = select_tokens(self.after_attention(x, self.output(context)), selected)
+        return self.after_feed_forward(x, self.feed_forward(x))
+
+
+class TwoStreamLayer(nn.Module):
+    """The maps are computed from both streams; each stream applies its heads to its values."""
+
+    def __init__(
+        self, words: StreamLayer, positions: StreamLayer, maps: TwoStreamMaps, passes_scores: bool
+    ) -> None:
+        super().__init__()
+        self.words, self.positions, self.maps = words, positions, maps
+        self.passes_scores = passes_scores
+        """Whether the next layer receives the scores."""
+
+    def forward(
+        self, x: StreamStates, sequence: SequenceContext, selected: Int[Tensor, " N"] | None = None
+    ) -> StreamStates:
+        """With `selected`, flat indices into B x S, only states of these tokens are returned."""
+        words = self.words.project(x.words, sequence)
+        positions = self.positions.project(x.positions, sequence)
+        maps = self.maps(words, positions, x.scores)
+        return StreamStates(
+            self.words(x.words, words.v, maps.words, selected),
+            self.positions(x.positions, positions.v, maps.positions, selected),
+            maps.scores if self.passes_scores else None,
+        )
+
+
+def average_values(
+    weights: Float[Tensor, "B H S T"], v: Float[Tensor, "B H T V"]
+) -> Float[Tensor, "B S HV"]:
+    """sum_j w_ij v_j, all heads side by side."""
+    if weights.is_cuda:
+        return average_by_head(weights, v)
+    return (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)
