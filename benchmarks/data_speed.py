@@ -31,8 +31,7 @@ from toolkit import preprocess
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.samples.masking import MASKING_STRATEGIES
-from toolkit.data.storage.column_reader import CheckedColumnPart
-from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples
@@ -121,9 +120,8 @@ def measure_opening(scratch: Path) -> list[Row]:
     def opener(items: int) -> Callable[[], object]:
         writer = ColumnWriter(scratch / f"opening.{items}", "<u2")
         writer.add(np.zeros(items, np.int64), np.ones(items, np.int64), np.ones(items, bool))
-        writer.finish()
-
-        return lambda: CheckedColumnPart(writer.stem, "train", "tokens")
+        entry = writer.finish()
+        return lambda: CheckedColumnPart(writer.stem, entry)
 
     few, many = opener(1_000), opener(10_000_000)
     times = [(seconds(few), seconds(many)) for _ in range(200)]

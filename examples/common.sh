@@ -44,7 +44,7 @@ prepare_glue_task() { # TASK: its data folder, shared by all seeds and settings
 }
 
 valid_subsets() { # TASK: its validation splits; the first one selects the checkpoint
-  if [ -e "$DATA/$1/valid_mismatched.answers.bin" ]; then echo valid,valid_mismatched; else echo valid; fi
+  if [ -e "$DATA/$1/valid_mismatched.answers.npy" ]; then echo valid,valid_mismatched; else echo valid; fi
 }
 
 sweep_glue_tasks() { # SEEDS OPTION...: fine-tune the checkpoint TOKENIZER on all tasks, with a grid; print medians

@@ -75,14 +75,12 @@ def test_describe_data_verifies_every_byte(folder, fairseq, tmp_path):
     own, other = (describe_data(it, verify=True).facts["verified"] for it in (folder, fairseq))
     assert own.endswith("read, all checksums match")
     assert other.endswith("all offsets and ids are valid")
-    file = tmp_path / "data" / "valid.tokens.0.bin"
+    file = tmp_path / "data" / "valid.tokens.npy"
     content = bytearray(file.read_bytes())
     content[130] ^= 1
     file.write_bytes(content)
     describe_data(folder, examples=0)
-    with pytest.raises(
-        ToolkitError, match=r"valid.tokens.0.bin .* block 0, which holds item 0, is da"
-    ):
+    with pytest.raises(ToolkitError, match=r"valid.tokens.npy .* MiB 0, which holds item 0, is da"):
         describe_data(folder, verify=True)
 
 

@@ -6,8 +6,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
-from toolkit.data.storage.column_reader import CheckedColumnPart
-from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -106,8 +105,7 @@ def column(tmp_path):
             writer.add(
                 np.concatenate([np.array(i, np.int64) for i in items]), lengths, starts_document
             )
-            writer.finish()
-            readers.append(CheckedColumnPart(writer.stem, "train", "tokens"))
+            readers.append(CheckedColumnPart(writer.stem, writer.finish()))
         return Column("tokens", readers)
 
     return write

@@ -24,7 +24,7 @@ def columns(tmp_path, model_file):
         preprocess(preprocess_config(**{"trainpref": str(path), **given, **options}))
         opened = DataFolder.open(options.get("destdir", destdir))
         assert not any(file.is_dir() for file in Path(opened.path).iterdir())
-        files = [file for file in Path(opened.path).iterdir() if file.suffix in (".bin", ".idx")]
+        files = [file for file in Path(opened.path).iterdir() if file.suffix == ".npy"]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
     return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
 import platform
 import signal
@@ -57,18 +56,6 @@ def has_process(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-LOCKS_PER_PROCESS = 8
-"""More than the queues between two processes have."""
-
-
-def can_share_locks(processes: int) -> bool:
-    """Whether that many processes can share locks, which Linux keeps in /dev/shm."""
-    try:
-        return bool([multiprocessing.Lock() for _ in range(LOCKS_PER_PROCESS * processes)])
-    except OSError:
-        return False
 
 
 def signal_name(number: int) -> str:

@@ -6,6 +6,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import write_signed_json
 from toolkit.data.preprocessing.output_folder import create_output_folder
+from toolkit.data.storage.column_files import ColumnWriter
 from toolkit.data.storage.meta import build_meta
 
 
@@ -14,13 +15,13 @@ def filled(folder, text):
 
 
 def data_folder(folder, tokenizer, kind="text"):
-    """As toolkit-preprocess leaves it, with an empty part that meta.json does not list."""
+    """As toolkit-preprocess leaves it, with a column."""
     tokenizer.save(folder)
-    splits = {"train": {"columns": {"tokens": {"parts": []}}}}
+    column = ColumnWriter(folder / "train.tokens", "<u2").finish()
+    splits = {"train": {"columns": {"tokens": column}}}
     write_signed_json(
         folder / "meta.json", build_meta(folder, tokenizer, kind=kind, settings={}, splits=splits)
     )
-    (folder / "train.tokens.0.bin").write_text("")
 
 
 def test_folder_appears_when_all_of_it_is_written(tmp_path):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.samples.language_model_blocks import TokenBlocks
-from toolkit.data.storage.column_reader import CheckedColumnPart
-from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
@@ -23,14 +22,12 @@ def column(tmp_path):
         writer = ColumnWriter(tmp_path / f"p{number}", "<u2")
         lengths = np.array([len(item) for item in items])
         writer.add(np.concatenate(items), lengths, np.array(starts_document))
-        writer.finish()
-        parts.append(CheckedColumnPart(tmp_path / f"p{number}", "train", "tokens"))
+        parts.append(CheckedColumnPart(writer.stem, writer.finish()))
     return Column("tokens", parts)
 
 
 def test_empty_part_inserts_no_end_token(column, tmp_path):
-    ColumnWriter(tmp_path / "none", "<u2").finish()
-    nothing = CheckedColumnPart(tmp_path / "none", "train", "tokens")
+    nothing = CheckedColumnPart(tmp_path / "none", ColumnWriter(tmp_path / "none", "<u2").finish())
 
     def symbols(parts):
         whole, how = Column("tokens", parts), {"sample_mode": "blocks", "eos_after": "documents"}

@@ -63,7 +63,7 @@ def test_blocks_equal_a_loop_over_the_stream_of_each_part(random_column, vocabul
 def test_document_blocks_start_again_with_each_document(random_column, vocabulary):
     expected = []
     for part in random_column.parts:
-        starts = sorted({0, *part.document_starts.tolist(), part.header.items})
+        starts = sorted({0, *part.document_starts.tolist(), part.items})
         items = all_items(part)
         for start, end in pairwise(starts):
             expected += chopped([token for item in items[start:end] for token in item], 14)

@@ -18,7 +18,7 @@ from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.report import PLAIN
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.storage.split_writer import ColumnType, SplitWriter
+from toolkit.data.storage.column_files import ColumnType, SplitWriter
 from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
@@ -195,9 +195,9 @@ def select_counts(entry: JsonObject) -> dict[str, int]:
 
 
 def count_column(column: JsonObject) -> dict[str, int]:
-    """Sizes of a column over its parts, from its entry in meta.json."""
+    """Sizes of a column, from its entry in meta.json."""
     names = {"documents": "documents", "items": "items", "elements": "tokens"}
-    return {name: sum(part[key] for part in column["parts"]) for key, name in names.items()}
+    return {name: column[key] for key, name in names.items()}
 
 
 def print_report(

@@ -10,6 +10,7 @@ from glob import escape
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import sync_to_disk
 from toolkit.common.system import is_running
 from toolkit.data.storage.meta import META_FILE, read_meta
 
@@ -30,6 +31,8 @@ def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
         ) from error
     try:
         yield partial
+        for file in [*partial.rglob("*"), partial]:
+            sync_to_disk(file)
         replace_folder(path, partial)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -103,7 +106,7 @@ def _find_foreign_file(folder: Path) -> str | None:
     columns = tuple(f"{split}.{c}" for split, it in meta.splits.items() for c in it["columns"])
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        is_column = name.startswith(columns) and path.suffix in (".bin", ".idx")
+        is_column = name.startswith(columns) and path.suffix == ".npy"
         is_folder = path.is_dir() and any(file.startswith(f"{name}/") for file in written)
         if not (name in written or is_column or is_folder):
             return name

@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import can_share_locks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class WorkerPool:
         self._counters: Counters | None = None
 
     def __enter__(self) -> WorkerPool:
-        if self.workers > 1 and can_share_locks(self.workers):
+        if self.workers > 1:
             method = "fork" if sys.platform == "linux" else "spawn"
             context = multiprocessing.get_context(method)
             self._counters = context.Array("q", 3)

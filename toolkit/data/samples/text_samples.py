@@ -41,7 +41,7 @@ class SentenceBatch(NamedTuple):
 
 
 def pair_items(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
-    """Items 1-2, 3-4, ... of a part; an unpaired last one is dropped (Chang et al. 2021)."""
+    """Items 1-2, 3-4, ... of each folder; an unpaired last one is dropped (Chang et al. 2021)."""
     offsets = part.offsets
     count = (len(offsets) - 1) // 2
     return SampleSpans(offsets[: 2 * count : 2], offsets[1 : 2 * count : 2], offsets[2::2][:count])

@@ -18,11 +18,7 @@ class ColumnPart(ABC):
     """Items back to back in the files of some format; opening reads only their headers."""
 
     dtype: np.dtype[Any]
-
-    @property
-    @abstractmethod
-    def files(self) -> tuple[Path, Path]:
-        """The file of the values, and the file of the item offsets."""
+    files: Sequence[Path] = ()
 
     @property
     @abstractmethod

@@ -149,13 +149,10 @@ class FairseqColumnPart(ColumnPart):
         self._other = other
         self.index: FairseqIndex = read_index(stem.with_name(stem.name + ".idx"))
         self.dtype = self.index.dtype
+        self.files = (self.index.path.with_suffix(".bin"), self.index.path)
 
     def __reduce__(self) -> tuple[object, ...]:
         return FairseqColumnPart, (self.stem, self.split, self._symbols, self._sep, self._other)
-
-    @property
-    def files(self) -> tuple[Path, Path]:
-        return self.index.path.with_suffix(".bin"), self.index.path
 
     @cached_property
     def values(self) -> AnyArray:

@@ -51,10 +51,6 @@ class MemoryPart(ColumnPart):
         self._offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
     @property
-    def files(self) -> tuple[Path, Path]:
-        raise NotImplementedError("a column in memory has no files")
-
-    @property
     def items(self) -> int:
         return len(self._offsets) - 1
 

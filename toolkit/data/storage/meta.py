@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TypedDict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
-    Count,
+    FileName,
     FilePath,
     JsonObject,
     check_digest,
@@ -20,40 +21,23 @@ from toolkit.common.json_files import (
     sha256_file,
 )
 from toolkit.config.command import identify_path
-from toolkit.data.storage.column_reader import CheckedColumnPart
+from toolkit.data.storage.column_files import CheckedColumnPart, ColumnEntry
 from toolkit.data.storage.columns import ColumnPart
-from toolkit.data.storage.header import NO_FINGERPRINT
 from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
 
 META_FILE = "meta.json"
-FORMAT, VERSION = "toolkit data folder", 1
-
+FORMAT, VERSION = "toolkit data folder", 2
 
 REMEDY = "Run toolkit-preprocess again."
-
-
-class PartEntry(TypedDict):
-    """A part of a column."""
-
-    stem: FilePath
-    items: Count
-    elements: Count
-    documents: Count
-    checksums: list[int]
-
-
-class ColumnEntry(TypedDict):
-    """A column of a split."""
-
-    parts: list[PartEntry]
+SIZES = ("items", "elements", "documents", "crc32")
 
 
 class ColumnEntries(TypedDict):
     """The columns of a split."""
 
-    columns: dict[str, ColumnEntry]
+    columns: dict[FileName, ColumnEntry]
 
 
 class SplitEntry(ColumnEntries, total=False):
@@ -84,7 +68,7 @@ class Meta:
 
     def __post_init__(self) -> None:
         convert(self.vocabulary, VocabularyEntry)
-        convert(self.splits, dict[str, SplitEntry])
+        convert(self.splits, dict[FileName, SplitEntry])
 
 
 def build_meta(
@@ -134,8 +118,8 @@ def read_meta(folder: Path) -> Meta:
         )
     if meta.get("version") != VERSION:
         raise ToolkitError(
-            f"{path} has format version {meta.get('version')}, but this toolkit reads {VERSION}. "
-            f"Run toolkit-preprocess again, or upgrade."
+            f"{path} has format version {meta.get('version')}, but this version of the toolkit "
+            f"reads {VERSION}. Run toolkit-preprocess again, or upgrade."
         )
     return check_digest(path, meta, Meta, REMEDY)
 
@@ -157,7 +141,10 @@ class ToolkitFolder(FolderSource):
     def digest(self) -> str:
         """Digest of the vocabularies and columns, independent of the names of settings."""
         splits = [
-            (split, sorted(_list_sizes(column) for column in entry["columns"].values()))
+            (
+                split,
+                sorted(map(itemgetter(*SIZES), entry["columns"].values())),
+            )
             for split, entry in self.meta.splits.items()
         ]
         vocabularies = [v for v in self.meta.vocabulary.values() if isinstance(v, str)]
@@ -166,10 +153,10 @@ class ToolkitFolder(FolderSource):
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
         columns = self.meta.splits[split]["columns"]
         parts: dict[str, list[ColumnPart]] = {
-            column: [self._open_part(split, column, entry) for entry in description["parts"]]
-            for column, description in columns.items()
+            name: [CheckedColumnPart(self.path / f"{split}.{name}", entry)]
+            for name, entry in columns.items()
         }
-        counts = {sum(part.items for part in column) for column in parts.values()}
+        counts = {entry["items"] for entry in columns.values()}
         if len(counts) != 1 or 0 in counts:
             raise ToolkitError(
                 f"the columns of split {split!r} must have equal item counts above 0, but have "
@@ -199,42 +186,6 @@ class ToolkitFolder(FolderSource):
                 f"but is another. Run toolkit-preprocess again."
             )
         return tokenizer
-
-    def _open_part(self, split: str, column: str, entry: JsonObject) -> CheckedColumnPart:
-        part = open_listed_part(self.path, split, column, entry)
-        vocabulary = self.meta.vocabulary
-        known = (NO_FINGERPRINT, vocabulary["fingerprint"], vocabulary.get("target"))
-        if part.header.fingerprint not in known:
-            raise ToolkitError(
-                f"{part.stem}.bin must be written with the vocabulary of its folder, but was "
-                f"written with another one. Run toolkit-preprocess again."
-            )
-        return part
-
-
-def open_listed_part(folder: Path, split: str, column: str, entry: JsonObject) -> CheckedColumnPart:
-    """A part whose sizes and checksums are those of its entry in meta.json."""
-    part = CheckedColumnPart(folder / Path(entry["stem"]).name, split, column)
-    values = {
-        "items": part.items,
-        "elements": part.elements,
-        "documents": part.documents,
-        "checksums": list(part.checksums),
-    }
-    for name, value in values.items():
-        if value != entry[name]:
-            raise ToolkitError(
-                f"{part.stem}.bin and .idx must be those that meta.json lists, but their "
-                f"{name} are {value}, not {entry[name]}: they come from another run. Run "
-                f"toolkit-preprocess again."
-            )
-    return part
-
-
-def _list_sizes(column: JsonObject) -> list[tuple[object, ...]]:
-    """Sizes and checksums of the parts of a column."""
-    names = ("items", "elements", "documents", "checksums")
-    return [tuple(part[name] for name in names) for part in column["parts"]]
 
 
 def resolve_listed_file(folder: Path, name: str) -> Path:

@@ -60,10 +60,6 @@ class ConstantLengthPart(ColumnPart):
         self._ids = np.setdiff1d(np.arange(len(vocabulary)), special)
 
     @property
-    def files(self) -> tuple[Path, Path]:
-        raise NotImplementedError("a synthetic column has no files")
-
-    @property
     def items(self) -> int:
         return self._items
 

@@ -26,7 +26,7 @@ def test_several_workers_write_the_same_as_one(folder, monkeypatch):
     content["data"] += make_squad(year, person, context=text)["data"]
     one, two = folder(content), folder(content, name="two", workers=2)
     for name in ("tokens", "text", "span", "record", "back"):
-        files = [(it.path / f"train.{name}.bin").read_bytes() for it in (one, two)]
+        files = [(it.path / f"train.{name}.npy").read_bytes() for it in (one, two)]
         assert files[0] == files[1]
 
 

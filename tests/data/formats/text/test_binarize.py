@@ -5,7 +5,6 @@ import pytest
 
 from toolkit.data.formats.text.binarize import PartTask, TextFormatConfig, binarize
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
-from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.text_files import FileChunk
 
 TEXT = "the river\na house\n\nit was near\n"
@@ -27,11 +26,10 @@ def binarized(tmp_path, tokenizer, text_file):
                 [PartTask("train", 3, [piece])],
                 on_progress=lambda *now: seen.append(now),
             )
-        parts = {
-            split: CheckedColumnPart(tmp_path / f"{split}.tokens.3", split, "tokens")
-            for split in found
+        items = {
+            split: np.split(part.column.values, part.column.offsets[1:-1])
+            for split, part in found.items()
         }
-        items = {s: np.split(part.values, part.offsets[1:-1]) for s, part in parts.items()}
         return found, items, seen
 
     return run
@@ -39,7 +37,7 @@ def binarized(tmp_path, tokenizer, text_file):
 
 def test_part_is_named_by_split_column_and_number(binarized, tokenizer):
     found, items, _ = binarized(TEXT)
-    assert found["train"].entry["stem"] == "train.tokens.3"
+    assert found["train"].column.stem.name == "train.tokens.3"
     assert [tokenizer.decode(ids.tolist()) for ids in items["train"]] == [
         "the river",
         "a house",
@@ -48,19 +46,19 @@ def test_part_is_named_by_split_column_and_number(binarized, tokenizer):
 
 
 def test_blank_line_starts_a_document_and_a_part_may_continue_one(binarized):
-    assert binarized(TEXT)[0]["train"].entry["documents"] == 2
-    assert binarized(TEXT, fresh=False)[0]["train"].entry["documents"] == 1
+    assert binarized(TEXT)[0]["train"].column.documents == 2
+    assert binarized(TEXT, fresh=False)[0]["train"].column.documents == 1
 
 
 def test_document_continues_across_chunks_of_the_text(binarized, monkeypatch):
     monkeypatch.setattr("toolkit.data.text_files.CHUNK_BYTES", 4)
-    assert binarized(TEXT)[0]["train"].entry["documents"] == 2
+    assert binarized(TEXT)[0]["train"].column.documents == 2
 
 
 def test_progress_adds_up_to_all_bytes_and_tokens(binarized):
     found, _, seen = binarized(TEXT)
     assert sum(read for read, _ in seen) == len(TEXT)
-    assert sum(tokens for _, tokens in seen) == found["train"].entry["elements"]
+    assert sum(tokens for _, tokens in seen) == found["train"].column.elements
 
 
 def test_unknown_tokens_are_counted(binarized):

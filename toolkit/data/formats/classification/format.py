@@ -40,8 +40,8 @@ from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.malformed import list_first, raise_malformed
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.memory_folder import MemoryFolder
-from toolkit.data.storage.split_writer import ColumnType
 
 BLOCK_ROWS = 1 << 16
 

@@ -39,7 +39,7 @@ from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer, load_g
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer, unwrap_tokenizer
 from toolkit.reporting.console import Progress

@@ -33,7 +33,7 @@ from toolkit.data.formats.qa.split import (
 from toolkit.data.formats.qa.squad import read_squad
 from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.malformed import list_first, raise_malformed
-from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 BATCH_PASSAGES = 256

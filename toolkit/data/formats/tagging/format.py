@@ -38,7 +38,7 @@ from toolkit.data.formats.tagging.tokenizer import (
 from toolkit.data.formats.tagging.treebanks import Sections, read_conll_columns, read_penn_treebank
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.word_vectors import VECTORS_FILE, read_word_vectors
 from toolkit.data.text_files import raise_at_line
 from toolkit.data.tokenizers.vocabulary import write_symbols

@@ -1,4 +1,4 @@
-"""Encodes one part of the text as one part of the column of tokens: the task of a worker.
+"""Encodes one part of the text in files that are joined later: the task of a worker.
 
 Held-out items are selected by their position alone; items with too many tokens are left out,
 truncated or split.
@@ -16,13 +16,12 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
 from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.preprocessing.segmentation import ItemBatch, read_items
 from toolkit.data.preprocessing.workers import load_tokenizer, report_progress
 from toolkit.data.ragged import ragged_arange
 from toolkit.data.records import Record
-from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
@@ -178,10 +177,9 @@ class EncodedItems(NamedTuple):
 
 
 class BinarizedPart(NamedTuple):
-    """The items of one split in a part."""
+    """The items of one split in a part, and counts of them."""
 
-    entry: JsonObject
-    """The part's entry in meta.json."""
+    column: CheckedColumnPart
     counts: Counter[str]
 
 
@@ -190,7 +188,7 @@ class PartWriter:
 
     def __init__(self, stem: Path, vocabulary: Vocabulary, options: TextFormatConfig) -> None:
         self._vocabulary, self._options = vocabulary, options
-        self.column = ColumnWriter(stem, vocabulary.dtype, vocabulary.fingerprint)
+        self.column = ColumnWriter(stem, vocabulary)
         self.counts = Counter(unknown=0, empty=0, overlength=0, lost_tokens=0)
         self._last = np.zeros((1, 2), np.int64)
 
@@ -232,7 +230,9 @@ def binarize(
                     writers[split] = PartWriter(stem, vocabulary, options)
                 writers[split].add(batch, selected, runs)
     return {
-        split: BinarizedPart(writer.column.finish(), writer.counts)
+        split: BinarizedPart(
+            CheckedColumnPart(writer.column.stem, writer.column.finish()), writer.counts
+        )
         for split, writer in writers.items()
     }
 

@@ -1,4 +1,4 @@
-"""Running text: one column of tokens, written in parts by all workers."""
+"""Running text: one column of tokens, encoded in parts by all workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -18,8 +20,8 @@ from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.records import check_plain
+from toolkit.data.storage.column_files import CheckedColumnPart, ColumnType, SplitWriter
 from toolkit.data.storage.memory_folder import MemoryFolder
-from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.normalize import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
@@ -83,7 +85,7 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
     def write(
         self, splits: Mapping[str, list[PartTask]], job: Job[Tokenizer]
     ) -> dict[str, JsonObject]:
-        """Workers write whole parts."""
+        """Workers encode parts, which are then joined in order."""
         tasks = [task for split in splits.values() for task in split]
         work = partial(
             binarize,
@@ -93,20 +95,32 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         )
         with Progress("binarizing", sum(task.bytes for task in tasks), "tokens") as progress:
             results = job.pool.map(work, tasks, size=text_bytes, on_progress=progress.advance)
-        parts: dict[str, list[JsonObject]] = defaultdict(list)
+        parts: dict[str, list[CheckedColumnPart]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for result in results:
             for split, (part, part_counts) in result.items():
                 counts[split].update(part_counts)
-                if part["items"]:
-                    parts[split].append(part)
-        self.check_not_empty(set(parts))
-        dtype = job.tokenizer.vocabulary.dtype
+                parts[split].append(part)
+        written = {split for split, found in parts.items() if any(part.items for part in found)}
+        self.check_not_empty(written)
         return {
-            split: {**counts[split], "columns": {TOKENS: {"dtype": dtype, "parts": parts[split]}}}
+            split: {**counts[split], "columns": self.join_parts(split, parts[split], job)}
             for split in SPLITS
-            if split in parts
+            if split in written
         }
+
+    def join_parts(
+        self, split: str, parts: Sequence[CheckedColumnPart], job: Job[Tokenizer]
+    ) -> JsonObject:
+        """Write the column of a split from its parts, and delete them; returns its entry."""
+        writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
+        for part in parts:
+            starts_document = np.zeros(part.items, bool)
+            starts_document[part.document_starts] = True
+            writer.add({TOKENS: (part.values, np.diff(part.offsets))}, starts_document)
+            for file in part.files:
+                file.unlink()
+        return writer.finish()
 
     def check_not_empty(self, written: set[str]) -> None:
         """Raise if a requested split has no items."""
@@ -139,20 +153,19 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         self, split: str, content: list[PartTask] | None, entry: JsonObject
     ) -> SplitReport:
         column, limit = entry["columns"][TOKENS], self.options.max_item_tokens
-        sizes, parts = count_column(column), len(column["parts"])
+        sizes = count_column(column)
         counts = {name: entry[name] for name in ("unknown", "overlength", "lost_tokens", "empty")}
         row: dict[str, int | str] = {**sizes}
         row["unknown"] = f"{counts['unknown'] / sizes['tokens']:.3%}"
         if limit:
             row |= {f"over {limit}": counts["overlength"], "tokens lost": counts["lost_tokens"]}
-        row["parts"] = str(parts)
         notes = []
         if number := counts["overlength"]:
             handled = HANDLED[self.options.overlength]
             notes.append(f"{split}: {count_items(number)} too long, {handled}")
         if number := counts["empty"]:
             notes.append(f"{split}: {count_items(number)} of invisible characters only, left out")
-        return SplitReport({**sizes, **counts, "parts": parts}, row, sizes["tokens"], notes)
+        return SplitReport({**sizes, **counts}, row, sizes["tokens"], notes)
 
 
 def text_bytes(task: PartTask) -> int:
