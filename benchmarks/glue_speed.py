@@ -28,8 +28,7 @@ from toolkit import preprocess
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.load import compose
 from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.glue.config import GlueConfig

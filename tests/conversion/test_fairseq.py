@@ -21,7 +21,7 @@ from toolkit.conversion.fairseq import (
     unwrap,
 )
 from toolkit.conversion.torch_file import OpaqueObject
-from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Inputs

@@ -21,7 +21,7 @@ from toolkit.conversion.tokenizer_files import (
     parse_model,
     write_tokenizer,
 )
-from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer, WordPieceTokenizer
 from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer

@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
-from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder

@@ -70,7 +70,7 @@ def test_very_long_row_is_to_be_divided(error, text_file, monkeypatch, ending):
 
 
 def test_bad_rows_of_a_cut_file_are_named_by_their_line_in_the_file(error, text_file, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 100)
     path = text_file(FINE * 50 + '{"text": 1}\n' + FINE * 9, "a.jsonl")
     assert error(path).startswith("a.jsonl:51: the field 'text' must hold a string")
 
@@ -204,7 +204,7 @@ def test_standard_input_is_read_for_one_split_only(error):
 
 
 def test_nulls_in_cut_parquet_are_named_by_their_row_in_the_file(error, tmp_path, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 100)
     WRITERS[".parquet"](tmp_path / "a.parquet", ["x"] * 170 + [None])
     assert error(tmp_path / "a.parquet").startswith("a.parquet, row 171: ")
 

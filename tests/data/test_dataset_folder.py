@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.row_files import WRITERS
 from toolkit.common.errors import ToolkitError
-from toolkit.data.dataset_folder import list_row_files
+from toolkit.data.preprocessing.input_files import list_row_files
 
 
 def save(folder, files):

@@ -56,7 +56,7 @@ def test_vocabulary_is_smaller_if_the_text_cannot_fill_it(
 def test_the_folder_does_not_depend_on_the_number_of_workers(
     tmp_path, text_file, monkeypatch, random_prose, units
 ):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 4000)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 4000)
     text = str(text_file(random_prose(600).replace(". ", ". A ").replace("\n\n", "\n\n\n")))
     folders = []
     for workers in (1, 2, 3):
@@ -72,7 +72,7 @@ def test_the_folder_does_not_depend_on_the_number_of_workers(
 
 def test_several_parts_hold_the_same_items_as_one(make_folder, monkeypatch, random_prose):
     whole = make_folder(random_prose(300), "whole")
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 1000)
     cut = make_folder(random_prose(300), "cut")
     assert items(cut) == items(whole)
     columns = [folder.split("train").column("tokens") for folder in (whole, cut)]
@@ -94,7 +94,7 @@ def test_held_out_items_are_missing_from_the_training_split(make_folder):
 
 
 def test_held_out_fraction_does_not_depend_on_the_parts(make_folder, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 1000)
     folder = make_folder("a house\n" * 5000, valid_fraction=0.02)
     assert len(folder.split("train").column("tokens").parts) > 30
     assert sum(part.items for part in folder.split("valid").column("tokens").parts) == 96
@@ -146,7 +146,7 @@ def refusal(tmp_path, **options):
 def test_malformed_line_ends_the_run_and_leaves_no_files(
     tmp_path, text_file, model_file, monkeypatch, workers
 ):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 100)
     path = text_file(b"good line\n" * 100 + b"b\xffd\n")
     options = {"sentencepiece_model": str(model_file), "workers": workers}
     assert refusal(tmp_path, trainpref=str(path), **options).startswith(

@@ -88,7 +88,7 @@ def test_large_files_are_cut_between_rows_for_several_workers(
     path = tmp_path / f"rows{suffix}"
     WRITERS[suffix](path, text.split("\n"))
     whole = columns(path, text_field="text")
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 1000)
     folders = []
     for workers in (1, 2):
         destdir = tmp_path / f"workers-{workers}"

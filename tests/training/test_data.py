@@ -7,8 +7,7 @@ import torch
 from tests.helpers.fairseq_files import write_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.data import TrainingData, batch_limits, open_split, split_names, to_sizes

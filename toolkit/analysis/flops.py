@@ -25,9 +25,8 @@ from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.sections import DataConfig, RunConfig
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
+from toolkit.data.storage.data_folder import Corpora, DataFolder
+from toolkit.data.storage.memory_folder import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
 from toolkit.reporting.json_output import Output

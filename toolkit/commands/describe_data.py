@@ -13,10 +13,8 @@ from toolkit.data.formats.parallel.files import KIND as PARALLEL
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.storage.columns import Column
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.source import FolderSource
+from toolkit.data.storage.columns import Column, FolderSource
+from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
 from toolkit.reporting.tables import Table

@@ -20,8 +20,7 @@ from toolkit.config.sections import check_distinct_files
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.ragged import split_rows
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.text_files import open_text
 from toolkit.distributed import World
 from toolkit.generation.output import (

@@ -18,7 +18,7 @@ from toolkit.config.commands.evaluate import ValidateConfig
 from toolkit.config.declared import list_options
 from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config
-from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.console import Progress

@@ -19,8 +19,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.commands.checkpoints import InspectConfig
 from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.corpora import SHARD_SEPARATOR, Corpora
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import SHARD_SEPARATOR, Corpora, DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.text_files import read_text
 from toolkit.distributed.world import select_device

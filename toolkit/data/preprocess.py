@@ -10,7 +10,7 @@ from toolkit.common.json_files import write_signed_json
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, create_format, print_report
-from toolkit.data.preprocessing.input_streams import store_streams
+from toolkit.data.preprocessing.input_files import store_streams
 from toolkit.data.preprocessing.output_folder import create_output_folder
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta

@@ -14,8 +14,7 @@ from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.loading.corpus_weights import CorpusWeights
 from toolkit.data.loading.loader import BatchLoader
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
 from toolkit.tasks.batch import Batch

@@ -11,7 +11,7 @@ from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.start_record import record_start
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.sections import RunConfig
-from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain

@@ -5,7 +5,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
-from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
+from toolkit.data.preprocessing.input_files import list_benchmark_files
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_words_are_counted_and_the_most_frequent_kept(folder_of, capsys):
 
 
 def test_words_counted_by_two_workers_are_the_same(folder_of, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 5)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 5)
     folders = [folder_of(f"{w}", tokenizer="words", workers=w) for w in (1, 2)]
     assert folders[0].fingerprint == folders[1].fingerprint
 

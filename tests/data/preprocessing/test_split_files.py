@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.preprocessing.segmentation import read_items
-from toolkit.data.preprocessing.split_files import plan_parts
+from toolkit.data.preprocessing.segmentation import plan_parts, read_items
 
 
 def random_text(seed):
@@ -30,8 +29,8 @@ def read(parts, units):
 def test_cutting_a_file_keeps_items_and_documents(text_file, monkeypatch, seed, units, window):
     path = text_file(random_text(seed))
     whole = plan_parts([path], units)
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 40 + seed)
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.CHUNK_BYTES", window)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 40 + seed)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.CHUNK_BYTES", window)
     cut = plan_parts([path], units)
     assert (len(whole), len(cut) > 5) == (1, True)
     assert read(cut, units) == read(whole, units)
@@ -40,22 +39,22 @@ def test_cutting_a_file_keeps_items_and_documents(text_file, monkeypatch, seed, 
 def test_file_without_blank_lines_is_cut_between_lines_but_not_inside_a_paragraph(
     text_file, monkeypatch
 ):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 50)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 50)
     path = text_file("some words\n" * 100)
     assert len(plan_parts([path], "lines")) > 10
     assert len(plan_parts([path], "paragraphs")) == 1
 
 
 def test_small_files_share_a_part_and_archives_are_not_cut(text_file, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 100)
     files = [text_file("x" * 40, f"{i}.txt") for i in range(6)] + [text_file("y" * 900, "z.gz")]
     parts = plan_parts(files, "lines")
     assert [len(part) for part in parts] == [3, 3, 1]
 
 
 def test_the_number_of_parts_is_bounded(text_file, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1)
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.MAX_PARTS", 7)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 1)
+    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.MAX_PARTS", 7)
     assert len(plan_parts([text_file("word\n" * 1000)], "lines")) == 7
 
 

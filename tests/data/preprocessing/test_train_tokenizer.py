@@ -3,7 +3,7 @@ from functools import partial
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
-from toolkit.data.preprocessing.train_tokenizer import (
+from toolkit.data.preprocessing.choose_tokenizer import (
     TrainingText,
     count_words,
     sample_items,

@@ -10,7 +10,7 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.storage.columns import Column
-from toolkit.data.storage.synthetic import ConstantLengthPart, synthetic_vocabulary
+from toolkit.data.storage.memory_folder import ConstantLengthPart, synthetic_vocabulary
 
 WORDS = synthetic_vocabulary(40)  # [PAD] 0, [CLS] 1, [SEP] 2
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.helpers.fairseq_files import write_folder
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import Corpora
 
 WORDS = ["the", "cat", "sat"]
 

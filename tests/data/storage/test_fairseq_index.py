@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers.fairseq_files import CODES, index_bytes, value_bytes, write_items
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.fairseq_index import read_index
+from toolkit.data.storage.fairseq_files import read_index
 
 ITEMS = [[7, 8, 2], [2], [9, 2]]
 

@@ -14,8 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.preprocess import preprocess
-from toolkit.data.storage.corpora import Corpora
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation.task import Translation, TranslationConfig

@@ -3,7 +3,7 @@ import pytest
 
 from toolkit.data.samples.electra_segments import SegmentedSamples
 from toolkit.data.samples.text_samples import TextSamples
-from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
+from toolkit.data.storage.memory_folder import SyntheticFolder, synthetic_vocabulary
 
 
 def test_synthetic_vocabulary_of_any_size_has_special_tokens_and_words():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import SPECIAL, HuggingFaceTokenizer, WordPieceTokenizer
 from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.offsets import WordCache, span_mapper, trim_span

@@ -23,7 +23,7 @@ def collated(examples):
 def pieces(tagged, tmp_path):
     """The same words, with a SentencePiece tokenizer."""
     from tests.helpers.preprocessing import preprocess_config
-    from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+    from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 
     config = preprocess_config(trainpref="x", vocab_size=30, character_coverage=1.0)
     text = ["the dog barks loudly . I bark at the cat", "dogs bark at cats loudly , I think"] * 20

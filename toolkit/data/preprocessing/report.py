@@ -1,11 +1,12 @@
-"""Progress messages of toolkit-preprocess."""
+"""Messages of toolkit-preprocess: progress, malformed rows and questions."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
+from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
@@ -44,3 +45,24 @@ def log_word_counts(counts: Mapping[str, int], tokenizer: Tokenizer, seconds: fl
         f"{len(kept):,} kept are {known / max(1, total):.2%} of the text",
         file=sys.stderr,
     )
+
+
+MAX_LISTED = 5
+"""Problems of one kind that are printed for each split; the JSON records list all."""
+MAX_QUOTED = 40
+"""Characters of an invalid value that an error quotes."""
+
+
+def raise_malformed(problems: Sequence[object], *, skippable: bool) -> NoReturn:
+    """Report the first problem of a file and the number of problems."""
+    count = f" The file has {len(problems):,} such problems." if len(problems) > 1 else ""
+    advice = "Correct it, or give --on-malformed skip." if skippable else "Correct it."
+    raise ToolkitError(f"{problems[0]}{count} {advice}")
+
+
+def list_first(split: str, handled: str, problems: Sequence[object]) -> Iterator[str]:
+    """The first problems as lines, and the number of the others."""
+    lines = list(dict.fromkeys(map(str, problems)))
+    yield from (f"{handled} {line}" for line in lines[:MAX_LISTED])
+    if len(lines) > MAX_LISTED:
+        yield f"and {len(lines) - MAX_LISTED:,} more of {split} {handled.rstrip(':')}"

@@ -1,9 +1,12 @@
-"""Named columns of a split: items of any length in memory-mapped files, in one part or several."""
+"""What data folders of every format offer: splits of named columns with items of any length.
+
+A column has a part in each folder of a corpus; fairseq's folders may have several.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.common.arrays import AnyArray, IntArray
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
 class ColumnPart(ABC):
@@ -111,3 +115,38 @@ class Column:
 
     def read_all(self) -> IntArray:
         return self.read(0, self.elements)
+
+
+class FolderSource(ABC):
+    """One data folder of some format; opening reads no token."""
+
+    path: Path
+    kind: str
+    """What the items are, such as text."""
+    vocabulary_fingerprint: str
+    """Of the vocabulary that the column `tokens` was written with."""
+    splits: list[str]
+    checksums: bool
+    """Whether the files carry checksums of their contents."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """Changes when the data does."""
+
+    @abstractmethod
+    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
+        """The parts of each column, with equal item counts."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """The program that wrote the folder, and its options."""
+
+    def counts(self, split: str) -> Mapping[str, int]:
+        """Name -> count taken when a split was written, such as unknown tokens."""
+        return {}
+
+    @abstractmethod
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokenizer that the folder was written with."""

@@ -13,11 +13,15 @@ import numpy as np
 from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sample_digest
-from toolkit.data.storage.columns import ColumnPart
-from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
-from toolkit.data.storage.fairseq_names import find_languages, list_splits
+from toolkit.data.storage.columns import ColumnPart, FolderSource
+from toolkit.data.storage.fairseq_files import (
+    CHUNK,
+    FairseqIndex,
+    find_languages,
+    list_splits,
+    read_index,
+)
 from toolkit.data.storage.meta import META_FILE
-from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, LanguagePair, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer

@@ -1,4 +1,8 @@
-"""A data folder in memory: items that were just encoded, for predictions on raw text."""
+"""Data folders stored nowhere: items that were just encoded, and a synthetic corpus.
+
+The items are those of predictions on raw text. The corpus is for measurements that depend on the
+shape of batches only.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.common.arrays import AnyArray, IntArray
-from toolkit.data.storage.columns import Column, ColumnPart
+from toolkit.data.storage.columns import Column, ColumnPart, FolderSource
 from toolkit.data.storage.data_folder import DataFolder, Split
-from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 SPLIT = "items"
 """Name of the only split."""
@@ -72,6 +76,80 @@ class MemoryPart(ColumnPart):
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         return self.values[indices]
+
+    def check_all(self) -> None:
+        """Nothing is stored that could be damaged."""
+
+
+ITEM_TOKENS = 1 << 14
+"""Tokens per item: more than any model reads at once, so that every sample is cut to its limit."""
+SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
+
+
+def synthetic_vocabulary(size: int) -> Vocabulary:
+    """Special tokens, then numbers, each a word."""
+    symbols = [*SPECIAL, *(f"\u2581{number}" for number in range(size - len(SPECIAL)))]
+    return Vocabulary(symbols, pad=0, cls=1, sep=2, mask=3, unk=4)
+
+
+class SyntheticFolder(DataFolder):
+    """A data folder with one split, `train`: one document of long items, stored nowhere."""
+
+    def __init__(self, vocabulary: Vocabulary, items: int) -> None:
+        self._vocabulary = vocabulary
+        self.path, self.kind, self.sources = Path("synthetic text"), "text", list[FolderSource]()
+        column = Column("tokens", [ConstantLengthPart(vocabulary, items)])
+        self._splits = {"train": Split("train", {"tokens": column})}
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def fingerprint(self) -> str:
+        return self._vocabulary.fingerprint
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    @property
+    def splits(self) -> list[str]:
+        return ["train"]
+
+
+class ConstantLengthPart(ColumnPart):
+    """Items of equal length; token n is the n-th ordinary symbol, counted cyclically."""
+
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, vocabulary: Vocabulary, items: int) -> None:
+        self._items = items
+        special = (*vocabulary.special, vocabulary.unk)
+        self._ids = np.setdiff1d(np.arange(len(vocabulary)), special)
+
+    @property
+    def items(self) -> int:
+        return self._items
+
+    @property
+    def elements(self) -> int:
+        return self._items * ITEM_TOKENS
+
+    @property
+    def documents(self) -> int:
+        return 1
+
+    @property
+    def offsets(self) -> IntArray:
+        return np.arange(self._items + 1, dtype=np.int64) * ITEM_TOKENS
+
+    @property
+    def document_starts(self) -> IntArray:
+        return np.zeros(1, np.int64)
+
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
+        return self._ids[indices % len(self._ids)]
 
     def check_all(self) -> None:
         """Nothing is stored that could be damaged."""

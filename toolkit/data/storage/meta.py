@@ -22,8 +22,7 @@ from toolkit.common.json_files import (
 )
 from toolkit.config.command import identify_path
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnEntry
-from toolkit.data.storage.columns import ColumnPart
-from toolkit.data.storage.source import FolderSource
+from toolkit.data.storage.columns import ColumnPart, FolderSource
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
 

@@ -36,9 +36,9 @@ from toolkit.data.formats.classification.tables import (
     read_tsv,
 )
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
-from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
-from toolkit.data.preprocessing.malformed import list_first, raise_malformed
+from toolkit.data.preprocessing.input_files import list_benchmark_files
+from toolkit.data.preprocessing.report import list_first, raise_malformed
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.memory_folder import MemoryFolder

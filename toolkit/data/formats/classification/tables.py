@@ -20,7 +20,7 @@ from toolkit.common.arrays import AnyArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.data.formats.classification.split import GLUE_TASKS, ClassificationSplit
-from toolkit.data.preprocessing.malformed import MAX_QUOTED
+from toolkit.data.preprocessing.report import MAX_QUOTED
 from toolkit.data.records import Record, read_tab_cells
 from toolkit.data.text_files import whole_file
 

@@ -35,9 +35,12 @@ from toolkit.data.formats.parallel.files import (
     list_file_pairs,
     read_blocks,
 )
-from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer, load_given_tokenizer
-from toolkit.data.preprocessing.split_files import plan_parts
-from toolkit.data.preprocessing.train_tokenizer import TrainingText
+from toolkit.data.preprocessing.choose_tokenizer import (
+    TrainingText,
+    choose_tokenizer,
+    load_given_tokenizer,
+)
+from toolkit.data.preprocessing.segmentation import plan_parts
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer

@@ -31,8 +31,8 @@ from toolkit.data.formats.qa.split import (
     list_race_folders,
 )
 from toolkit.data.formats.qa.squad import read_squad
-from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
-from toolkit.data.preprocessing.malformed import list_first, raise_malformed
+from toolkit.data.preprocessing.input_files import list_benchmark_files
+from toolkit.data.preprocessing.report import list_first, raise_malformed
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 

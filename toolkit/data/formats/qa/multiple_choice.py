@@ -24,7 +24,7 @@ from toolkit.data.formats.qa.split import (
     read_json_text,
     utf8_size,
 )
-from toolkit.data.preprocessing.malformed import MAX_QUOTED
+from toolkit.data.preprocessing.report import MAX_QUOTED
 from toolkit.data.records import read_csv_cells, read_tab_cells
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, whole_file
 

@@ -21,7 +21,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonError, JsonObject, decode, name_file, parse
 from toolkit.config.declared import Options
 from toolkit.data.formats.folder_kinds import check_kind
-from toolkit.data.preprocessing.benchmark_files import FileNames, SplitFiles
+from toolkit.data.preprocessing.input_files import FileNames, SplitFiles
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.text_files import check_exists, read_text

@@ -17,7 +17,7 @@ from toolkit.data.formats.qa.split import (
     read_json_text,
     utf8_size,
 )
-from toolkit.data.preprocessing.malformed import MAX_QUOTED
+from toolkit.data.preprocessing.report import MAX_QUOTED
 
 UNKNOWN_START = -1
 """Offset of an answer that is not at the offset in the file."""

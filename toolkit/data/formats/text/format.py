@@ -12,12 +12,11 @@ import numpy as np
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.dataset_folder import list_row_files
 from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
 from toolkit.data.formats.text.binarize import TOKENS, PartTask, TextFormatConfig, binarize
-from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
-from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
-from toolkit.data.preprocessing.train_tokenizer import TrainingText
+from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
+from toolkit.data.preprocessing.input_files import list_row_files
+from toolkit.data.preprocessing.segmentation import estimate_bytes, plan_parts
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.records import check_plain
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnType, SplitWriter
