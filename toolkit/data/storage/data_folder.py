@@ -1,4 +1,4 @@
-"""Data folders of any format, read as one if they share a vocabulary, and the corpora of a command."""
+"""Data folders of any format, several with one vocabulary read as one; the corpora of a command."""
 
 from __future__ import annotations
 
