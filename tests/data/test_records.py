@@ -94,12 +94,8 @@ def test_large_files_are_cut_between_rows_for_several_workers(
         destdir = tmp_path / f"workers-{workers}"
         columns(path, text_field="text", workers=workers, destdir=str(destdir))
         folders.append(DataFolder.open(destdir))
-    assert len({folder.fingerprint for folder in folders}) == 1
-    parts = folders[0].split("train").column("tokens").parts
-    assert len(parts) > 2
-    single = DataFolder.open(tmp_path / f"data-{path.name}").split("train").column("tokens").parts
-    assert whole and [v for p in parts for v in p.values] == single[0].values.tolist()
-    assert sum(len(part.document_starts) for part in parts) == len(single[0].document_starts)
+    folders.append(DataFolder.open(tmp_path / f"data-{path.name}"))
+    assert whole and len({folder.fingerprint for folder in folders}) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"text_field": "text"}])

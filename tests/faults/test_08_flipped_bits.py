@@ -58,6 +58,8 @@ def use_every_item(path):
         source = SplitSource(DataFolder.open(path), split, seed=1)
         examples = MaskedExamples(MaskingConfig(), source)
         assert list(BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
+        for part in source.folder.split(split).column("tokens").parts:
+            assert len(part.document_starts)
 
 
 @pytest.mark.slow
