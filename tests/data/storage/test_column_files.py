@@ -1,5 +1,6 @@
 import pickle
 import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from toolkit.data.storage.column_files import (
     CheckedColumnPart,
     ColumnWriter,
     checksum_blocks,
+    checksum_values,
     format_header,
 )
 from toolkit.data.storage.columns import Column
@@ -61,7 +63,7 @@ def test_numpy_reads_what_was_added(tmp_path):
     assert (values.dtype, values.tolist()) == (np.uint16, [5, 6, 7, 8])
     assert (starts.dtype, starts.tolist()) == (np.int64, [0, 2, 3, 4])
     assert documents.tolist() == [0, 2]
-    assert len(checksums) == 3
+    assert len(checksums) == 2
     counts = {name: entry[name] for name in ("dtype", "items", "elements", "documents")}
     assert counts == {"dtype": "<u2", "items": 3, "elements": 4, "documents": 2}
 
@@ -74,9 +76,13 @@ def test_a_file_is_the_same_as_that_of_numpy(tmp_path, dtype, length):
 
 
 def test_checksums_are_the_crc32_of_each_mebibyte():
-    values = np.zeros(BLOCK_BYTES // 2 + 1, "<u2")
-    assert checksum_blocks(values).tolist() == [0xA738EA1C, 0x41D912FF]
-    assert len(checksum_blocks(values[:-1])) == 1 and len(checksum_blocks(values[:0])) == 0
+    draw = np.random.default_rng(0)
+    arrays = [draw.integers(0, 1 << 16, n).astype("<u2") for n in (0, 5, BLOCK_BYTES, 7)]
+    data = b"".join(array.tobytes() for array in arrays)
+    expected = [zlib.crc32(data[i : i + BLOCK_BYTES]) for i in range(0, len(data), BLOCK_BYTES)]
+    assert checksum_blocks(*arrays).tolist() == expected
+    assert len(checksum_blocks(arrays[2])) == 2 and len(checksum_blocks()) == 0
+    assert checksum_values(arrays[1]).tolist() == [zlib.crc32(arrays[1].tobytes() + bytes(6))]
 
 
 def test_part_is_pickled_as_its_path(tmp_path):
@@ -175,12 +181,10 @@ def test_impossible_starts_with_correct_checksums_are_refused(tmp_path, array, n
     entry = writer.finish()
     file = path_of(part, array)
     file.write_bytes(file.read_bytes()[:HEADER_BYTES] + np.array(numbers, "<i8").tobytes())
-    tables = [
-        checksum_blocks(np.load(path_of(part, name))) for name in ("", ".starts", ".documents")
-    ]
-    table = np.concatenate(tables)
-    np.save(path_of(part, ".crc32"), table)
-    entry["crc32"] = int(checksum_blocks(table)[0])
+    index = np.load(path_of(part, ".starts")), np.load(path_of(part, ".documents"))
+    tables = checksum_values(np.load(path_of(part))), checksum_blocks(*index)
+    np.save(path_of(part, ".crc32"), np.concatenate(tables))
+    entry["checksums"] = [int(checksum_blocks(table)[0]) for table in tables]
     with pytest.raises(ToolkitError, match="must hold rising numbers"):
         use_every_item(CheckedColumnPart(part.stem, entry))
 
@@ -196,16 +200,17 @@ def test_a_hundred_million_items_open_without_being_read(tmp_path):
     part, _ = write(tmp_path / "train.tokens", [])
     counts = {"items": 10**8, "elements": 2 * 10**9, "documents": 10**7}
     lengths = {"": ("<u2", 2 * 10**9), ".starts": ("<i8", 10**8 + 1), ".documents": ("<i8", 10**7)}
-    blocks = 0
+    sizes = []
     for array, (dtype, length) in lengths.items():
         with path_of(part, array).open("wb") as file:
             file.write(format_header(dtype, length))
             size = length * np.dtype(dtype).itemsize
             file.truncate(HEADER_BYTES + size)  # a hole: nothing of it is on the disk
-            blocks += -(-size // BLOCK_BYTES)
-    table = np.zeros(blocks, "<u4")
-    np.save(path_of(part, ".crc32"), table)
-    entry = {**part.entry, **counts, "crc32": int(checksum_blocks(table)[0])}
+            sizes.append(size)
+    tables = [np.zeros(-(-n // BLOCK_BYTES), "<u4") for n in (sizes[0], sizes[1] + sizes[2])]
+    np.save(path_of(part, ".crc32"), np.concatenate(tables))
+    checksums = [int(checksum_blocks(table)[0]) for table in tables]
+    entry = {**part.entry, **counts, "checksums": checksums}
     tracemalloc.start()
     opened = CheckedColumnPart(part.stem, entry)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20

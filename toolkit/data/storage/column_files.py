@@ -2,8 +2,9 @@
 
 A column is four one-dimensional arrays: STEM.npy holds the values of all items back to back,
 STEM.starts.npy the first value of each item and at the end the number of values,
-STEM.documents.npy the first item of each document, and STEM.crc32.npy the checksums of the three.
-Type, lengths and the checksum of the last array are in meta.json.
+STEM.documents.npy the first item of each document, and STEM.crc32.npy the checksums of the three:
+those of the values, filled with zeros to a multiple of 8 bytes, and then those of the starts and
+the documents as one array. Type, lengths and two checksums of the last array are in meta.json.
 """
 
 from __future__ import annotations
@@ -38,15 +39,27 @@ class ColumnEntry(TypedDict):
     items: Count
     elements: Count
     documents: Count
-    crc32: Count
-    """Of the values of STEM.crc32.npy."""
+    checksums: list[int]
+    """CRC32 of the checksums of the values, and of those of the starts and documents."""
 
 
-def checksum_blocks(values: AnyArray) -> AnyArray:
-    """CRC32 of every MiB of an array's bytes; the last block may be short."""
-    data = values.view(np.uint8)
-    starts = range(0, len(data), BLOCK_BYTES)
-    return np.array([zlib.crc32(data[i : i + BLOCK_BYTES].data) for i in starts], "<u4")
+def checksum_blocks(*arrays: AnyArray) -> AnyArray:
+    """CRC32 of every MiB of the bytes of all arrays back to back; the last block may be short."""
+    table, crc, filled = list[int](), 0, 0
+    for array in arrays:
+        data = array.view(np.uint8)
+        while len(data):
+            block, data = np.split(data, [BLOCK_BYTES - filled])
+            crc, filled = zlib.crc32(block.data, crc), filled + len(block)
+            if filled == BLOCK_BYTES:
+                table.append(crc)
+                crc = filled = 0
+    return np.array(table + [crc] * bool(filled), "<u4")
+
+
+def checksum_values(values: AnyArray) -> AnyArray:
+    """The checksums of values, filled with zeros to a multiple of 8 bytes."""
+    return checksum_blocks(values, np.zeros(-values.nbytes % 8, np.uint8))
 
 
 def format_header(dtype: str, length: int) -> bytes:
@@ -88,11 +101,6 @@ class NpyFile:
         shape = (self._length,)
         return np.memmap(self.path, self._dtype, "r", HEADER_BYTES, shape).view(np.ndarray)
 
-    @property
-    def blocks(self) -> int:
-        """Number of checksums."""
-        return -(-self._length * self._dtype.itemsize // BLOCK_BYTES)
-
 
 class BlockChecks:
     """Compares blocks of an array with their checksums, each once."""
@@ -117,15 +125,11 @@ class BlockChecks:
         width = BLOCK_BYTES // size
         for block in np.flatnonzero((edges.cumsum()[:-1] > 0) & ~self._verified).tolist():
             data = self._values[block * width : (block + 1) * width]
-            if checksum_blocks(data)[0] != self._checksums[block]:
+            if checksum_values(data)[0] != self._checksums[block]:
                 return int(block)
             self._verified[block] = True
             self._unverified -= 1
         return None
-
-    def find_any_damage(self) -> int | None:
-        """The first block that has changed."""
-        return self.find_damage(np.zeros(1, np.int64), np.array([len(self._values)]))
 
 
 class CheckedColumnPart(ColumnPart):
@@ -136,15 +140,19 @@ class CheckedColumnPart(ColumnPart):
         self._values = self._open("", entry["dtype"], entry["elements"])
         self._starts = self._open(".starts", "<i8", entry["items"] + 1)
         self._documents = self._open(".documents", "<i8", entry["documents"])
-        arrays = (self._values, self._starts, self._documents)
-        table = self._open(".crc32", "<u4", sum(array.blocks for array in arrays))
-        if zlib.crc32(table.values.data) != entry["crc32"]:
+        sizes = self.dtype.itemsize * self.elements, 8 * (self.items + 1 + self.documents)
+        blocks, more = (-(-size // BLOCK_BYTES) for size in sizes)
+        table = self._open(".crc32", "<u4", blocks + more)
+        self._checksums, self._index_checksums = np.split(table.values, [blocks])
+        if [zlib.crc32(self._checksums.data), zlib.crc32(self._index_checksums.data)] != entry[
+            "checksums"
+        ]:
             raise ToolkitError(
                 f"{table.path} must be the one that meta.json lists, but is damaged or comes from "
                 f"another run. {REMEDY}"
             )
-        self.files = (*(array.path for array in arrays), table.path)
-        self._checksums = np.split(table.values, np.cumsum([array.blocks for array in arrays])[:-1])
+        files = (self._values, self._starts, self._documents, table)
+        self.files = tuple(file.path for file in files)
 
     def _open(self, array: str, dtype: str, length: int) -> NpyFile:
         return NpyFile(self.stem.with_name(f"{self.stem.name}{array}.npy"), dtype, length)
@@ -170,37 +178,32 @@ class CheckedColumnPart(ColumnPart):
         return self._values.values
 
     @cached_property
-    def offsets(self) -> IntArray:
-        starts = self._read_starts(self._starts, self._checksums[1])
-        are_edges = (starts[0], starts[-1]) == (0, self.elements)
-        self._require_rising(self._starts, are_edges and bool(np.all(np.diff(starts) >= 0)))
-        return starts
-
-    @cached_property
-    def document_starts(self) -> IntArray:
-        starts = self._read_starts(self._documents, self._checksums[2])
-        steps = np.diff(starts, prepend=-1, append=self.items)
-        self._require_rising(self._documents, not len(starts) or bool(np.all(steps > 0)))
-        return starts
-
-    def _read_starts(self, file: NpyFile, checksums: AnyArray) -> IntArray:
-        """A whole array, verified."""
-        block = BlockChecks(file.values, checksums).find_any_damage()
-        if block is not None:
-            self._raise_damaged(file.path, block, "the starts of items or documents")
-        return file.values
-
-    def _require_rising(self, file: NpyFile, is_rising: bool) -> None:
-        if not is_rising:
+    def _index(self) -> tuple[IntArray, IntArray]:
+        """The starts of items and documents, verified."""
+        starts, documents = self._starts.values, self._documents.values
+        if not np.array_equal(checksum_blocks(starts, documents), self._index_checksums):
+            self._raise_damaged(f"{self._starts.path} or {self._documents.path.name}", "the index")
+        rising = (starts[0], starts[-1]) == (0, self.elements) and np.all(np.diff(starts) >= 0)
+        steps = np.diff(documents, prepend=-1, append=self.items)
+        if not rising or (len(documents) and np.any(steps <= 0)):
             raise ToolkitError(
-                f"{file.path} must hold rising numbers up to the {self.items} items or "
-                f"{self.elements} values of {self._values.path.name}, but does not. "
+                f"{self._starts.path} and {self._documents.path.name} must hold rising numbers up "
+                f"to {self.elements} values and {self.items} items, but do not. "
                 f"Run toolkit-preprocess again."
             )
+        return starts, documents
+
+    @property
+    def offsets(self) -> IntArray:
+        return self._index[0]
+
+    @property
+    def document_starts(self) -> IntArray:
+        return self._index[1]
 
     @cached_property
     def _blocks(self) -> BlockChecks:
-        return BlockChecks(self.values, self._checksums[0])
+        return BlockChecks(self.values, self._checksums)
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         self.check(starts, ends)
@@ -214,17 +217,14 @@ class CheckedColumnPart(ColumnPart):
             touching = (starts < (block + 1) * width) & (ends > block * width)
             element = max(block * width, int(starts[np.argmax(touching)]))
             item = int(np.searchsorted(self.offsets, element, side="right")) - 1
-            self._raise_damaged(self._values.path, block, f"item {item}")
+            self._raise_damaged(str(self._values.path), f"MiB {block}, which holds item {item},")
 
     def check_all(self) -> None:
         self.check(np.zeros(1, np.int64), np.full(1, self.elements))
-        _ = self.offsets, self.document_starts
+        _ = self._index
 
-    def _raise_damaged(self, path: Path, block: int, what: str) -> NoReturn:
-        raise ToolkitError(
-            f"{path} does not match its checksums: MiB {block}, which holds {what}, is damaged. "
-            f"{REMEDY}"
-        )
+    def _raise_damaged(self, files: str, what: str) -> NoReturn:
+        raise ToolkitError(f"{files} does not match its checksums: {what} is damaged. {REMEDY}")
 
 
 class ColumnWriter:
@@ -255,7 +255,8 @@ class ColumnWriter:
         starts = np.cumsum(np.concatenate([np.zeros(1, np.int32), *self._lengths]), dtype="<i8")
         documents = np.concatenate([np.zeros(0, "<i8"), *self._documents])
         values = NpyFile(self._path, self._dtype, self._elements).values
-        table = np.concatenate([checksum_blocks(array) for array in (values, starts, documents)])
+        tables = checksum_values(values), checksum_blocks(starts, documents)
+        table = np.concatenate(tables)
         for name, array in {"starts": starts, "documents": documents, "crc32": table}.items():
             path = self.stem.with_name(f"{self.stem.name}.{name}.npy")
             path.write_bytes(format_header(array.dtype.str, len(array)) + array.tobytes())
@@ -264,7 +265,7 @@ class ColumnWriter:
             "items": self.items,
             "elements": self._elements,
             "documents": len(documents),
-            "crc32": zlib.crc32(table.data),
+            "checksums": [zlib.crc32(part.data) for part in tables],
         }
 
 

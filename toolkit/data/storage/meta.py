@@ -30,7 +30,6 @@ META_FILE = "meta.json"
 FORMAT, VERSION = "toolkit data folder", 2
 
 REMEDY = "Run toolkit-preprocess again."
-SIZES = ("items", "elements", "documents", "crc32")
 
 
 class ColumnEntries(TypedDict):
@@ -139,11 +138,9 @@ class ToolkitFolder(FolderSource):
     @property
     def digest(self) -> str:
         """Digest of the vocabularies and columns, independent of the names of settings."""
+        sizes = itemgetter("items", "elements", "documents", "checksums")
         splits = [
-            (
-                split,
-                sorted(map(itemgetter(*SIZES), entry["columns"].values())),
-            )
+            (split, sorted([sizes(column)] for column in entry["columns"].values()))
             for split, entry in self.meta.splits.items()
         ]
         vocabularies = [v for v in self.meta.vocabulary.values() if isinstance(v, str)]
