@@ -131,7 +131,7 @@ def toolkit_generate(shape: str, beam: int, batches: list[Any], precision: str) 
 
     keep_freed_memory()
     from toolkit.common.registry import ARCHITECTURES
-    from toolkit.config.commands.evaluate import SearchConfig
+    from toolkit.config.commands.generate import SearchConfig
     from toolkit.generation.generate import generate
     from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
     from toolkit.models.interface import Inputs, Sizes

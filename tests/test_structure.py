@@ -197,7 +197,7 @@ def test_files_and_functions_stay_short(file):
             assert node.end_lineno - node.lineno < 50, f"{node.name} is long"
 
 
-TORCH_FILES = ROOT / "conversion" / "torch_file.py"
+TORCH_FILES = ROOT / "conversion" / "files.py"
 """The one place with torch.load, which must be its weights-only loader, told so literally."""
 UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

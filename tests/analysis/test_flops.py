@@ -24,7 +24,7 @@ from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 
 SHAPE = {"arch": "bert_tiny", "arch.width": 32, "arch.heads": 2, "arch.embedding_width": 16}
 LENGTH, WIDTH, SYMBOLS = 24, 32, 60

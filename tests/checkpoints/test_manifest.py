@@ -3,19 +3,25 @@ import json
 import pytest
 
 from tests.helpers.signed_files import sign_manifest
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints import save_folder
+from toolkit.checkpoints.save_folder import (
+    read_manifest,
+    resolve_inside,
+    verify_checkpoint,
+    write_manifest,
+)
 from toolkit.common.errors import ToolkitError
 
 
 @pytest.fixture
 def sealed(tmp_path):
     (tmp_path / "weights").write_bytes(bytes(range(256)))
-    manifest.write(tmp_path, {"update": 3, "reasons": ["epoch"]})
+    write_manifest(tmp_path, {"update": 3, "reasons": ["epoch"]})
     return tmp_path
 
 
 def test_verify_accepts_an_unchanged_folder(sealed):
-    assert manifest.verify(sealed).update == 3
+    assert verify_checkpoint(sealed).update == 3
 
 
 def test_read_detects_flipped_bits_of_the_manifest(sealed):
@@ -26,67 +32,67 @@ def test_read_detects_flipped_bits_of_the_manifest(sealed):
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         with pytest.raises(ToolkitError):
-            manifest.read(sealed)
+            read_manifest(sealed)
 
 
 def test_verify_names_a_changed_file(sealed):
     (sealed / "weights").write_bytes(bytes(255) + b"\xff")
     with pytest.raises(ToolkitError, match=r"weights must have the digest in its manifest.json"):
-        manifest.verify(sealed)
+        verify_checkpoint(sealed)
 
 
 def test_verify_names_a_missing_file(sealed):
     (sealed / "weights").unlink()
     with pytest.raises(ToolkitError, match=r"must hold weights, but it is missing"):
-        manifest.verify(sealed)
+        verify_checkpoint(sealed)
 
 
 def test_verify_names_an_unreadable_file(sealed, monkeypatch):
     def broken(path):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(manifest, "sha256_file", broken)
+    monkeypatch.setattr(save_folder, "sha256_file", broken)
     with pytest.raises(ToolkitError, match=r"weights must be readable, but is not: .*Input/output"):
-        manifest.verify(sealed)
+        verify_checkpoint(sealed)
 
 
 def test_read_rejects_non_finite_numbers(sealed):
     text = (sealed / "manifest.json").read_text().replace('"update": 3', '"update": NaN')
     (sealed / "manifest.json").write_text(text)
     with pytest.raises(ToolkitError, match="is damaged"):
-        manifest.read(sealed)
+        read_manifest(sealed)
 
 
 @pytest.mark.parametrize("files", [[], {"a": 1}, {f"{n}": "" for n in range(10_001)}])
 def test_read_rejects_a_malformed_file_table(sealed, files):
     sign_manifest(sealed, files=files)
     with pytest.raises(ToolkitError, match=r"manifest.json: files"):
-        manifest.read(sealed)
+        read_manifest(sealed)
 
 
 @pytest.mark.parametrize("name", ["../weights", "/etc/hostname", "\0", "link"])
 def test_verify_rejects_names_outside_the_folder(sealed, name):
     (sealed / "link").symlink_to("/etc/hostname")
     with pytest.raises(ToolkitError, match="must name files of its own folder, but names"):
-        manifest.resolve_inside(sealed, name)
+        resolve_inside(sealed, name)
 
 
 def test_read_rejects_a_folder_without_manifest(tmp_path):
     with pytest.raises(ToolkitError, match=r"must be a folder with a manifest.json"):
-        manifest.read(tmp_path)
+        read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", "[" * 100_000, '{"digest": 3}', '"a"'])
 def test_read_rejects_other_json(sealed, text):
     (sealed / "manifest.json").write_text(text)
     with pytest.raises(ToolkitError, match=r"manifest"):
-        manifest.read(sealed)
+        read_manifest(sealed)
 
 
 def test_read_suggests_an_upgrade_for_a_newer_format(sealed):
     sign_manifest(sealed, format=9)
     with pytest.raises(ToolkitError, match=r"has format 9, but this toolkit reads formats up to 1"):
-        manifest.read(sealed)
+        read_manifest(sealed)
 
 
 def test_digest_depends_only_on_the_facts(sealed):

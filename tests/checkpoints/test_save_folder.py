@@ -3,8 +3,7 @@ import shutil
 
 import pytest
 
-from toolkit.checkpoints import manifest
-from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
+from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder, verify_checkpoint
 from toolkit.common.errors import ToolkitError
 
 
@@ -26,7 +25,7 @@ def names(saves):
 def test_write_leaves_a_complete_checkpoint_and_nothing_else(saves):
     folder = write(saves, 3)
     assert names(saves) == ["checkpoint_e1_u3"]
-    assert manifest.verify(folder).files.keys() == {"a.txt"}
+    assert verify_checkpoint(folder).files.keys() == {"a.txt"}
 
 
 def test_write_replaces_a_checkpoint_of_the_same_name(saves):
@@ -107,7 +106,7 @@ def test_a_copy_takes_the_place_of_its_checkpoint(saves, tmp_path_factory, origi
     copied.prepare()
     copied.close()
     assert names(copied) == [folder.name, LAST]
-    assert manifest.verify(copied.resolve_link(LAST)).update == 1
+    assert verify_checkpoint(copied.resolve_link(LAST)).update == 1
 
 
 def test_a_damaged_copy_is_reported(saves, tmp_path_factory):
@@ -120,7 +119,7 @@ def test_a_damaged_copy_is_reported(saves, tmp_path_factory):
 
 def test_prepare_reports_why_a_folder_is_not_writable(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"file is not: .*exists.* Choose another with --save-d"):
+    with pytest.raises(ToolkitError, match=r"file: .*exists.* Choose another path"):
         SaveFolder(tmp_path / "file").prepare()
 
 

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest, save_folder, tensor_files
-from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
+from toolkit.checkpoints import save_folder, tensor_files
+from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, verify_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.distributed.sharded_tensors import to_full
@@ -76,7 +76,7 @@ def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     folder = tmp_path / "run" / "checkpoint_last"
     names = [path.relative_to(folder).as_posix() for path in tensor_files.list_shards(folder)]
     assert names == [f"sharded/shard_0000{n}_of_00002.safetensors" for n in (1, 2)]
-    assert set(names) < manifest.verify(folder).files.keys()
+    assert set(names) < verify_checkpoint(folder).files.keys()
     learner = load_checkpoint(folder)
     for name, tensor in load_file(folder / "model.safetensors").items():
         assert torch.equal(tensor, learner.state_dict()[name])
@@ -90,7 +90,7 @@ def test_resume_skips_a_checkpoint_with_a_damaged_shard(config, ranks, tmp_path)
     share = tensor_files.list_shards(tmp_path / "run" / "checkpoint_last")[1]
     share.write_bytes(share.read_bytes()[:-1] + b"\x01")
     with pytest.raises(ToolkitError, match=r"shard_00002_of_00002\.safetensors must have the dig"):
-        manifest.verify(tmp_path / "run" / "checkpoint_last")
+        verify_checkpoint(tmp_path / "run" / "checkpoint_last")
 
 
 def test_failed_shard_fails_the_save_on_all_ranks(ranks, tmp_path, monkeypatch):

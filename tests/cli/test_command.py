@@ -90,7 +90,10 @@ def test_error_of_the_operating_system_is_one_line(capsys):
         raise PermissionError(13, "Permission denied", "run/log")
 
     assert execute(COMMAND, denied, []) == 2
-    assert capsys.readouterr() == ("", "toolkit-test: run/log: Permission denied.\n")
+    assert capsys.readouterr() == (
+        "",
+        "toolkit-test: run/log: Permission denied. Check the path, or choose another.\n",
+    )
 
 
 def test_closed_reader_is_no_error():
@@ -151,5 +154,6 @@ def test_argument_that_is_not_utf8_is_one_line():
     code, _, stderr = run_in_shell(LIST, "$'a\\xffb'")
     assert (code, stderr) == (
         2,
-        "toolkit-train: 'a\\udcffb' is not UTF-8. Rename the file, or retype it.\n",
+        "toolkit-train: '--list archs a\\udcffb' is not UTF-8. Rename the file, or convert its "
+        "text.\n",
     )

@@ -5,16 +5,15 @@ import pytest
 import torch
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import MODEL, read_config
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.commands.average import average, average_tensors
-from toolkit.commands.describe_checkpoint import describe_checkpoint
+from toolkit.commands.inspect import describe_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.checkpoints import AverageConfig
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import AverageConfig, ValidateConfig
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
@@ -41,7 +40,7 @@ def averaged(output, *paths, **options):
 
 
 def parts(folder):
-    return [path.rpartition("_u")[2] for path in manifest.read(folder).averaged]
+    return [path.rpartition("_u")[2] for path in read_manifest(folder).averaged]
 
 
 def test_average_is_the_mean_of_every_tensor(trained, tmp_path):

@@ -20,7 +20,7 @@ from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.models.interface import Sizes
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.tasks.build import build_learner
 from toolkit.training.run import run
 

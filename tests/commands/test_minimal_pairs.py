@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit import build_model
+from toolkit import build_model, load_checkpoint
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main
 from toolkit.commands import minimal_pairs as command
-from toolkit.config.commands.evaluate import MinimalPairsConfig
+from toolkit.config.commands.checkpoints import MinimalPairsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
+from toolkit.optim.precision import Precision
 from toolkit.reporting.console import Progress
 from toolkit.tasks.minimal_pairs.pairs import read_pairs
+from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
 
 TEXTS = ["the cat sat on a mat and saw how dogs run far", "cats see the dog", "a man sees dogs"]
 PAIRS = [
@@ -101,9 +103,11 @@ def test_ranks_share_the_work(runs, blimp, monkeypatch, ranks):
     monkeypatch.setattr(command, "PAIRS_PER_CHUNK", 2)
     c = MinimalPairsConfig(files=[str(blimp)], path=[str(runs / "mlm")], precision="fp32")
     pairs, _ = read_pairs(c.files)
+    learner = load_checkpoint(c.path[0])
 
     def score(world):
-        scorer = command.open_scorer(c.path[0], c, world)
+        precision = Precision("fp32", world.device)
+        scorer = SentenceScorer(learner, c.scoring, precision=precision, max_tokens=4096)
         sentences = command.encode_pairs(scorer, pairs, "")
         with Progress("", len(pairs), "pairs", quiet=True) as progress:
             return command.score_pairs(scorer, sentences, progress, world).tolist()

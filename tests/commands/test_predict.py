@@ -17,7 +17,7 @@ from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
 from toolkit.commands.predict import read_input
-from toolkit.config.commands.evaluate import format_of
+from toolkit.config.commands.checkpoints import format_of
 from toolkit.config.load import compose
 from toolkit.tasks.raw_items import InputField
 from toolkit.training.run import run

@@ -11,7 +11,7 @@ from toolkit.cli.validate import COMMAND
 from toolkit.commands.validate import evaluate_checkpoints, list_variants
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
 from toolkit.config.sections import ComponentConfig

@@ -40,8 +40,11 @@ def test_word_order_of_a_text_file_compares_checkpoints(finished, trained, text,
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("{run} --word-order no/file", "No such file or directory: no/file (--word-order)."),
-        ("{data} --word-order {text}", "--word-order needs checkpoints, but {data} is none."),
+        ("{run} --word-order no/file", "No such file: no/file. Correct the path."),
+        (
+            "{data} --word-order {text}",
+            "must be a folder with a manifest.json, but {data} has none.",
+        ),
         ("{run} --word-order {blank}", "must have a sentence per line, but is blank"),
         ("{run} --word-order {run}", "toolkit-inspect: {run} is a save folder, not a data folder."),
         ("{rtd} --word-order {text}", "language_modeling; {rtd} was trained with rtd."),

@@ -11,7 +11,7 @@ import filelock
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.folder_lock import HOLDER, LOCK, FolderLock
+from toolkit.common.system import HOLDER, LOCK, FolderLock
 
 CONTEXT = multiprocessing.get_context("fork")
 

@@ -31,12 +31,6 @@ def test_open_regular_rejects_what_is_no_file(tmp_path, monkeypatch):
         check_regular(tmp_path)
 
 
-def test_open_regular_names_the_target_of_a_dangling_link(tmp_path):
-    (tmp_path / ".#a.txt").symlink_to("user@host.1234")
-    with pytest.raises(ToolkitError, match=r"\.#a\.txt is a link to user@host\.1234, which does"):
-        open_regular(tmp_path / ".#a.txt")
-
-
 def test_open_regular_leaves_missing_files_and_loops_to_the_caller(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(FileNotFoundError):
@@ -63,8 +57,8 @@ def test_open_regular_reads_a_pipe_if_allowed():
 def test_errors_of_long_paths_are_short(tmp_path):
     with pytest.raises(OSError, match="too long") as caught:
         (tmp_path / ("x" * 5000)).stat()
-    assert len(describe_os_error(caught.value)) < 250
-    assert describe_os_error(OSError(28, "No space left")) == "cannot read or write: No space left"
+    assert len(describe_os_error(caught.value)) < 300
+    assert describe_os_error(OSError(28, "No space left")) == "cannot read or write: No space left."
 
 
 def test_named_pipe_is_read_if_a_process_writes_to_it(tmp_path):

@@ -8,8 +8,7 @@ from toolkit.cli.generate import MODES
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
 from toolkit.common.errors import ToolkitError
-from toolkit.common.other_names import counterparts, read_other_names
-from toolkit.common.registry import COMPONENTS, FORMATS, REGISTRIES
+from toolkit.common.registry import COMPONENTS, FORMATS, REGISTRIES, counterparts, read_other_names
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.declared import list_options

@@ -1,5 +1,4 @@
 import os
-from pathlib import Path
 
 import pytest
 
@@ -79,10 +78,8 @@ def test_full_disk_is_an_error_that_names_the_option():
 
 def test_check_output_finds_what_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("old")
-    (tmp_path / "loop").symlink_to("loop")
     for path in (
         "",
-        tmp_path / "loop",
         tmp_path / "none" / "a",
         tmp_path / "file" / "a",
         tmp_path,
@@ -93,15 +90,5 @@ def test_check_output_finds_what_cannot_be_written(tmp_path):
     for path in (tmp_path / "new", tmp_path / "file", "/dev/stdout", "-"):
         check_output("--out", path)
     check_output("--out", tmp_path, allow_folder=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
     assert (tmp_path / "file").read_text() == "old"
-
-
-def test_file_in_a_read_only_folder_is_written_in_place(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("old")
-    (tmp_path / "link").hardlink_to(tmp_path / "file")
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
-    check_output("--out", tmp_path / "file")
-    assert (tmp_path / "link").read_text() == "old"
-    write_output("--out", tmp_path / "file", "new")
-    assert (tmp_path / "link").read_text() == "new"

@@ -96,12 +96,12 @@ def make_files(folder: Path) -> None:
 
 
 def make_checkpoint(folder: Path, run: dict[str, object]) -> None:
-    from toolkit.checkpoints import manifest
+    from toolkit.checkpoints.save_folder import write_manifest
 
     (folder / "checkpoint_last").mkdir(parents=True)
     text = json.dumps({"run": run, "sizes": {"tokens": 100}})
     (folder / "checkpoint_last" / "config.json").write_text(text, "utf-8")
-    manifest.write(folder / "checkpoint_last", {"update": 5, "epoch": 1})
+    write_manifest(folder / "checkpoint_last", {"update": 5, "epoch": 1})
 
 
 INFO = {"--help", "--help-all", "-h", "help", "--version", "--list"}

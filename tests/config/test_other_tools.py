@@ -8,7 +8,7 @@ from toolkit.cli.plot import KINDS
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
 from toolkit.common.errors import ToolkitError
-from toolkit.common.other_names import counterparts
+from toolkit.common.registry import counterparts
 from toolkit.config.command import Command
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN

@@ -8,10 +8,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import (
-    describe_differences,
     describe_run_plugins,
     diff_configs,
     from_dict,
+    list_differences,
     to_dict,
     to_yaml,
 )
@@ -121,6 +121,6 @@ def test_diff_configs_lists_the_options_that_differ():
     one, other = (to_dict(compose({**NAMED, "seed": seed, "clip_norm": 0.1})) for seed in (1, 2))
     assert diff_configs(one, one) == {}
     assert diff_configs(one, other) == {"training.seed": (1, 2)}
-    assert describe_differences(diff_configs(one, other)) == "training.seed was 1 and is now 2"
+    assert list_differences(diff_configs(one, other)) == ["training.seed was 1 and is now 2"]
     del other["training"]["seed"]
     assert diff_configs(one, other) == {"training.seed": (1, None)}

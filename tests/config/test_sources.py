@@ -68,7 +68,7 @@ def test_yaml_rejects_deep_nesting(read):
     ("text", "complaint"),
     [
         ("a: [1", "line 1: expected ',' or ']'"),
-        (b"\xff\xfe\xfa", "it is not UTF-8 text"),
+        (b"\xff\xfe\xfa", "must be UTF-8 text"),
         ("a: \0", "must name a YAML file, but .*special characters"),
         ("- a\n- b\n", "must name a file of sections such as `data:`, but .* holds a list"),
         ("just text", "holds a str"),
@@ -83,7 +83,7 @@ def test_invalid_configuration_file_is_reported_in_one_line(read, text, complain
 
 def test_missing_file_is_a_user_error(tmp_path):
     with pytest.raises(
-        ToolkitError, match=r"Cannot read --config .*none.yaml: No such file.* Check"
+        ToolkitError, match=r"none.yaml must be readable, but is not: No such file.* Check"
     ):
         read_yaml(str(tmp_path / "none.yaml"))
     with pytest.raises(ToolkitError, match=r"must be a regular file, but is a folder"):
@@ -144,7 +144,5 @@ def test_recipes_are_listed_with_their_summaries_by_commands_that_describe_runs(
 
 
 def test_recipe_without_its_prefix_is_answered_with_what_to_write():
-    with pytest.raises(
-        ToolkitError, match=r"Cannot read --config taco-base: .* Write recipe:taco-"
-    ):
+    with pytest.raises(ToolkitError, match=r"taco-base must be readable, .* Write recipe:taco-"):
         read_yaml("taco-base")

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import verify_checkpoint
 from toolkit.cli.convert import main
-from toolkit.commands.describe_checkpoint import describe_checkpoint
+from toolkit.commands.inspect import describe_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 
@@ -102,7 +102,7 @@ def test_convert_rejects_a_missing_source(tmp_path, capsys):
 def test_imported_checkpoint_has_digests(saved, converted):
     _, folder = saved("ElectraForPreTraining", embedding_size=12)
     checkpoint = converted(folder)
-    facts = manifest.verify(checkpoint)
+    facts = verify_checkpoint(checkpoint)
     assert facts.converted == str(folder) and facts.update == 0
     assert {"extra.safetensors", "hugging_face.json", "tokenizer_config.json"} <= facts.files.keys()
     (checkpoint / "extra.safetensors").write_bytes(b"changed")

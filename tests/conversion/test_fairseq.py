@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,14 @@ import transformers
 from tests.helpers.preprocessing import preprocess_config
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
+from toolkit.conversion.architectures import arch_options, config_mismatches
 from toolkit.conversion.fairseq import (
-    arch_options,
-    load_tokenizer,
+    ROBERTA,
     read_settings,
-    setting_mismatches,
+    read_tokenizer,
     unwrap,
 )
-from toolkit.conversion.torch_file import OpaqueObject
+from toolkit.conversion.files import OpaqueObject
 from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
@@ -259,7 +260,10 @@ def test_settings_in_themselves_and_shared_ones_are_not_expanded():
     settings = read_settings({"args": whole}, Path("x"))
     expected = {"encoder_layers": "dict", "activation_fn": "list", "dropout": 0.5}
     assert settings == expected
-    assert {problem.found for problem in setting_mismatches(settings)} >= {"dict", "list"}
+    assert {problem.found for problem in config_mismatches(ROBERTA, settings, {})} >= {
+        "'dict'",
+        "list",
+    }
 
 
 def test_read_settings_finds_them_under_cfg_or_args():
@@ -285,12 +289,16 @@ def test_read_settings_finds_them_under_cfg_or_args():
     ],
 )
 def test_unsupported_settings_are_mismatches(change, name):
-    assert setting_mismatches(SIZES) == []
-    assert [problem.where for problem in setting_mismatches({**SIZES, **change})] == [name]
+    tensors = {f"layers.{number}.fc1.bias": torch.ones(1) for number in range(2)}
+    find = partial(config_mismatches, ROBERTA, tensors=tensors, layers="encoder_layers")
+    assert find(SIZES) == []
+    assert [problem.where for problem in find({**SIZES, **change})] == [name]
 
 
 def test_arch_options_are_those_of_bert():
-    found = arch_options({**SIZES, "dropout": 0, "attention_dropout": 0.2, "arch": "roberta"}, 512)
+    found = arch_options(
+        ROBERTA, {**SIZES, "dropout": 0, "attention_dropout": 0.2, "arch": "roberta"}
+    )
     assert found == {
         **{"layers": 2, "width": 8, "heads": 4, "feed_forward_width": 16, "max_positions": 512},
         **{"dropout": 0.0, "attention_dropout": 0.2, "token_types": 1, "norm_epsilon": 1e-5},
@@ -316,7 +324,7 @@ def test_sentencepiece_gets_the_ids_of_dict_txt(model, tmp_path):
     pieces = plain.vocabulary.symbols[3:-4][::-1]  # in another order
     rows = write_dictionary(tmp_path, pieces)
     (tmp_path / "sentencepiece.bpe.model").write_bytes(model)
-    tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
+    tokenizer = read_tokenizer(tmp_path / "model.pt", rows)
     assert tokenizer.vocabulary.roles == {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": rows - 1}
     for text in TEXTS:
         named = [plain.vocabulary.symbols[i] for i in plain.encode(text)]
@@ -331,13 +339,13 @@ def test_subwords_missing_from_dict_txt_are_unknown(model, tmp_path):
     assert len(pieces) < len(plain.vocabulary.symbols) - 7
     rows = write_dictionary(tmp_path, pieces)
     (tmp_path / "sentencepiece.model").write_bytes(model)
-    tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
+    tokenizer = read_tokenizer(tmp_path / "model.pt", rows)
     assert tokenizer.encode("cat")[0] == tokenizer.vocabulary.unk
 
 
 def test_without_subword_files_words_are_symbols(tmp_path):
     rows = write_dictionary(tmp_path, ["the", "cat"])
-    tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
+    tokenizer = read_tokenizer(tmp_path / "model.pt", rows)
     assert isinstance(tokenizer, WordLevelTokenizer) and tokenizer.encode("the cat sat") == [
         4,
         5,
@@ -349,8 +357,8 @@ def test_a_damaged_sentencepiece_model_is_rejected(tmp_path):
     rows = write_dictionary(tmp_path, ["the", "cat"])
     (tmp_path / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(ToolkitError, match=r"SentencePiece"):
-        load_tokenizer(tmp_path / "model.pt", rows)
+        read_tokenizer(tmp_path / "model.pt", rows)
     (tmp_path / "encoder.json").write_text("{")
     (tmp_path / "vocab.bpe").write_text("t h\n")
     with pytest.raises(ToolkitError, match=r"must list subwords and merges"):
-        load_tokenizer(tmp_path / "model.pt", rows)
+        read_tokenizer(tmp_path / "model.pt", rows)

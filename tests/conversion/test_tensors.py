@@ -5,7 +5,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.conversion.tensors import (
     Mismatch,
     check_none,
-    compare_layers,
     compare_tensors,
     compare_tied,
 )
@@ -64,15 +63,6 @@ def test_tied_tensors_of_another_type_are_not_equal():
     ):
         found = compare_tied({"copy": copy}, tied, tensors, "x")
         assert found == [Mismatch("untied tensor", "x: copy", "others", "as w")]
-
-
-def test_layers_without_tensors_are_a_mismatch():
-    tensors = {f"layers.{n}.weight": torch.ones(1) for n in range(3)}
-    assert compare_layers("layers", 3, tensors) == []
-    assert compare_layers("layers", "3", tensors) == []
-    assert compare_layers("layers", 4, tensors) == [
-        Mismatch("setting", "layers", "4", "tensors of 3 layers")
-    ]
 
 
 def test_long_lists_of_mismatches_are_cut(capsys):

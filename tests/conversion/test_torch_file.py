@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.torch_file import SETTING_CLASSES, OpaqueObject, load, name_tensors
+from toolkit.conversion.files import SETTING_CLASSES, OpaqueObject, load_torch_file, name_tensors
 
 
 class Asks:
@@ -65,7 +65,7 @@ def test_a_malicious_pickle_is_rejected_and_runs_nothing(tmp_path, name, zipped)
     torch.save(whole, path, _use_new_zipfile_serialization=zipped)
     for settings in (True, False):
         with pytest.raises(ToolkitError, match=r"weights-only loader says: .*Nothing was executed"):
-            load(path, settings=settings)
+            load_torch_file(path, settings=settings)
     assert not mark.exists()
 
 
@@ -88,7 +88,7 @@ def test_a_malicious_pickle_of_protocol_4_is_rejected(tmp_path):
             bad = pickle.dumps(attacks(mark)["builtins.exec"], 4)
             after.writestr(name, bad if name.endswith("data.pkl") else data)
     with pytest.raises(ToolkitError, match="Nothing was executed"):
-        load(path, settings=True)
+        load_torch_file(path, settings=True)
     assert not mark.exists()
 
 
@@ -105,7 +105,7 @@ def test_opaque_objects_do_nothing(name):
 def test_settings_are_loaded_as_opaque_objects(tmp_path):
     path = tmp_path / "model.pt"
     torch.save({"model": {"w": torch.ones(2)}, "args": argparse.Namespace(heads=3)}, path)
-    found = load(path, settings=True)
+    found = load_torch_file(path, settings=True)
     assert torch.equal(found["model"]["w"], torch.ones(2))
     assert type(found["args"]) is OpaqueObject and found["args"].state == {"heads": 3}
 
@@ -114,13 +114,13 @@ def test_settings_are_loaded_as_opaque_objects(tmp_path):
 def test_a_damaged_file_is_rejected(tmp_path, content):
     (tmp_path / "model.pt").write_bytes(content)
     with pytest.raises(ToolkitError, match="must contain only tensors and settings"):
-        load(tmp_path / "model.pt")
+        load_torch_file(tmp_path / "model.pt")
 
 
 def test_a_pipe_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(ToolkitError, match="must be a regular file"):
-        load(tmp_path / "pipe.pt")
+        load_torch_file(tmp_path / "pipe.pt")
 
 
 TABLE = torch.arange(12.0).view(3, 4)
@@ -145,7 +145,7 @@ def test_tensors_of_other_kinds_are_rejected(tmp_path, name):
     path = tmp_path / "model.pt"
     torch.save({"w": TABLE, "v": OTHER_TENSORS[name]()}, path)
     with pytest.raises(ToolkitError, match=r"must contain dense tensors by name, .*\('v'\)"):
-        name_tensors(load(path), path)
+        name_tensors(load_torch_file(path), path)
 
 
 @pytest.mark.parametrize("content", [None, [TABLE], {3: TABLE}])
@@ -153,7 +153,7 @@ def test_content_without_names_is_rejected(tmp_path, content):
     path = tmp_path / "model.pt"
     torch.save(content, path)
     with pytest.raises(ToolkitError, match="must contain dense tensors by name"):
-        name_tensors(load(path), path)
+        name_tensors(load_torch_file(path), path)
 
 
 def test_tensors_larger_than_the_file_are_rejected(tmp_path):
@@ -164,13 +164,13 @@ def test_tensors_larger_than_the_file_are_rejected(tmp_path):
     ):
         torch.save(tensors, path)
         with pytest.raises(ToolkitError, match=r"but has [\d,]+ bytes and tensors of [\d,]+ bytes"):
-            name_tensors(load(path), path)
+            name_tensors(load_torch_file(path), path)
 
 
 def test_tied_tensors_become_separate_ones(tmp_path):
     path = tmp_path / "model.pt"
     torch.save({"w": TABLE, "v": TABLE, "part": TABLE[1:]}, path)
-    found = name_tensors(load(path), path)
+    found = name_tensors(load_torch_file(path), path)
     assert torch.equal(found["w"], TABLE) and torch.equal(found["v"], TABLE)
     assert torch.equal(found["part"], TABLE[1:])
     assert len({tensor.untyped_storage().data_ptr() for tensor in found.values()}) == 3

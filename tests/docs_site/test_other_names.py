@@ -1,6 +1,6 @@
 import pytest
 
-from toolkit.common.other_names import counterparts, read_other_names
+from toolkit.common.registry import counterparts, read_other_names
 from toolkit.config.names import RESERVED_NAMES
 from tools import option_tables
 from tools.docs_site.catalog import find_key, list_entries

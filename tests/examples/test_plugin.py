@@ -15,7 +15,7 @@ from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
 from toolkit.config.serialize import describe_run_plugins
 from toolkit.criteria import IGNORED, Classes
-from toolkit.reporting.runs import read_records
+from toolkit.reporting.runs import read_log
 from toolkit.training.run import run
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"
@@ -93,7 +93,7 @@ def test_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
 
 def test_gradient_norms_of_layers_add_up_to_that_of_the_log(plugin, config, tmp_path):
     run(config(callbacks="gradient_norms", callback__gradient_norms__interval=1, log_interval=1))
-    records = read_records(tmp_path / "run" / "metrics.jsonl")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
     found, whole = ([r for r in records if r["event"] == e] for e in ("gradient_norms", "train"))
     assert len(found) == len(whole) == 10
     modules = [name.removesuffix(".max") for name in found[0] if name.endswith(".max")]

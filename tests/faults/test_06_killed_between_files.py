@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import MODEL
+from toolkit.checkpoints.save_folder import verify_checkpoint
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.distributed import World
 from toolkit.training.callbacks.checkpointing import require_state
@@ -49,7 +49,7 @@ def number_of(folder):
     weights = {float(value) for t in read_tensors(folder / MODEL).values() for value in t.view(-1)}
     update = require_state(folder).progress.update
     assert weights == {update}, "files of two updates are mixed"
-    manifest.verify(folder)
+    verify_checkpoint(folder)
     return update
 
 

@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints import save_folder
 from toolkit.checkpoints.save_folder import LAST, SaveFolder
 from toolkit.cli.train import main
 from toolkit.config.serialize import to_dict
@@ -22,7 +22,7 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 MOMENTS = {
     "step": (Trainer, "apply_update", 3),
     "validation": (Validation, "update_best", 5),
-    "save": (manifest, "write", 5),
+    "save": (save_folder, "write_manifest", 5),
 }
 """What is interrupted: the owner of the function, its name, and the update."""
 

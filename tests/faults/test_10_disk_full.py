@@ -8,9 +8,13 @@ import resource
 
 import pytest
 
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import find_checkpoint
-from toolkit.checkpoints.save_folder import RETRY_DELAYS_SECONDS, CheckpointSaveError, SaveFolder
+from toolkit.checkpoints.save_folder import (
+    RETRY_DELAYS_SECONDS,
+    CheckpointSaveError,
+    SaveFolder,
+    verify_checkpoint,
+)
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
 from toolkit.training.run import run
@@ -58,7 +62,7 @@ def test_run_continues_on_a_full_disk_and_saves_once_there_is_space(
     assert run(config(save_interval_updates=2, keep_interval_updates=0)).updates == 10
     names = {path.name for path in SaveFolder(tmp_path / "run").checkpoints()}
     assert names == {f"checkpoint_e{1 + (u > 5)}_u{u}" for u in (2, 5, 6, 8, 10)}, "u4 had no room"
-    assert all(manifest.verify(tmp_path / "run" / name) for name in names)
+    assert all(verify_checkpoint(tmp_path / "run" / name) for name in names)
     assert len(tries) == 8 and "Training continues; the next save will try again." in caplog.text
     assert "checkpoint_e1_u4 must be written to disk, but could not be: " in caplog.text
 

@@ -14,11 +14,11 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.training.run import run
 
-CANNOT = r"checkpoint\.save_dir must be a folder that can be written to, but .* is not: "
+CANNOT = r"Cannot write --save-dir .*: "
 
 
 def refused(config, folder, reason):
-    with pytest.raises(ToolkitError, match=CANNOT + reason + r"\. Choose another with --save-dir"):
+    with pytest.raises(ToolkitError, match=CANNOT + reason + r"\. Choose another path"):
         run(config(save_dir=str(folder), dirs=["nowhere"]))
 
 

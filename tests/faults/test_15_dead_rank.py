@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import verify_checkpoint
 from toolkit.distributed import World
 from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
 from toolkit.training.run import TrainingRun, run
@@ -37,7 +37,7 @@ def killed(which):
 
 def whole(folder):
     """The update of checkpoint_last, after its digests are verified."""
-    return manifest.verify(folder / "checkpoint_last").update
+    return verify_checkpoint(folder / "checkpoint_last").update
 
 
 @pytest.mark.parametrize("which", [1, pytest.param(0, marks=pytest.mark.slow)])

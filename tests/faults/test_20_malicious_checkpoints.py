@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 
 from tests.helpers.signed_files import sign_files
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.cli.generate import main as generate
 from toolkit.cli.inspect import main as inspect
 from toolkit.cli.train import main as train
@@ -128,7 +128,7 @@ def test_pickle_in_a_forged_checkpoint_is_rejected_or_unread(
     data, trained, tmp_path, marker, capsys, name
 ):
     folder = (trained / "checkpoint_last").resolve()
-    for number, file in enumerate(manifest.read(folder).files):
+    for number, file in enumerate(read_manifest(folder).files):
         kept, form = (folder / file).read_bytes(), list(FORMS.values())[number % len(FORMS)]
         (folder / file).write_bytes(form(payload(name, marker)))
         sign_files(folder, file)

@@ -27,7 +27,7 @@ CALLS = re.compile(
     r"|yaml\.(load_all|unsafe_load|full_load|unsafe_load_all|full_load_all)|eval|exec|compile"
     r"|os\.(system|popen)|dist\.\w*object\w*|hydra\.\w+(\.\w+)*|\w+\.instantiate)"
 )
-TORCH_FILES = ROOT / "toolkit" / "conversion" / "torch_file.py"
+TORCH_FILES = ROOT / "toolkit" / "conversion" / "files.py"
 """Reads files of other programs; its only torch.load must be weights_only."""
 WEIGHTS_ONLY = re.compile(r"torch\.load\(file, map_location='cpu', weights_only=True\)")
 LOADERS = {"PlainLoader", "yaml.SafeLoader", "yaml.CSafeLoader"}

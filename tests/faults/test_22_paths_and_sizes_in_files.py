@@ -14,7 +14,8 @@ import pytest
 
 from tests.helpers.signed_files import sign_files, sign_json, sign_manifest
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints import save_folder
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.cli.inspect import main as inspect
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sha256_file
@@ -37,7 +38,7 @@ def refused(folder, message):
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_checkpoint_file_name_outside_the_folder_is_rejected(folder, name):
-    files = manifest.read(folder).files
+    files = read_manifest(folder).files
     outside = {name: sha256_file(folder.parent / "secret")}
     sign_manifest(folder, files={**files, **outside})
     message = refused(folder, r"must name files of its own folder, but names|but it is missing")
@@ -46,7 +47,7 @@ def test_checkpoint_file_name_outside_the_folder_is_rejected(folder, name):
 
 def test_checkpoint_link_outside_the_folder_is_rejected(folder):
     os.symlink(folder.parent / "secret", folder / "notes")
-    files = manifest.read(folder).files
+    files = read_manifest(folder).files
     sign_manifest(folder, files={**files, "notes": sha256_file(folder / "notes")})
     refused(folder, r"must name files of its own folder, but names 'notes'")
 
@@ -63,7 +64,7 @@ def test_devices_pipes_and_loops_are_not_read(folder, name, device):
 
 
 def test_manifest_of_100000_files_is_rejected_unread(folder, monkeypatch):
-    monkeypatch.setattr(manifest, "sha256_file", pytest.fail)
+    monkeypatch.setattr(save_folder, "sha256_file", pytest.fail)
     sign_manifest(folder, files={f"{number}": "0" * 64 for number in range(100_000)})
     refused(folder, r"manifest.json: files: expected object of length <= 10000")
 

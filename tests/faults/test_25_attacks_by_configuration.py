@@ -13,10 +13,10 @@ import pytest
 
 from tests.helpers.signed_files import sign_files, sign_json
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest
 from toolkit.cli.train import COMMAND, main
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.config.command import MANIFEST
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -133,7 +133,7 @@ GARBAGE = [None, 0, -1, True, 1e400, "", "x", [], [[]], {}, {"": {}}, {"name": {
 @pytest.mark.parametrize("part", ["run", "sizes", "plugins", "arch", "data", "name", "layers"])
 def test_files_other_than_configurations_are_rejected_in_one_line(trained, part):
     folder = (trained / "checkpoint_last").resolve()
-    kept = {name: (folder / name).read_bytes() for name in ("config.json", manifest.NAME)}
+    kept = {name: (folder / name).read_bytes() for name in ("config.json", MANIFEST)}
     for value in GARBAGE:
         found = json_files.loads(kept["config.json"].decode())
         places = {"run": found, "sizes": found, "plugins": found, "name": found["run"]["arch"]}

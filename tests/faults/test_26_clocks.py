@@ -8,7 +8,7 @@ import time
 import pytest
 
 from toolkit.checkpoints.save_folder import SaveFolder
-from toolkit.reporting.runs import read_records
+from toolkit.reporting.runs import read_log
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 
@@ -54,7 +54,7 @@ def test_run_does_not_depend_on_clock_jumps(config, tmp_path, leaping_clock):
     assert [path.name for path in saves.checkpoints()] == [
         f"checkpoint_e{1 + (update > 5)}_u{update}" for update in (10, 8, 7, 5)
     ]
-    records = [r for r in read_records(saves.path / "metrics.jsonl") if r["event"] == "train"]
+    records = [r for r in read_log(saves.path / "metrics.jsonl") if r["event"] == "train"]
     assert [r["update"] for r in records] == list(range(1, 11)) and result.updates == 10
     seconds = [r["seconds"] for r in records]
     assert seconds == sorted(seconds) and seconds[0] > 0

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import read_config
+from toolkit.checkpoints.save_folder import MANIFEST_FORMAT, verify_checkpoint
 from toolkit.common import json_files
 from toolkit.config.load import compose
 from toolkit.distributed import World
@@ -76,7 +76,7 @@ def test_checkpoint_of_a_release_resumes(release, tmp_path):
 
 
 def test_files_of_a_release_are_unchanged(release):
-    assert manifest.verify(checkpoint_of(release)).format <= manifest.FORMAT
+    assert verify_checkpoint(checkpoint_of(release)).format <= MANIFEST_FORMAT
 
 
 def test_option_missing_in_a_release_gets_its_default(release, tmp_path):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from toolkit.reporting.runs import read_records
+from toolkit.reporting.runs import read_log
 from toolkit.training.run import run
 
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "losses.jsonl"
@@ -45,7 +45,7 @@ def train(config, folder):
 def trace(config, in_process, tmp_path):
     """The metrics of every update, one JSON object each, in a process with one thread."""
     assert in_process(train, config, tmp_path / "run") == 0
-    records = read_records(tmp_path / "run" / "metrics.jsonl")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
     return [
         json.dumps({name: r[name] for name in FIGURES}) for r in records if r["event"] == "train"
     ]

@@ -13,8 +13,8 @@ from toolkit.analysis.confusion import read_confusions
 from toolkit.analysis.minimal_pairs import pool, read_pair_results
 from toolkit.checkpoints.tensor_files import open_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.folder_lock import Holder, read_holder
-from toolkit.conversion.fairseq import load_tokenizer
+from toolkit.common.system import Holder, read_holder
+from toolkit.conversion.fairseq import read_tokenizer
 from toolkit.conversion.files import read_shards
 from toolkit.reporting.sinks import read_run_id
 from toolkit.tasks.minimal_pairs.pairs import read_pairs
@@ -57,7 +57,7 @@ def read_tensor(path):
 def read_byte_pairs(path):
     (path.parent / "vocab.bpe").write_text("#version: 0.2\na b\n")
     (path.parent / "dict.txt").write_text("0 1\n1 1\n2 1\n")
-    return load_tokenizer(path.with_name("model.pt"), 8).vocabulary.symbols
+    return read_tokenizer(path.with_name("model.pt"), 8).vocabulary.symbols
 
 
 def pool_results(path):

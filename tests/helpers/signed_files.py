@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import manifest_text, read_manifest
 from toolkit.common.json_files import JsonObject, sha256_file, write_signed_json
+from toolkit.config.command import MANIFEST
 
 
 def sign_json(path: Path, content: JsonObject) -> None:
@@ -17,14 +18,14 @@ def sign_json(path: Path, content: JsonObject) -> None:
 
 def sign_manifest(folder: Path, **changes: object) -> None:
     """Change the manifest of a checkpoint."""
-    facts = {**asdict(manifest.read(folder)), **changes}
-    (folder / manifest.NAME).write_text(manifest.to_text(facts), "utf-8")
+    facts = {**asdict(read_manifest(folder)), **changes}
+    (folder / MANIFEST).write_text(manifest_text(facts), "utf-8")
 
 
 def sign_files(folder: Path, *names: str) -> None:
     """Put the digests of files that were replaced into the manifest of a checkpoint."""
     digests = {name: sha256_file(folder / name) for name in names}
-    sign_manifest(folder, files={**manifest.read(folder).files, **digests})
+    sign_manifest(folder, files={**read_manifest(folder).files, **digests})
 
 
 def sign_data_files(folder: Path, *names: str) -> None:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.sinks import JsonLinesSink
 
 

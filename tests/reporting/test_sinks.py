@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.runs import read_records
+from toolkit.reporting.runs import read_log
 from toolkit.reporting.sinks import (
     RUN_ID_FILE,
     JsonLinesSink,
@@ -18,7 +18,7 @@ from toolkit.reporting.sinks import (
 
 
 def updates(path):
-    return [record["update"] for record in read_records(path)]
+    return [record["update"] for record in read_log(path)]
 
 
 def test_json_lines_sink_writes_each_record_at_once(tmp_path):
@@ -33,7 +33,7 @@ def test_json_lines_sink_writes_nan_as_valid_json(tmp_path):
     sink.write("train", {"update": 1, "loss": math.nan})
     strict = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=pytest.fail)
     assert strict["loss"] == "NaN"
-    assert math.isnan(read_records(tmp_path / "metrics.jsonl")[0]["loss"])
+    assert math.isnan(read_log(tmp_path / "metrics.jsonl")[0]["loss"])
 
 
 def test_json_lines_sink_of_a_resumed_run_drops_later_updates(tmp_path):
@@ -48,7 +48,7 @@ def test_json_lines_sink_of_a_new_run_replaces_an_older_log(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"event": "start"}\n{"update": 0}\n{"update": 2}\n')
     JsonLinesSink(path)
-    assert read_records(path) == []
+    assert read_log(path) == []
 
 
 def test_json_lines_sink_keeps_records_while_the_disk_is_full(tmp_path, caplog):
@@ -70,7 +70,7 @@ def test_json_lines_sink_keeps_records_while_the_disk_is_full(tmp_path, caplog):
 
 def test_json_lines_sink_rejects_an_unwritable_log(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"must be writable, but is not: .* another --save-dir"):
+    with pytest.raises(ToolkitError, match=r"Cannot write --save-dir .*: .*Choose another path"):
         JsonLinesSink(tmp_path / "file" / "metrics.jsonl")
 
 
@@ -121,7 +121,9 @@ def test_tensorboard_sink_purges_updates_that_a_resumed_run_repeats(tmp_path):
 
 
 def test_tensorboard_sink_rejects_a_name_that_is_too_long(tmp_path):
-    with pytest.raises(ToolkitError, match=r"must be writable, but .* is not: File name too long"):
+    with pytest.raises(
+        ToolkitError, match=r"Cannot write logging.tensorboard_logdir .*: File name too long"
+    ):
         TensorBoardSink(tmp_path / ("x/" * 3000))
 
 

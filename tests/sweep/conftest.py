@@ -1,7 +1,12 @@
 import pytest
 
-from toolkit.sweep.grid import GridPoint
-from toolkit.sweep.ranking import MetricSource, Outcome, group_by_configuration, rank_configurations
+from toolkit.sweep.ranking import (
+    GridPoint,
+    MetricSource,
+    Outcome,
+    group_by_configuration,
+    rank_configurations,
+)
 
 LOSS = MetricSource(subset="valid", metric="loss")
 

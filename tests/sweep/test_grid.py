@@ -5,7 +5,7 @@ from scipy import stats
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import SweepConfig, ValueRange
-from toolkit.sweep.grid import GridPoint, draw_trials, folder_name, grid_points, insert_flags
+from toolkit.sweep.ranking import draw_trials, folder_name, grid_points
 
 
 def test_grid_points_are_all_combinations_with_every_seed():
@@ -21,12 +21,6 @@ def test_grid_points_are_all_combinations_with_every_seed():
 def test_grid_points_of_seeds_or_values_alone():
     assert [p.name for p in grid_points(SweepConfig(seeds=[7]))] == ["seed=7"]
     assert [p.name for p in grid_points(SweepConfig(grid=["lr=1,2"]))] == ["lr=1", "lr=2"]
-
-
-def test_grid_point_gives_flags():
-    point = GridPoint({"task.mask_rate": "0.2"}, 3)
-    assert point.flags() == ["--task.mask-rate=0.2", "--training.seed=3"]
-    assert insert_flags(["data", "--", "-odd"], ["--a=1"]) == ["data", "--a=1", "--", "-odd"]
 
 
 def test_folder_names_are_safe():

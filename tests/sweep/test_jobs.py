@@ -23,7 +23,7 @@ from toolkit.sweep.jobs import (
 HOLD = """
 import sys, time
 from pathlib import Path
-from toolkit.common.folder_lock import FolderLock
+from toolkit.common.system import FolderLock
 lock = FolderLock(Path(sys.argv[1]))
 lock.acquire()
 print("locked", flush=True)

@@ -8,15 +8,15 @@ import pytest
 from tests.sweep.conftest import LOSS
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.seeds import compare_pairs
-from toolkit.sweep.grid import GridPoint
 from toolkit.sweep.ranking import (
+    GridPoint,
     MetricSource,
     Outcome,
     compare_equal_seeds,
     group_by_configuration,
     load_result,
+    metric_of_run,
     rank_configurations,
-    read_metric,
 )
 
 SHARED = [10.0, 30.0, 20.0, 60.0, 50.0]
@@ -122,24 +122,24 @@ def run(**result):
 
 def test_a_metric_is_read_from_the_last_or_best_validation():
     one = run(best={"metric": "accuracy", "valid": {"valid": {"loss": 7.0}}})
-    assert (read_metric(one, LOSS), read_metric(one, BEST_LOSS)) == (9.0, 7.0)
+    assert (metric_of_run(one, LOSS), metric_of_run(one, BEST_LOSS)) == (9.0, 7.0)
     assert (str(LOSS), str(BEST_LOSS)) == ("loss on valid", "loss on valid, best validation")
 
 
 def test_a_metric_is_nan_if_no_validation_was_best():
-    assert math.isnan(read_metric(run(best=None), BEST_LOSS))
+    assert math.isnan(metric_of_run(run(best=None), BEST_LOSS))
 
 
 @pytest.mark.parametrize("valid", [{}, {"valid": {"accuracy": 0.5}}])
 @pytest.mark.parametrize("source", [LOSS, BEST_LOSS])
 def test_an_unknown_metric_is_rejected(valid, source):
     with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
-        read_metric(run(valid=valid, best=None), source)
+        metric_of_run(run(valid=valid, best=None), source)
 
 
 def test_known_metrics_are_listed_for_an_unknown_one():
     with pytest.raises(ToolkitError, match=r"but is 'bleu'. Known: loss"):
-        read_metric(run(), MetricSource(subset="valid", metric="bleu"))
+        metric_of_run(run(), MetricSource(subset="valid", metric="bleu"))
 
 
 def write(folder, **changes):

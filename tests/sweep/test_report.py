@@ -7,8 +7,13 @@ from toolkit.analysis.curve import collect_lines
 from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.runs import group_runs
 from toolkit.sweep import report
-from toolkit.sweep.grid import GridPoint
-from toolkit.sweep.ranking import MetricSource, Outcome, group_by_configuration, rank_configurations
+from toolkit.sweep.ranking import (
+    GridPoint,
+    MetricSource,
+    Outcome,
+    group_by_configuration,
+    rank_configurations,
+)
 from toolkit.sweep.report import best_of_each_variant, comparison_table, cost_table, describe_edges
 
 LOSS_ON_DEV = MetricSource(subset="dev", metric="loss")

@@ -12,7 +12,7 @@ from toolkit import load_checkpoint
 from toolkit.analysis.flops import count_flops
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer

@@ -29,7 +29,7 @@ from toolkit.metrics.seeds import summarize
 from toolkit.models.interface import Inputs
 from toolkit.nn.attention import Attention, AttentionInputs, TwoStreamMaps
 from toolkit.nn.ops.mixed_attention import MixedAttention
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.learner import Learner

@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
 from toolkit.config.commands.plot import ConfusionConfig
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Table
 
 INCHES_PER_CLASS = 0.3

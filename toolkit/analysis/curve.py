@@ -29,7 +29,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seeds import SeedSummary, summarize
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
 
 PANEL_WIDTH, PANEL_HEIGHT = 3.3, 2.3  # inches

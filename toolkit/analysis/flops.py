@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import read_config
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import CRITERIA, TASKS
@@ -29,7 +29,7 @@ from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.storage.memory_folder import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.build import build_learner
@@ -184,7 +184,7 @@ def checkpoint_flops(folder: Path) -> Flops:
     """FLOPs of a saved run."""
     run, sizes = read_config(folder)
     state = read_state(folder)
-    updates = manifest.read(folder).update
+    updates = read_manifest(folder).update
     return count_flops(run, sizes, ranks=state.ranks if state else 1, completed_updates=updates)
 
 

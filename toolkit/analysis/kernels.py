@@ -28,7 +28,7 @@ from toolkit.config.commands.plot import KernelsConfig
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.attention import Kernel, RelativeToKey
 from toolkit.nn.ops.depthwise import DepthwiseConvolution
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 
 
 def plot_kernels(c: KernelsConfig) -> None:

@@ -31,9 +31,9 @@ from toolkit.common.json_files import (
     name_file,
     read_text,
 )
-from toolkit.config.commands.evaluate import MINIMAL_PAIRS_TASK
+from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.runs import name_without_seed, short_names
 from toolkit.reporting.tables import Table
 from toolkit.tasks.minimal_pairs.results import describe_scoring

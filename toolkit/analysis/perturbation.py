@@ -34,7 +34,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PerturbationConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Table
 from toolkit.tasks.learner import Learner

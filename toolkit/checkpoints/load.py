@@ -1,22 +1,27 @@
-"""Read checkpoints: every file is verified by its digest first, and none is unpickled."""
+"""Read checkpoints, of which every file is verified by its digest first, and write models as such.
+
+Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from toolkit.checkpoints import manifest
-from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
-from toolkit.checkpoints.tensor_files import SHARDED, LazyTensor, open_tensors
+from toolkit import __version__
+from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder, verify_checkpoint
+from toolkit.checkpoints.tensor_files import SHARDED, LazyTensor, open_tensors, write_tensors
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import write_json
-from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
+from toolkit.config.command import MANIFEST
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
+from toolkit.config.values import CONFIG, read_saved_config
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import local_rows, to_local
 from toolkit.models.interface import Sizes
@@ -44,10 +49,10 @@ def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
     if not path.is_dir():
         several = " Several are separated by spaces." * ("," in str(path))
         raise ToolkitError(f"No such checkpoint: {path}.{several}")
-    if not (path / manifest.NAME).exists():
+    if not (path / MANIFEST).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
-    facts = manifest.verify(path, optional=() if to_resume else RESUME_FILES)
+    facts = verify_checkpoint(path, optional=() if to_resume else RESUME_FILES)
     missing = {MODEL, CONFIG} - facts.files.keys()
     if missing:
         raise ToolkitError(
@@ -137,3 +142,38 @@ def check_data_matches_checkpoint(
             f"the data must have the tokenizer of {path}, but that of {folder} differs: "
             f"{difference}. Run toolkit-preprocess with --tokenizer-from {path}."
         )
+
+
+def write_model(
+    target: Path,
+    tensors: Mapping[str, Tensor],
+    *,
+    run: RunConfig,
+    sizes: Sizes,
+    tokenizer: Tokenizer,
+    facts: Mapping[str, object],
+    write_more: Callable[[Path], object] = lambda folder: None,
+) -> None:
+    """Write a checkpoint without optimizer state; `write_more` adds files to its folder."""
+
+    def fill(folder: Path) -> None:
+        write_tensors(folder / MODEL, tensors)
+        write_config(folder, run, sizes)
+        tokenizer.save(folder)
+        write_more(folder)
+
+    versions = {"toolkit": __version__, "torch": torch.__version__}
+    facts = {"update": 0, "epoch": 0, **facts, "versions": versions}
+    SaveFolder(target.parent).write(target.name, fill, facts)
+
+
+def check_metadata(metadata: Mapping[str, object]) -> Mapping[str, object]:
+    """Raise unless JSON can hold the metadata."""
+    try:
+        json.dumps(dict(metadata), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ToolkitError(
+            f"metadata must be a mapping of text, finite numbers, lists and mappings, but "
+            f"{error}. Convert its values first."
+        ) from None
+    return metadata

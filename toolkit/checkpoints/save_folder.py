@@ -1,26 +1,47 @@
 """The save folder of a run: atomic checkpoints, links to them, and their deletion.
 
 A checkpoint is written under a temporary name, synced to disk and renamed. `checkpoint_last` and
-`checkpoint_best` are relative symbolic links, replaced atomically.
+`checkpoint_best` are relative symbolic links, replaced atomically. The manifest of a checkpoint has
+the SHA-256 of each of its files, and of itself.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Annotated
 
+from msgspec import Meta
 from safetensors import SafetensorError
 
-from toolkit.checkpoints import manifest
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir, atomic_file, delete, sync_to_disk
-from toolkit.common.folder_lock import FolderLock
-from toolkit.config.checkpoint_defaults import CONFIG, read_saved_config
-from toolkit.config.command import SavedRun
+from toolkit.common.files import (
+    atomic_dir,
+    atomic_file,
+    delete,
+    report_write_errors,
+    sync_to_disk,
+)
+from toolkit.common.json_files import (
+    Count,
+    JsonObject,
+    convert,
+    decode,
+    name_file,
+    read_text,
+    sha256,
+    sha256_file,
+)
+from toolkit.common.system import FolderLock
+from toolkit.config.command import MANIFEST, SavedRun
+from toolkit.config.values import CONFIG, read_saved_config
 
 CHECKPOINT_NAME = re.compile(r"checkpoint_e(\d+)_u(\d+)")
 LAST, BEST = "checkpoint_last", "checkpoint_best"
@@ -68,7 +89,7 @@ class SaveFolder:
 
     def prepare(self) -> None:
         """Create and lock the folder, check that it is writable, and clean up after a crash."""
-        try:
+        with report_write_errors("--save-dir", self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             probe = self.path / f".probe.{os.getpid()}.tmp"
             with probe.open("wb") as file:
@@ -76,11 +97,6 @@ class SaveFolder:
                 os.fsync(file.fileno())
             probe.unlink()
             self.lock.acquire()
-        except OSError as error:
-            raise ToolkitError(
-                f"checkpoint.save_dir must be a folder that can be written to, but {self.path} "
-                f"is not: {error.strerror}. Choose another with --save-dir."
-            ) from None
         for old in self.path.glob(f".checkpoint*{OLD_SUFFIX}"):
             if not (name := self.path / old.name[1 : -len(OLD_SUFFIX)]).exists():
                 old.rename(name)
@@ -94,13 +110,14 @@ class SaveFolder:
         """
         for link in (LAST, BEST):
             copy = self.path / link
-            if copy.is_symlink() or not (copy / manifest.NAME).exists():
+            if copy.is_symlink() or not (copy / MANIFEST).exists():
                 continue
-            facts = manifest.verify(copy)
+            facts = verify_checkpoint(copy)
             original = self.path / checkpoint_name(facts.epoch, facts.update)
-            if is_intact(original):
+            try:
+                verify_checkpoint(original)
                 delete(copy)
-            else:
+            except ToolkitError:
                 delete(original)
                 copy.rename(original)
             self.link(link, original.name)
@@ -128,7 +145,7 @@ class SaveFolder:
     ) -> None:
         with atomic_dir(self.path / name, sync=True) as folder:
             fill(folder)
-            manifest.write(folder, facts)
+            write_manifest(folder, facts)
 
     def link(self, link: str, target: str) -> None:
         """Point a link at a checkpoint of this folder."""
@@ -139,7 +156,7 @@ class SaveFolder:
     def resolve_link(self, link: str) -> Path | None:
         """The checkpoint that a link points at, or that took its place, if it exists."""
         path = self.path / link
-        if not (path / manifest.NAME).exists():
+        if not (path / MANIFEST).exists():
             return None
         return self.path / os.readlink(path) if path.is_symlink() else path
 
@@ -164,7 +181,7 @@ class SaveFolder:
         None if it is to be ignored: if this folder has checkpoints, the run resumes from its own,
         so that the same command may be given again after an interruption.
         """
-        if not (path / manifest.NAME).exists():
+        if not (path / MANIFEST).exists():
             path = SaveFolder(path).resolve_link(LAST) or path
         return path if self.contains(path) or not self.checkpoints() else None
 
@@ -175,15 +192,6 @@ class SaveFolder:
         for folder in folders:
             if folder not in linked:
                 try_delete(folder)
-
-
-def is_intact(folder: Path) -> bool:
-    """Whether all files of a checkpoint match their digests."""
-    try:
-        manifest.verify(folder)
-    except ToolkitError:
-        return False
-    return True
 
 
 def try_delete(path: Path) -> None:
@@ -218,9 +226,118 @@ def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
     named = save_folder.choose_restore_file(Path(restore_file)) if restore_file else None
     for folder in [named] if named else save_folder.resume_candidates():
         try:
-            manifest.verify(folder, only=(CONFIG,))
+            verify_checkpoint(folder, only=(CONFIG,))
             options = read_saved_config(folder).run
         except ToolkitError:
             continue
         return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
     return None
+
+
+MANIFEST_FORMAT = 1
+MAX_FILES = 10_000
+REMEDY = "Use another checkpoint."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What manifest.json says of a checkpoint."""
+
+    format: Count
+    files: Annotated[dict[str, str], Meta(max_length=MAX_FILES)]
+    """File -> its SHA-256."""
+    update: Count = 0
+    epoch: Count = 0
+    reasons: list[str] = field(default_factory=list)
+    """Why it was saved."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions of the toolkit and torch that wrote it."""
+    averaged: list[str] = field(default_factory=list)
+    """The checkpoints that it is the mean of."""
+    converted: str = ""
+    """The model that it was converted from."""
+    metadata: JsonObject = field(default_factory=dict)
+    """What the user added."""
+
+
+def manifest_text(facts: Mapping[str, object]) -> str:
+    """The facts as JSON with their digest, so that every change is detected."""
+    text = json.dumps(facts, indent=1, sort_keys=True)
+    signed = {**facts, "digest": sha256(text)}
+    return json.dumps(signed, indent=1, sort_keys=True) + "\n"
+
+
+def write_manifest(folder: Path, facts: Mapping[str, object]) -> None:
+    """Write the manifest of a folder whose other files are complete."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
+    (folder / MANIFEST).write_text(
+        manifest_text({**facts, "format": MANIFEST_FORMAT, "files": files}), "utf-8"
+    )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest, verified by its own digest."""
+    path = folder / MANIFEST
+    if not os.path.lexists(path):
+        remedy = "Name a folder that toolkit-train wrote."
+        if (folder / "config.json").exists():
+            remedy = "If it is a model of Transformers, run toolkit-convert import first."
+        raise ToolkitError(
+            f"a checkpoint must be a folder with a {MANIFEST}, but {folder} has none. {remedy}"
+        )
+    with name_file(path, REMEDY):
+        text = read_text(path)
+        facts = decode(text, JsonObject)
+    if not facts.pop("digest", None) or text != manifest_text(facts):
+        raise ToolkitError(
+            f"the manifest of checkpoint {folder} must be as it was written, but is damaged. "
+            f"{REMEDY}"
+        )
+    with name_file(path, REMEDY):
+        version = convert(facts.get("format"), int)
+        if version > MANIFEST_FORMAT:
+            raise ToolkitError(
+                f"checkpoint {folder} has format {version}, but this toolkit reads formats up to "
+                f"{MANIFEST_FORMAT}. Upgrade the toolkit."
+            )
+        return convert(facts, Manifest)
+
+
+def verify_checkpoint(
+    folder: Path, only: Sequence[str] | None = None, optional: Sequence[str] = ()
+) -> Manifest:
+    """The manifest, after comparing all files, or only some, with their digests.
+
+    Files that match a pattern of `optional` may be missing.
+    """
+    facts = read_manifest(folder)
+    files = {name: facts.files.get(name) for name in only} if only else facts.files
+    for name, digest in files.items():
+        path = resolve_inside(folder, name)
+        if not path.exists() and any(fnmatchcase(name, pattern) for pattern in optional):
+            continue
+        if not path.is_file():
+            raise ToolkitError(f"checkpoint {folder} must hold {name}, but it is missing. {REMEDY}")
+        with name_file(path, REMEDY):
+            actual = sha256_file(path)
+        if actual != digest:
+            raise ToolkitError(
+                f"{path} must have the digest in its {MANIFEST}, but is damaged. {REMEDY}"
+            )
+    return facts
+
+
+def resolve_inside(folder: Path, name: str) -> Path:
+    """The path of a checkpoint's file; names and links that lead outside are rejected."""
+    path = folder / name
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
+        inside = False
+    if not inside or Path(name).is_absolute():
+        raise ToolkitError(
+            f"{folder / MANIFEST} must name files of its own folder, but names {name[:80]!r}. "
+            f"toolkit-train writes no such checkpoint: do not use it."
+        )
+    return path

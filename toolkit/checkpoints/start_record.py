@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypedDict
@@ -14,7 +15,6 @@ from toolkit.common.json_files import Count, JsonError, JsonObject, convert, rea
 from toolkit.common.system import describe_commit
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import (
-    Differences,
     diff_configs,
     find_run_plugins,
     list_differences,
@@ -31,40 +31,11 @@ COMPARED = ("toolkit", "plugins", "packages", "cpu", "gpus", "device", "ranks")
 """Facts that are compared with those of the previous start."""
 
 
-class Code(TypedDict, total=False):
-    """The toolkit or a plugin."""
-
-    name: str
-    version: str
-    package: str
-    commit: str
-    no_commit: str
-    uncommitted_changes: bool
-
-
 class DataRecord(TypedDict):
     """A data folder."""
 
     folder: str
     fingerprint: str
-
-
-class Start(TypedDict):
-    """What is shown of a start."""
-
-    update: Count
-    time: str
-    working_directory: str
-    toolkit: Code
-    plugins: list[Code]
-    packages: dict[str, str]
-    host: str
-    os: str
-    cpu: str
-    cores: int
-    gpus: list[str]
-    device: str
-    ranks: Count
 
 
 class OptionalFields(TypedDict, total=False):
@@ -74,6 +45,24 @@ class OptionalFields(TypedDict, total=False):
     resumed_from: str | None
     memory_gib: float | None
     data: list[DataRecord]
+
+
+class Start(OptionalFields):
+    """What is shown of a start."""
+
+    update: Count
+    time: str
+    working_directory: str
+    toolkit: JsonObject
+    plugins: list[JsonObject]
+    packages: dict[str, str]
+    host: str
+    os: str
+    cpu: str
+    cores: int
+    gpus: list[str]
+    device: str
+    ranks: Count
 
 
 def record_start(
@@ -97,7 +86,9 @@ def record_start(
         write_json(folder / ENVIRONMENT_FILE, [*starts, start], indent=1, ensure_ascii=False)
     except (OSError, ValueError) as error:
         return f"the start of this run was not recorded: {error}"
-    changed = diff_starts(starts[-1], start) if starts else {}
+    earlier = starts[-1] if starts else start
+    old, new = ({key: it.get(key) for key in COMPARED} for it in (earlier, start))
+    changed = diff_configs(old, new)
     lines = ["environment that differs from the previous start:", *list_differences(changed)]
     return "\n  ".join(lines) if changed else ""
 
@@ -112,23 +103,12 @@ def read_starts(folder: Path) -> list[JsonObject]:
 
 def read_complete_starts(folder: Path) -> list[JsonObject]:
     """The starts that have the fields that are shown."""
-    return [start for start in read_starts(folder) if is_complete(start)]
-
-
-def is_complete(start: JsonObject) -> bool:
-    """Whether a start has the fields that are shown."""
-    try:
-        convert(start, Start)
-        convert(start, OptionalFields)
-    except JsonError:
-        return False
-    return True
-
-
-def diff_starts(before: JsonObject, now: JsonObject) -> Differences:
-    """What differs between two starts in code, packages and hardware."""
-    old, new = ({key: start.get(key) for key in COMPARED} for start in (before, now))
-    return diff_configs(old, new)
+    complete = []
+    for start in read_starts(folder):
+        with suppress(JsonError):
+            convert(start, Start)
+            complete.append(start)
+    return complete
 
 
 def gather_facts(config: RunConfig, data: DataFolder, environment: Mapping[str, str]) -> JsonObject:

@@ -1,9 +1,7 @@
 """toolkit-average: one checkpoint with the mean weights of several."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
@@ -18,11 +16,7 @@ COMMAND = Command(
     config=AverageConfig,
     common=("output", "last", "kind"),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-average; returns the exit code."""
-    return execute(COMMAND, call("toolkit.commands.average:average"), argv)
+main = partial(execute, COMMAND, call("toolkit.commands.average:average"))
 
 
 if __name__ == "__main__":

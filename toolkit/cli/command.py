@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from toolkit.common import system
-from toolkit.common.errors import ToolkitError, describe_os_error, first_line, is_out_of_memory
+from toolkit.common.errors import describe_error
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
@@ -27,16 +27,19 @@ Act = Callable[[LoadedConfig], int | None]
 
 
 def call(function: str) -> Act:
-    """Call `module:function` with the command's config; imported only then, as torch is slow."""
+    """Call `module:function` with the command's config; imported only then, as torch is slow.
+
+    A command with more sections than those of a run gets all of them.
+    """
 
     def act(loaded: LoadedConfig) -> None:
         module, _, name = function.partition(":")
-        getattr(import_module(module), name)(loaded.config)
+        getattr(import_module(module), name)(loaded if loaded.extra else loaded.config)
 
     return act
 
 
-def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | None) -> int:
+def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | None = None) -> int:
     """The exit code: that of `act`, 2 for a mistake of the user or of a disk, 130 for Ctrl-C.
 
     Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
@@ -59,26 +62,28 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
         code = act()
         sys.stdout.flush()
         return code
-    except ToolkitError as error:
-        return fail(name, str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        hint = "Use smaller batches, a smaller model or smaller files."
-        return fail(name, f"out of memory: {first_line(error)}. {hint}")
-    except OSError as error:
+    except Exception as error:
         gone = isinstance(error, ConnectionError) and is_reader_gone()
-        lost = "" if error.filename else discard_lost_output()
+        lost = discard_lost_output() if isinstance(error, OSError) and not error.filename else ""
         if gone:
             return 0  # the reader, such as head, has closed its end
-        return fail(name, f"{describe_os_error(error, lost)}.")
+        if not (line := describe_error(error, lost)):
+            raise
+        return fail(name, line)
 
 
 def fail(name: str, message: str) -> int:
-    """Print an error as one line, if stderr can be written; returns the exit code."""
-    line = f"{name}: {to_line(message)}"
+    """Print an error as one line, if stderr can be written; returns the exit code.
+
+    Very long words are shortened.
+    """
+    words = (
+        word if len(word) <= 2 * KEPT else f"{word[:KEPT]}...{word[-KEPT:]}"
+        for word in message.split()
+    )
+    line = f"{name}: {' '.join(words)}"
     system.let_first_rank_report()
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
@@ -89,7 +94,7 @@ def fail(name: str, message: str) -> int:
 
 def run(command: Command | CommandGroup, act: Act, argv: Sequence[str]) -> int:
     """Carry out a command, or answer an info flag."""
-    check_encoding(argv)
+    " ".join(argv).encode()  # paths are stored in files that are UTF-8
     prepared = prepare(command, argv)
     if isinstance(prepared, LoadedConfig):
         return act(prepared) or 0
@@ -104,26 +109,6 @@ def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfi
         return prepare(chosen, argv) if chosen else command.answer(argv)
     text = handle_info_flags(argv, command)
     return load(argv, command) if text is None else text
-
-
-def to_line(message: str) -> str:
-    """The message as one line, with very long words shortened."""
-    words = (
-        word if len(word) <= 2 * KEPT else f"{word[:KEPT]}...{word[-KEPT:]}"
-        for word in message.split()
-    )
-    return " ".join(words)
-
-
-def check_encoding(argv: Sequence[str]) -> None:
-    """Raise if an argument is not UTF-8 text: paths are stored in files that are."""
-    for word in argv:
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            raise ToolkitError(f"{word!r} is not UTF-8. Rename the file, or retype it.") from None
-        if "\0" in word:
-            raise ToolkitError(f"{word!r} has a NUL character. Remove it.")
 
 
 OUTPUT_STREAMS = (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))

@@ -1,9 +1,7 @@
 """toolkit-convert: models from and to Hugging Face Transformers, from fairseq, and to ONNX."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command, CommandGroup
@@ -40,11 +38,7 @@ COMMAND = CommandGroup(
     metavar="DIRECTION",
     commands={command.name.split()[-1]: command for command in DIRECTIONS},
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-convert; returns the exit code."""
-    return execute(COMMAND, call("toolkit.conversion.convert:convert"), argv)
+main = partial(execute, COMMAND, call("toolkit.conversion.convert:convert"))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from toolkit.cli.command import call, execute
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.checkpoint_defaults import read_saved_config, resolve_checkpoint_dir
-from toolkit.config.command import MANIFEST, Command, CommandGroup
+from toolkit.config.command import CHECKPOINT_LINKS, Command, CommandGroup
 from toolkit.config.commands.generate import (
     ContinueConfig,
     FillMaskConfig,
@@ -19,7 +19,7 @@ from toolkit.config.commands.generate import (
     TranslateConfig,
 )
 from toolkit.config.load import LoadedConfig, early_values, get_value, read_files
-from toolkit.config.values import read_words
+from toolkit.config.values import locate_checkpoint, read_saved_config, read_words
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
 MISPLACED = {"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."}
@@ -72,9 +72,8 @@ def infer_mode(argv: Sequence[str]) -> str:
     paths = get_value(read_files(early, MODES[0]) | early, "path", [])
     if not paths:
         return ""
-    checkpoint = resolve_checkpoint_dir(
-        Path(paths if isinstance(paths, str) else paths[0]), MANIFEST
-    )
+    path = Path(paths if isinstance(paths, str) else paths[0])
+    checkpoint = locate_checkpoint(path, *CHECKPOINT_LINKS) or path
     task = read_saved_config(checkpoint).run["task"]["name"]
     mode: str = TASKS[task].factory.generation_mode
     if not mode:
@@ -97,16 +96,14 @@ COMMAND = CommandGroup(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-generate; returns the exit code."""
-    return execute(COMMAND, generate, argv)
-
-
 def generate(loaded: LoadedConfig) -> int | None:
     """Run the mode of toolkit-generate that the options belong to."""
     scores = isinstance(loaded.config, ScoreConfig)
     act = "toolkit.commands.score:score" if scores else "toolkit.commands.generate:generate"
     return call(act)(loaded)
+
+
+main = partial(execute, COMMAND, generate)
 
 
 if __name__ == "__main__":

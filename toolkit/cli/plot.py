@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from toolkit.cli.command import call, execute
@@ -82,11 +82,6 @@ PLOTS = {
 """Kind of plot -> its function; those of recorded results need no torch."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-plot; returns the exit code."""
-    return execute(COMMAND, plot, argv)
-
-
 def plot(loaded: LoadedConfig) -> int | None:
     """Draw the plot of a kind, once it is certain that it can be written."""
     output = Path(loaded.config.output_file)
@@ -94,6 +89,9 @@ def plot(loaded: LoadedConfig) -> int | None:
         output.parent.mkdir(parents=True, exist_ok=True)
     check_output("--output", output)
     return call(PLOTS[loaded.config.kind])(loaded)
+
+
+main = partial(execute, COMMAND, plot)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,11 @@
 """toolkit-predict: labels, numbers, answers, options and tags for raw text."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.evaluate import PredictConfig
+from toolkit.config.commands.checkpoints import PredictConfig
 
 COMMAND = Command(
     name="toolkit-predict",
@@ -18,11 +16,7 @@ COMMAND = Command(
     misplaced_paths={"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."},
     common=("path", "input", "output", "input_format", "output_format", "text_columns"),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-predict; returns the exit code."""
-    return execute(COMMAND, call("toolkit.commands.predict:predict"), argv)
+main = partial(execute, COMMAND, call("toolkit.commands.predict:predict"))
 
 
 if __name__ == "__main__":

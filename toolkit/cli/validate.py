@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
-from toolkit.config.commands.evaluate import MinimalPairsConfig, ValidateConfig
+from toolkit.config.commands.checkpoints import MinimalPairsConfig, ValidateConfig
 from toolkit.config.values import read_words
 
 COMMAND = Command(

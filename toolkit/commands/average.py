@@ -10,8 +10,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from toolkit import __version__
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import (
     MODEL,
     check_finite,
@@ -19,18 +17,24 @@ from toolkit.checkpoints.load import (
     find_checkpoint,
     read_config,
     weights_file,
-    write_config,
+    write_model,
 )
-from toolkit.checkpoints.manifest import Manifest
-from toolkit.checkpoints.save_folder import SaveFolder, check_new_folder, parse_update
-from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
+from toolkit.checkpoints.save_folder import (
+    Manifest,
+    SaveFolder,
+    check_new_folder,
+    parse_update,
+    read_manifest,
+)
+from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.config.command import MANIFEST
 from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Cell, Table
 from toolkit.training.callbacks.checkpointing import read_metric, read_save_reasons
 
@@ -51,11 +55,24 @@ def average(c: AverageConfig) -> Path:
     check_new_folder(output, "--output")
     with Output(c.json) as report:
         folders = [find_checkpoint(folder) for folder in list_checkpoints(c)]
-        checkpoints = [AveragedCheckpoint(f, manifest.read(f), *read_config(f)) for f in folders]
+        checkpoints = [AveragedCheckpoint(f, read_manifest(f), *read_config(f)) for f in folders]
         for checkpoint in checkpoints[1:]:
             check_compatible(checkpoints[0], checkpoint)
         mean = average_tensors([checkpoint.folder for checkpoint in checkpoints])
-        write_average(output, mean, checkpoints)
+        newest = max(checkpoints, key=lambda checkpoint: checkpoint.facts.update)
+        write_model(
+            output,
+            mean,
+            run=newest.run,
+            sizes=newest.sizes,
+            tokenizer=Tokenizer.load(newest.folder),
+            facts={
+                "update": newest.facts.update,
+                "epoch": newest.facts.epoch,
+                "reasons": ["average"],
+                "averaged": [str(checkpoint.folder) for checkpoint in checkpoints],
+            },
+        )
         print_average(checkpoints, mean, output, report)
     return output
 
@@ -75,7 +92,7 @@ def list_checkpoints(c: AverageConfig) -> list[Path]:
 
 def select_checkpoints(path: Path, c: AverageConfig) -> list[Path]:
     """The checkpoint at a path, or the newest ones of a save folder."""
-    saved = [] if (path / manifest.NAME).exists() else SaveFolder(path).checkpoints()
+    saved = [] if (path / MANIFEST).exists() else SaveFolder(path).checkpoints()
     if c.last is None:
         if saved:
             raise ToolkitError(
@@ -136,27 +153,6 @@ def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
         name: (total / len(folders)).to(first[name].dtype) if total.is_floating_point() else total
         for name, total in sums.items()
     }
-
-
-def write_average(
-    output: Path, mean: Mapping[str, Tensor], checkpoints: Sequence[AveragedCheckpoint]
-) -> None:
-    """Write a checkpoint with the config, tokenizer and progress of the newest one."""
-    newest = max(checkpoints, key=lambda checkpoint: checkpoint.facts.update)
-
-    def fill(folder: Path) -> None:
-        write_tensors(folder / MODEL, mean)
-        write_config(folder, newest.run, newest.sizes)
-        Tokenizer.load(newest.folder).save(folder)
-
-    facts = {
-        "update": newest.facts.update,
-        "epoch": newest.facts.epoch,
-        "reasons": ["average"],
-        "averaged": [str(checkpoint.folder) for checkpoint in checkpoints],
-        "versions": {"toolkit": __version__, "torch": torch.__version__},
-    }
-    SaveFolder(output.parent).write(output.name, fill, facts)
 
 
 def print_average(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +43,15 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
     sources = [source for shards in corpora.corpora for source in shards]
     facts = collect_facts(corpora, sources)
     if verify:
-        facts["verified"] = verify_sources(sources)
+        total = 0
+        for source in sources:
+            for split in source.splits:
+                for part in chain.from_iterable(source.parts(split).values()):
+                    part.check_all()
+                    total += sum(file.stat().st_size for file in part.files)
+        complete = all(source.checksums for source in sources)
+        result = "all checksums match" if complete else "all offsets and ids are valid"
+        facts["verified"] = f"{total:,} bytes read, {result}"
     records, items = list[JsonObject](), dict[str, str]()
     for source in sources:
         for split in source.splits:
@@ -62,13 +71,17 @@ def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str
     """Name -> value of the facts above the table."""
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
     files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
+    own, target = (
+        f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
+        for words in (corpora.tokenizer.vocabulary, corpora.tokenizer.target.vocabulary)
+    )
     return {
         "kind": sources[0].kind,
         **({"shards": str(len(sources))} if len(sources) > 1 else {}),
         **sources[0].facts,
         "size": f"{format_bytes(sum(file.stat().st_size for file in files))} in {len(files)} files",
         "tokenizer": describe_tokenizer(corpora.tokenizer.settings()),
-        "vocabulary": describe_vocabularies(corpora.tokenizer),
+        "vocabulary": own if own == target else f"{own}; target {target}",
         "fingerprint": corpora.fingerprint,
     }
 
@@ -85,15 +98,6 @@ def describe_tokenizer(settings: JsonObject) -> str:
         if name not in ("kind", "special", "inner") and value not in (False, None, 0, "")
     ]
     return ", ".join([kind, *enabled])
-
-
-def describe_vocabularies(tokenizer: Tokenizer) -> str:
-    """Size and fingerprint of the vocabulary, and of a separate one of the target language."""
-    own, target = (
-        f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
-        for words in (tokenizer.vocabulary, tokenizer.target.vocabulary)
-    )
-    return own if own == target else f"{own}; target {target}"
 
 
 def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonObject]:
@@ -224,19 +228,6 @@ def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[i
         positions = range(ends[number] - split.lengths[number], ends[number])
         words = (f"{split.words[split.types[p]]}/{tags[split.tags[p]]}" for p in positions)
         yield number, " ".join(words)
-
-
-def verify_sources(sources: Sequence[FolderSource]) -> str:
-    """Read all parts; raises a ToolkitError if one is damaged."""
-    total = 0
-    for source in sources:
-        for split in source.splits:
-            for part in (part for parts in source.parts(split).values() for part in parts):
-                part.check_all()
-                total += sum(file.stat().st_size for file in part.files)
-    have_checksums = all(source.checksums for source in sources)
-    result = "all checksums match" if have_checksums else "all offsets and ids are valid"
-    return f"{total:,} bytes read, {result}"
 
 
 def format_bytes(count: int) -> str:

@@ -31,8 +31,7 @@ from toolkit.generation.fill_mask import FilledSentence, fill_lines
 from toolkit.generation.output import FillMaskOutput, GeneratedText, GenerationOutput
 from toolkit.generation.requests import GenerationRequest, batch_requests, select_rank_batches
 from toolkit.optim.precision import DTYPES, resolve_precision
-from toolkit.reporting.console import Progress
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
@@ -45,7 +44,7 @@ from toolkit.tasks.text_generation import TextGenerator
 def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
     """Write one output per line of the input, or item of the data folders, in order."""
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
-        learners = []
+        learners = list[Learner]()
         for path in c.path:
             learners.append(load_checkpoint(path, weights=c.weights))
             check_mode(c, path, learners[-1].task)
@@ -235,18 +234,13 @@ def generate_outputs(
         for batch in select_rank_batches(list(batches), world.rank, world.size):
             of_rank += generator.generate(batch)
             advance(len(batch) * world.size)
-        outputs += gather_outputs(of_rank, world)
+        if world.size > 1:
+            of_rank = [
+                GenerationOutput(number, source, [GeneratedText(*it) for it in texts], *rest)
+                for gathered in world.all_gather(json.dumps(of_rank))
+                for number, source, texts, *rest in json.loads(gathered)
+            ]
+        outputs += of_rank
         by_number = {output.number: output for output in outputs}
         assert len(by_number) == len(buffer), "every request has one output"
         yield [by_number[request.number] for request in buffer]
-
-
-def gather_outputs(outputs: list[GenerationOutput], world: World) -> list[GenerationOutput]:
-    """The outputs of all ranks."""
-    if world.size == 1:
-        return outputs
-    return [
-        GenerationOutput(number, source, [GeneratedText(*text) for text in texts], reference, note)
-        for gathered in world.all_gather(json.dumps(outputs))
-        for number, source, texts, reference, note in json.loads(gathered)
-    ]

@@ -14,13 +14,12 @@ from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.files import check_output, open_output, write_output
 from toolkit.common.json_files import JsonObject
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.evaluate import MINIMAL_PAIRS_TASK, MinimalPairsConfig
+from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK, MinimalPairsConfig
 from toolkit.data.text_files import raise_at_line
 from toolkit.distributed import World, launch
 from toolkit.metrics.minimal_pairs import compare_scores
 from toolkit.optim.precision import Precision, resolve_precision
-from toolkit.reporting.console import Progress
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.minimal_pairs.pairs import MinimalPair, read_pairs
 from toolkit.tasks.minimal_pairs.results import PairResults, make_tables
@@ -57,7 +56,10 @@ def evaluate_checkpoint(
     path: str, pairs: Sequence[MinimalPair], c: MinimalPairsConfig, world: World, output: Output
 ) -> JsonObject:
     """The results of one checkpoint."""
-    scorer = open_scorer(path, c, world)
+    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    precision = Precision(resolve_precision(c.precision, world.device), world.device)
+    max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
+    scorer = SentenceScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
     sentences = encode_pairs(scorer, pairs, path)
     if world.is_main and (remark := find_equal_tokens(pairs, sentences, path)):
         output.print_line(remark)
@@ -65,16 +67,23 @@ def evaluate_checkpoint(
     with Progress(f"scoring with {path}", len(pairs), "pairs", quiet=not world.is_main) as progress:
         scores = score_pairs(scorer, sentences, progress, world)
     seconds = perf_counter() - started
-    check_finite(pairs, scores, scorer.precision.name)
+    for number in np.flatnonzero(~np.isfinite(scores).all(1))[:1]:
+        raise_at_line(
+            pairs[number].file,
+            pairs[number].line,
+            f"scores must be finite, but in {precision.name} they are {scores[number, 0]} and "
+            f"{scores[number, 1]}. Choose --precision fp32; if they are the same there, the "
+            f"checkpoint is broken.",
+        )
     tokens = np.array([len(it.tokens) for it in sentences]).reshape(-1, 2)
-    tolerance = np.full(len(pairs), TOLERANCES[scorer.precision.name])
+    tolerance = np.full(len(pairs), TOLERANCES[precision.name])
     if c.normalization == "tokens":
         scores, tolerance = scores / tokens, tolerance / tokens.min(1)
     results = compare_scores(scores[:, 0], scores[:, 1], tolerance)
     record = {
         **{"task": MINIMAL_PAIRS_TASK, "path": path},
         **{"scoring": scorer.scoring, "normalization": c.normalization},
-        "precision": scorer.precision.name,
+        "precision": precision.name,
         **PairResults(pairs, results).summary(),
     }
     if world.is_main:
@@ -93,14 +102,6 @@ def report(record: JsonObject, seconds: float, output: Output, *, paradigms: boo
     for table in make_tables(record, paradigms=paradigms):
         table.print(output.console)
     output.print_line(f"{count:,} pair{'s' * (count > 1)} in {seconds:.1f} s: {rate:,.1f} pairs/s.")
-
-
-def open_scorer(path: str, c: MinimalPairsConfig, world: World) -> SentenceScorer:
-    """The scorer of a checkpoint."""
-    learner = load_checkpoint(path, weights=c.weights).to(world.device)
-    precision = Precision(resolve_precision(c.precision, world.device), world.device)
-    max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
-    return SentenceScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
 
 
 def write_predictions(
@@ -199,15 +200,3 @@ def cut_chunks(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
             start, tokens = index, 0
         tokens += size
     yield start, len(lengths)
-
-
-def check_finite(pairs: Sequence[MinimalPair], scores: FloatArray, precision: str) -> None:
-    """Raise a ToolkitError that names the first pair without a finite score."""
-    for number in np.flatnonzero(~np.isfinite(scores).all(1))[:1]:
-        raise_at_line(
-            pairs[number].file,
-            pairs[number].line,
-            f"scores must be finite, but in {precision} they are {scores[number, 0]} and "
-            f"{scores[number, 1]}. Choose --precision fp32; if they are the same there, the "
-            f"checkpoint is broken.",
-        )

@@ -18,7 +18,7 @@ from toolkit.common.files import STDOUT, open_output
 from toolkit.common.json_files import is_json_object
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.evaluate import PredictConfig
+from toolkit.config.commands.checkpoints import PredictConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.formats.tagging.conllu import (
     ConlluOptions,
@@ -28,11 +28,10 @@ from toolkit.data.formats.tagging.conllu import (
 )
 from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.records import LineStream, Record, read_json_lines, read_tab_cells, read_tsv
+from toolkit.data.records import LineStream, read_json_lines, read_tab_cells, read_tsv
 from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
-from toolkit.reporting.console import Progress
-from toolkit.reporting.json_output import Output, TextStream
+from toolkit.reporting.console import Output, Progress, TextStream
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
@@ -79,8 +78,15 @@ def read_input(
     """One record per line of plain text, a table or JSON lines."""
     source = LineStream(Path(name), lines)
     for index, record in enumerate(READERS[kind](source)):
-        if index == 0:
-            check_first(record, kind, fields)
+        if index == 0 and kind == "text" and is_json_object("\t".join(record.values)):
+            raise record.error(
+                "the line must be plain text, but is a JSON object. Add --input-format jsonl."
+            )
+        if index == 0 and kind == "tsv" and record.values is not None:
+            try:
+                check_names(fields, record.values)
+            except ToolkitError as error:
+                raise ToolkitError(f"{record.file}:1: {error}") from None
         values, problem, item = record.values, record.problem, None
         try:
             if not problem:
@@ -93,19 +99,6 @@ def read_input(
         yield InputRecord(record.line, item, where, None if problem else identity)
 
 
-def check_first(record: Record, kind: str, fields: Fields) -> None:
-    """Raise if the input is of another kind, or the columns of a table have other names."""
-    if kind == "text" and is_json_object("\t".join(record.values)):
-        raise record.error(
-            "the line must be plain text, but is a JSON object. Add --input-format jsonl."
-        )
-    if kind == "tsv" and record.values is not None:
-        try:
-            check_names(fields, record.values)
-        except ToolkitError as error:
-            raise ToolkitError(f"{record.file}:1: {error}") from None
-
-
 def read_plain(fields: Fields, cells: Sequence[str]) -> Values:
     """The parts of an item separated by tabs, without names."""
     try:
@@ -116,13 +109,6 @@ def read_plain(fields: Fields, cells: Sequence[str]) -> Values:
         raise ToolkitError(
             f"{error} {remedy} If the first line names the columns, add --input-format tsv."
         ) from None
-
-
-def read_conllu(lines: Iterable[bytes], name: str, options: ConlluOptions) -> Iterator[InputRecord]:
-    """A record per sentence."""
-    for line, sentence, problem in stream_conllu(lines, Path(name), options):
-        item = None if problem else sentence.words
-        yield InputRecord(line, item, problem, sentence=sentence)
 
 
 HINT = "Type one item per line, its parts separated by tabs"
@@ -169,7 +155,11 @@ class LinePredictor:
                         file.write(to_line(record, prediction))
                 if file:
                     file.flush()
-                self.report_problems(window)
+                for record in (it for it in window if it.problem):
+                    if self.c.on_malformed == "error":
+                        raise ToolkitError(record.problem)
+                    self.malformed += 1
+                    print(record.problem, file=sys.stderr)
                 self.lines += len(window)
                 progress.advance(len(window))
         self.report(perf_counter() - started, output, interactive=interactive)
@@ -179,7 +169,11 @@ class LinePredictor:
         c, tokenizer = self.c, self.learner.tokenizer
         if c.resolved_input == "conllu":
             assert isinstance(tokenizer, TaggingTokenizer), "find_predictor checks it"
-            return read_conllu(lines, self.name, conllu_options(tokenizer.tables.column))
+            options = conllu_options(tokenizer.tables.column)
+            return (
+                InputRecord(line, None if problem else it.words, problem, sentence=it)
+                for line, it, problem in stream_conllu(lines, Path(self.name), options)
+            )
         fields = self.predictor.fields
         if c.text_columns:
             fields = rename_fields(fields, c.text_columns.split(","))
@@ -191,8 +185,9 @@ class LinePredictor:
         if self.c.resolved_output == "conllu" and isinstance(tokenizer, TaggingTokenizer):
             return partial(format_conllu, options=conllu_options(tokenizer.tables.column))
         if self.c.resolved_output == "jsonl":
-            return format_json
-        return partial(format_cells, columns=len(self.predictor.columns))
+            return lambda record, it: json_files.dumps(to_json_record(record, it)) + "\n"
+        empty = [""] * len(self.predictor.columns)
+        return lambda _, it: "\t".join(it.to_row() if it else empty) + "\n"
 
     def answer(
         self, window: Sequence[InputRecord]
@@ -221,15 +216,6 @@ class LinePredictor:
                 batch_size=batch_size,
                 packs=self.learner.uses_packing,
             )
-
-    def report_problems(self, window: Sequence[InputRecord]) -> None:
-        """Raise for the first malformed line, or report all that are skipped."""
-        for record in window:
-            if record.problem and self.c.on_malformed == "error":
-                raise ToolkitError(record.problem)
-            if record.problem:
-                self.malformed += 1
-                print(record.problem, file=sys.stderr)
 
     def report(self, seconds: float, output: Output, *, interactive: bool) -> None:
         """Counts and speed."""
@@ -267,22 +253,11 @@ FormatLine = Callable[[InputRecord, ItemPrediction | None], str]
 """The text for a record and its prediction, which is None for a malformed line."""
 
 
-def format_cells(record: InputRecord, prediction: ItemPrediction | None, *, columns: int) -> str:
-    """The cells of the prediction separated by tabs; empty ones for a malformed line."""
-    cells: Sequence[str] = prediction.to_row() if prediction else [""] * columns
-    return "\t".join(cells) + "\n"
-
-
 def to_json_record(record: InputRecord, prediction: ItemPrediction | None) -> dict[str, object]:
     """{"line": 1, "id": ..., "label": ...}; for a malformed line {"line": 1, "problem": ...}."""
     name = {} if record.id is None else {"id": record.id}
     values = prediction._asdict() if prediction else {"problem": record.problem}
     return {"line": record.line, **name, **values}
-
-
-def format_json(record: InputRecord, prediction: ItemPrediction | None) -> str:
-    """The prediction for a record as a JSON line."""
-    return json_files.dumps(to_json_record(record, prediction)) + "\n"
 
 
 def format_conllu(

@@ -9,7 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import ScoreConfig
 from toolkit.data.text_files import read_text
 from toolkit.metrics.translation import ALL_METRICS, corpus_scores
-from toolkit.reporting.json_output import Output, TextStream
+from toolkit.reporting.console import Output, TextStream
 
 LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
@@ -18,7 +18,7 @@ def score(config: ScoreConfig) -> None:
     """Run toolkit-generate score."""
     files = config.files
     with Output(config.json) as output:
-        translations, references = map(read_lines, files)
+        translations, references = map(read_sentences, files)
         if len(translations) != len(references):
             raise ToolkitError(
                 f"{files[0]} has {len(translations)} lines, but {files[1]} has {len(references)}. "
@@ -29,7 +29,7 @@ def score(config: ScoreConfig) -> None:
         print_scores(translations, references, output, output.text_stream)
 
 
-def read_lines(file: str) -> list[str]:
+def read_sentences(file: str) -> list[str]:
     """Lines of a text file without their ends, LF or CRLF."""
     lines = read_text(Path(file), may_be_empty=True, allow_pipe=True).split("\n")
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]

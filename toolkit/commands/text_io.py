@@ -32,8 +32,7 @@ from toolkit.generation.output import (
     to_json_line,
 )
 from toolkit.generation.requests import GenerationRequest, parse_line
-from toolkit.reporting.console import Console
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Console, Output
 from toolkit.tasks.text_generation import TextGenerator
 
 STDIN = ("-", "/dev/stdin")
@@ -87,22 +86,17 @@ def open_writers(
         text_path = path.with_suffix(".txt")
         records_path = path.with_suffix(".jsonl") if path == text_path else path
         formats = {records_path: to_json_line, text_path: to_text}
-    check_results_path(c.input, *formats, json=c.json)
+    for file in formats:
+        check_distinct_files({"--json": c.json, "--results-path": file})
+        if c.input not in STDIN and file.exists() and file.samefile(c.input):
+            raise ToolkitError(
+                f"--results-path would overwrite the input {file}. Choose another name."
+            )
     with ExitStack() as stack:
         for name, to_line in formats.items():
-            file = stack.enter_context(open_output("--results-path", name))
-            writers.append(file_writer(file, to_line))
+            opened = stack.enter_context(open_output("--results-path", name))
+            writers.append(file_writer(opened, to_line))
         yield writers
-
-
-def check_results_path(source: str, *results: Path, json: str | None = None) -> None:
-    """Raise if the results would overwrite the input (`source`) or another output."""
-    for path in results:
-        check_distinct_files({"--json": json, "--results-path": path})
-        if source not in STDIN and path.exists() and path.samefile(source):
-            raise ToolkitError(
-                f"--results-path would overwrite the input {path}. Choose another name."
-            )
 
 
 @contextmanager
@@ -113,8 +107,12 @@ def load_requests(
     if c.dirs:
         corpora = Corpora.open(*c.dirs, languages=generator.tokenizer.language_pair)
         names = [name.strip() for name in c.gen_subset.split(",") if name.strip()]
-        splits = [split_requests(corpora.with_split(name), name, generator) for name in names]
-        listed = [request for split in splits for request in split]
+        build = text_requests if generator.decoder_only else pair_requests
+        listed = list[GenerationRequest]()
+        for name in names:
+            folder = corpora.with_split(name)
+            check_data_matches_checkpoint(folder.tokenizer, str(folder.path), generator.tokenizer)
+            listed += [check_request(it, generator) for it in build(folder, name, generator)]
         requests = (request._replace(number=n) for n, request in enumerate(listed, 1))
         yield requests, c.buffer_size, len(listed)
         return
@@ -142,15 +140,6 @@ def read_requests(
         start += len(hex_lines)
         if not hex_lines:
             return
-
-
-def split_requests(
-    folder: DataFolder, name: str, generator: TextGenerator
-) -> list[GenerationRequest]:
-    """The items of a split: sources with references, or texts to continue."""
-    check_data_matches_checkpoint(folder.tokenizer, str(folder.path), generator.tokenizer)
-    build = text_requests if generator.decoder_only else pair_requests
-    return [check_request(request, generator) for request in build(folder, name, generator)]
 
 
 def pair_requests(

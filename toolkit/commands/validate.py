@@ -14,15 +14,14 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import check_output, write_output
 from toolkit.common.registry import TASKS
 from toolkit.config import names
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.declared import list_options
 from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config
 from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
-from toolkit.reporting.console import Progress
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.capabilities import max_input_length, wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_with_task
@@ -37,17 +36,19 @@ class Evaluation(NamedTuple):
     """A checkpoint, and the task that it is evaluated with."""
 
     path: str
-    variant: Variant
+    options: Mapping[str, object]
+    """Path of each option of the task that differs from training -> its value."""
+    task: ComponentConfig
 
     @property
     def name(self) -> str:
         """The checkpoint with the options that differ from training."""
-        return " ".join(filter(None, [self.path, self.variant.label]))
+        return " ".join([self.path, *(f"{key}={value}" for key, value in self.options.items())])
 
     @property
     def source(self) -> dict[str, object]:
         """Checkpoint and options, for JSON."""
-        return {"checkpoint": self.path, **self.variant.options}
+        return {"checkpoint": self.path, **self.options}
 
 
 def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]]:
@@ -74,10 +75,10 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
 def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
     """One for each combination of the values of overridden options."""
     run, _ = read_config(find_checkpoint(Path(path)))
-    evaluations = [Evaluation(path, it) for it in list_variants("task", run.task, config.task)]
+    evaluations = [Evaluation(path, *it) for it in list_variants(run.task, config.task)]
     limit = max_input_length(run.arch.config)
     for each in evaluations:
-        tokens = each.variant.options.get("task.tokens_per_sample")
+        tokens = each.options.get("task.tokens_per_sample")
         if limit and isinstance(tokens, int) and tokens > limit:
             raise ToolkitError(
                 f"task.tokens_per_sample must be at most {limit} for {path}, whose model reads at "
@@ -90,8 +91,8 @@ def evaluate_checkpoint(
     evaluation: Evaluation, config: ValidateConfig, world: World, output: Output
 ) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
     """Metrics of a checkpoint on every split, and its predictions on the last one."""
-    path, task = evaluation.path, evaluation.variant.component
-    learner = load_with_task(Path(path), task, weights=config.weights).to(world.device)
+    path = evaluation.path
+    learner = load_with_task(Path(path), evaluation.task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
@@ -180,35 +181,23 @@ def report_metrics(
         write_output("--results-path", config.results_path, text)
 
 
-class Variant(NamedTuple):
-    """A component with other values of some options."""
-
-    options: Mapping[str, object]
-    """Path of each overridden option -> its value."""
-    component: ComponentConfig
-
-    @property
-    def label(self) -> str:
-        return " ".join(f"{path}={value}" for path, value in self.options.items())
-
-
 def list_variants(
-    section: str, component: ComponentConfig, overrides: Overrides
-) -> Iterator[Variant]:
-    """Every combination of the values; the component itself if there are none."""
-    known = {option.path: option for option in list_options(section, component.config)}
-    options = [names.find_option(f"{section}.{name}", known) for name in overrides.values]
+    task: ComponentConfig, overrides: Overrides
+) -> Iterator[tuple[Mapping[str, object], ComponentConfig]]:
+    """Every combination of the values, with its task; the task itself if there are none."""
+    known = {option.path: option for option in list_options("task", task.config)}
+    options = [names.find_option(f"task.{name}", known) for name in overrides.values]
     for option in options:
         if option.of_model:
             raise ToolkitError(
                 f"{option.flag} cannot be changed after training: it is part of the model of "
-                f"--task {component.name}. Train a model with the other value."
+                f"--task {task.name}. Train a model with the other value."
             )
     for combination in product(*overrides.values.values()):
         given = {
             option.path: OptionValue(text, option.flag)
             for option, text in zip(options, combination, strict=True)
         }
-        config = build_config(component.config, options, given)
+        config = build_config(task.config, options, given)
         values = {option.path: getattr(config, option.name) for option in options}
-        yield Variant(values, ComponentConfig(component.name, config))
+        yield values, ComponentConfig(task.name, config)

@@ -13,18 +13,18 @@ from toolkit.analysis.word_order import (
     measure_word_order,
 )
 from toolkit.checkpoints.load import check_data_matches_checkpoint
-from toolkit.commands.describe_checkpoint import find_checkpoint
+from toolkit.checkpoints.save_folder import LAST
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.checkpoints import InspectConfig
+from toolkit.config.values import locate_checkpoint
 from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import SHARD_SEPARATOR, Corpora, DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.text_files import read_text
 from toolkit.distributed.world import select_device
-from toolkit.reporting.console import Progress
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.capabilities import HasTokensPerSample, wrong_training_error
@@ -37,18 +37,29 @@ VALID = "valid"
 
 def show_word_order(config: InspectConfig, output: Output) -> None:
     """Measure each checkpoint; print a table for each, and one that compares them."""
-    results: dict[str, list[OrderLoss]] = {}
-    for path in config.paths:
-        results[path] = measure_checkpoint(path, config, output)
+    results = {path: measure_checkpoint(path, config, output) for path in config.paths}
     if len(results) > 1:
-        comparison_table(results).print(output.console)
+        heads = ["loss", *(order_name(it.window) for it in next(iter(results.values()))[1:])]
+        Table(
+            columns=("checkpoint", *heads),
+            rows=[
+                [name, losses[0].loss, *(it.increase for it in losses[1:])]
+                for name, losses in zip(short_names([*results]), results.values(), strict=True)
+            ],
+            shared_precision=heads,
+            caption="loss in the original order, and its increase in shuffled windows",
+        ).print(output.console)
 
 
 def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list[OrderLoss]:
     """The losses of one checkpoint, which are printed and written."""
     assert config.word_order is not None, "the option chooses this mode"
-    learner = load_predictor(path).to(select_device(config.device))
-    folder, split = open_text(config.word_order, learner, path)
+    learner = load_checkpoint(locate_checkpoint(Path(path), LAST) or path)
+    if not learner.task.scorings:
+        task, options = TASKS.find_name(type(learner.task)), "--task mlm, mpm or language_modeling"
+        raise wrong_training_error("--word-order", options, task, path)
+    learner = learner.to(select_device(config.device))
+    folder, split = open_sentences(config.word_order, learner, path)
     column = TokenColumn(folder.split(split).column("tokens"))
     sample = SentenceSample(learner, column, limit=config.limit, length=max_tokens(learner))
     total = count_read_tokens(sample, config.shuffles)
@@ -65,23 +76,9 @@ def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list
     return losses
 
 
-def load_predictor(path: str) -> Learner:
-    """The learner of a checkpoint, which must fill masks or predict the next token."""
-    folder = find_checkpoint(Path(path))
-    if not folder:
-        raise ToolkitError(f"--word-order needs checkpoints, but {path} is none.")
-    learner = load_checkpoint(folder)
-    if not learner.task.scorings:
-        task, options = TASKS.find_name(type(learner.task)), "--task mlm, mpm or language_modeling"
-        raise wrong_training_error("--word-order", options, task, path)
-    return learner
-
-
-def open_text(text: str, learner: Learner, path: str) -> tuple[DataFolder, str]:
+def open_sentences(text: str, learner: Learner, path: str) -> tuple[DataFolder, str]:
     """The sentences of a text file or of a data folder, and the name of their split."""
     parts = [Path(part) for part in text.split(SHARD_SEPARATOR)]
-    if not parts[0].exists():
-        raise ToolkitError(f"No such file or directory: {parts[0]} (--word-order).")
     if not parts[0].is_dir():
         lines = [line for line in read_text(Path(text)).split("\n") if line.strip()]
         if not lines:
@@ -113,21 +110,6 @@ def loss_table(path: str, losses: Sequence[OrderLoss], sample: SentenceSample) -
         rows=rows,
         shared_precision=("loss", "increase", "standard error"),
         caption=f"{path}: {losses[0].targets:,} tokens of {len(sample.ids):,} sentences{cut}",
-    )
-
-
-def comparison_table(results: dict[str, list[OrderLoss]]) -> Table:
-    """One row per checkpoint: the loss in the original order, and how much it increases."""
-    names = short_names([*results])
-    orders = next(iter(results.values()))
-    return Table(
-        columns=("checkpoint", "loss", *(order_name(it.window) for it in orders[1:])),
-        rows=[
-            [name, losses[0].loss, *(it.increase for it in losses[1:])]
-            for name, losses in zip(names, results.values(), strict=True)
-        ],
-        shared_precision=("loss", *(order_name(it.window) for it in orders[1:])),
-        caption="loss in the original order, and its increase in shuffled windows",
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Sequence
 
 MAX_PATH_LENGTH = 200
 """Longer paths are shortened in messages."""
+TEMPORARY = re.compile(r"\.([^/]+)\.\d+\.tmp$")
+"""Name of a file that is written before it is renamed; messages name the file that it becomes."""
 
 
 class ToolkitError(ValueError):
@@ -14,18 +18,19 @@ class ToolkitError(ValueError):
 
 
 def describe_os_error(error: OSError, stream: str = "") -> str:
-    """`run/log: Permission denied`; `cannot write standard output: No space left on device`.
+    """`run/log: Permission denied. ...`; `cannot write standard output: No space left on device`.
 
     `stream` is the standard stream that cannot be written.
     """
     reason = error.strerror or str(error)
     if error.filename is None or isinstance(error.filename, int):
         attempt = f"write {stream}" if stream else "read or write"
-        return f"cannot {attempt}: {reason}"
-    path = os.fsdecode(error.filename)
+        return f"cannot {attempt}: {reason}."
+    path = TEMPORARY.sub(r"\1", os.fsdecode(error.filename))
     if len(path) > MAX_PATH_LENGTH:
         path = f"{path[:MAX_PATH_LENGTH]}..."
-    return f"{path}: {reason}"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return f"{path}: {reason}. {'Make room' if full else 'Check the path'}, or choose another."
 
 
 OOM_MESSAGES = ("DefaultCPUAllocator", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
@@ -38,6 +43,30 @@ def is_out_of_memory(error: BaseException) -> bool:
     if classes & {"MemoryError", "OutOfMemoryError"}:
         return True
     return any(text in str(error) for text in OOM_MESSAGES)
+
+
+LIBRARY_ERRORS = {"SafetensorError", "ArrowException", "MsgspecError"}
+"""Classes of errors about files, as of a full disk, that are no OSError."""
+
+
+def describe_error(error: Exception, stream: str = "") -> str:
+    """The line for a mistake of the user, or an error of files or memory; empty for a bug.
+
+    `stream` is the standard stream that cannot be written.
+    """
+    if isinstance(error, ToolkitError):
+        return str(error)
+    if is_out_of_memory(error):
+        hint = "Use smaller batches, a smaller model or smaller files."
+        return f"out of memory: {first_line(error)}. {hint}"
+    if isinstance(error, OSError):
+        return describe_os_error(error, stream)
+    if isinstance(error, UnicodeError):
+        text = ascii(getattr(error, "object", ""))[:MAX_PATH_LENGTH]
+        return f"{text} is not UTF-8. Rename the file, or convert its text."
+    if LIBRARY_ERRORS & {cls.__name__ for cls in type(error).__mro__}:
+        return f"{first_line(error)}. Check the disk and the file."
+    return ""
 
 
 def first_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from toolkit.common.errors import ToolkitError
 
@@ -38,17 +38,10 @@ def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool =
     caller, who knows what the file is for.
 
     Raises:
-        ToolkitError: if it is another kind of file, a link to nothing, or too large, or a named
+        ToolkitError: if it is another kind of file or too large, or a named
             pipe without a writer.
     """
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        if path.is_symlink():
-            raise ToolkitError(
-                f"{path} is a link to {os.readlink(path)}, which does not exist. Correct the link."
-            ) from None
-        raise
+    status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
     if kind in KINDS and not (allow_pipe and kind == stat.S_IFIFO):
         raise ToolkitError(
@@ -131,7 +124,12 @@ def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
         if sync:
             for file in [*temporary.rglob("*"), temporary]:
                 sync_to_disk(file)
-        replace_dir(path, temporary)
+        old = path.with_name(f".{path.name}.old.tmp")
+        if path.exists():  # a folder is renamed first and then deleted
+            delete(old)
+            path.rename(old)
+        temporary.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
         if sync:
             sync_to_disk(path.parent)
     finally:
@@ -149,16 +147,6 @@ def apply_umask(folder: Path) -> None:
         if stat.S_ISREG(mode) and permissions & ~mode:
             with suppress(PermissionError):  # a disk without permissions
                 file.chmod(stat.S_IMODE(mode) | permissions)
-
-
-def replace_dir(path: Path, new: Path) -> None:
-    """Rename `new` to `path`; a folder there is renamed first and then deleted."""
-    old = path.with_name(f".{path.name}.old.tmp")
-    if path.exists():
-        delete(old)
-        path.rename(old)
-    new.rename(path)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def delete(path: Path) -> None:
@@ -179,9 +167,6 @@ def sync_to_disk(path: Path) -> None:
     finally:
         os.close(descriptor)
 
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 STDOUT = ("-", "/dev/stdout")
 """Names of standard output."""
@@ -228,7 +213,7 @@ class _OutputFile(io.FileIO):
         with report_write_errors(option, path):
             super().__init__(path, "a", opener=open_without_waiting)
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         self.replace_content()
         with report_write_errors(self.option, self.path):
             return super().write(data)
@@ -240,18 +225,16 @@ class _OutputFile(io.FileIO):
 
 
 def write_output(option: str, path: str | Path, content: str | bytes) -> None:
-    """Write or replace a file in one step.
-
-    Standard output, pipes, devices and files in read-only folders are written to.
-    """
+    """Write or replace a file in one step. Standard output, pipes and devices are written to."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    if _is_replaceable(path):
-        with report_write_errors(option, path), atomic_file(_resolve(path)) as temporary:
-            temporary.write_bytes(data)
+    if str(path) in STDOUT or (os.path.exists(path) and not os.path.isfile(path)):
+        with open_output(option, path) as file:
+            file.flush()
+            file.buffer.write(data)
         return
-    with open_output(option, path) as file:
-        file.flush()
-        file.buffer.write(data)
+    target = Path(os.path.realpath(path))  # a link stays when its target is replaced
+    with report_write_errors(option, path), atomic_file(target) as temporary:
+        temporary.write_bytes(data)
 
 
 def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -> None:
@@ -262,24 +245,8 @@ def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -
             raise FileNotFoundError(errno.ENOENT, "it is empty")
         if is_folder and not allow_folder:
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if is_folder or _is_replaceable(path):
-            temporary = temporary_path(_resolve(path) / "file" if is_folder else _resolve(path))
+        if is_folder or os.path.isfile(path) or not os.path.exists(path):
+            target = Path(os.path.realpath(path))
+            temporary = temporary_path(target / "file" if is_folder else target)
             temporary.touch()
             temporary.unlink()
-        elif os.path.isfile(path):
-            open(path, "ab").close()
-
-
-def _resolve(path: str | Path) -> Path:
-    """The target of a link, which stays when its target is replaced; not links that form a loop."""
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    return target
-
-
-def _is_replaceable(path: str | Path) -> bool:
-    """Whether it is a name for a new file, or a file that a new one in its folder can replace."""
-    if str(path) in STDOUT or not os.path.exists(path):
-        return str(path) not in STDOUT
-    return os.path.isfile(path) and os.access(_resolve(path).parent, os.W_OK)

@@ -17,8 +17,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file, open_regular, read_bytes
 
 MAX_BYTES = 16 << 20
-MAX_DIGITS = 300
-"""Maximum length of an integer, which a float can hold too."""
 MAX_DEPTH = 100
 """Maximum nesting of a file's values."""
 JsonObject = dict[str, Any]
@@ -41,7 +39,6 @@ JSON_TYPES = {
 }
 """Python type -> the value's type in JSON."""
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 T = TypeVar("T")
 
 
@@ -62,7 +59,7 @@ def loads(text: str) -> Any:
 def parse(text: str | bytes) -> Any:
     """The value of a JSON text; raises JsonError with the position for another text."""
     try:
-        return DECODER.decode(text if isinstance(text, str) else text.decode())
+        return json.loads(text if isinstance(text, str) else text.decode())
     except json.JSONDecodeError as error:
         line = f"line {error.lineno} " if error.lineno > 1 else ""
         place = f"{line}column {error.colno}"
@@ -72,25 +69,13 @@ def parse(text: str | bytes) -> Any:
     except UnicodeDecodeError:
         raise JsonError("found text that is not UTF-8") from None
     except ValueError:
-        raise JsonError(f"found an integer of more than {MAX_DIGITS} digits") from None
-
-
-def parse_integer(digits: str) -> int:
-    """The value of an integer that a float can hold too; raises ValueError for others."""
-    if len(digits) > MAX_DIGITS:
-        raise ValueError(digits)
-    return int(digits)
-
-
-DECODER = json.JSONDecoder(parse_int=parse_integer)
+        raise JsonError("found an integer of thousands of digits") from None
 
 
 def parse_strictly(text: str | bytes) -> Any:
-    """The value of the text of a JSON file: not nested too deeply, and all strings are Unicode."""
+    """The value of the text of a JSON file, which is not nested too deeply."""
     value = parse(text)
     check_depth(value)
-    if ESCAPED_SURROGATE.search(text if isinstance(text, str) else text.decode()):
-        check_unicode(value)
     return value
 
 
@@ -109,7 +94,7 @@ def convert(value: object, kind: Callable[..., T]) -> T:
     try:
         converted: T = msgspec.convert(value, type=kind)
         return converted
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half of a surrogate pair
         problem, _, place = str(error).replace("`", "").partition(" - at $")
         problem = problem[:1].lower() + problem[1:].replace(", got ", ", found ")
         problem = re.sub("str matching regex .*", "the name of a file", problem)
@@ -124,14 +109,6 @@ def check_depth(value: object, left: int = MAX_DEPTH) -> None:
     for item in value.values() if isinstance(value, dict) else items:
         if isinstance(item, dict | list):
             check_depth(item, left - 1)
-
-
-def check_unicode(value: object) -> None:
-    """Raise JsonError for half of a surrogate pair, which no file or terminal can hold."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise JsonError("found a surrogate, which is not a character") from None
 
 
 def is_json_object(text: str) -> bool:

@@ -1,4 +1,7 @@
-"""Registries of components: architectures, tasks, criteria, optimizers, schedules, formats."""
+"""Registries of components: architectures, tasks, criteria, optimizers, schedules, formats.
+
+Names in other tools are those of other_names.yaml, which is read when a message needs it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from toolkit.common import builtins, plugins
 from toolkit.common.builtins import Builtin
 from toolkit.common.errors import EVENTS, ToolkitError
-from toolkit.common.other_names import read_other_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 PROJECT = Path(__file__).resolve().parents[2]
@@ -110,17 +113,14 @@ class Registry:
         if name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
-            raise ToolkitError(f"unknown {self.kind} {name!r}. {self._suggest(name)}")
-        return self._entries[name]
-
-    def _suggest(self, name: str) -> str:
-        """The name here of another tool's component; else the nearest name, and all of them."""
-        ours = read_other_names()["components"].get(name.lower().replace("-", "_"), "")
-        if ours in self:
+            ours = read_other_names()["components"].get(name.lower().replace("-", "_"), "")
             weights = " toolkit-convert reads its pretrained weights." * (ours == "bert")
-            return f"Its name here is {ours!r}.{weights}"
-        hint = suggest_name(name, self.names(), self.folded_names())
-        return f"{hint} Pass its folder with --user-dir if it is your own."
+            hint = f"Its name here is {ours!r}.{weights}"
+            if ours not in self:
+                nearest = suggest_name(name, self.names(), self.folded_names())
+                hint = f"{nearest} Pass its folder with --user-dir if it is your own."
+            raise ToolkitError(f"unknown {self.kind} {name!r}. {hint}")
+        return self._entries[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries or name in self.builtins
@@ -203,3 +203,38 @@ register_format = FORMATS.register
 register_callback = CALLBACKS.register
 """Decorator `register_callback(name, config)` of `build(config, context)`, which returns a function
 of the `Step` after each update."""
+
+
+class Counterpart(NamedTuple):
+    """Options to write instead of one of another tool; a command suggests the first it has."""
+
+    options: tuple[str, ...] = ()
+    """Name of each, with a value if it replaces a switch: "precision tf32"."""
+    note: str = ""
+    """Sentence after that suggestion."""
+    otherwise: str = ""
+    """Sentence if the command has none of the options."""
+
+
+@cache
+def read_other_names() -> dict[str, dict[str, Any]]:
+    """The contents of other_names.yaml: by tool, name -> its entry; components and terms too."""
+    import yaml  # slow to import
+
+    names: dict[str, dict[str, Any]] = yaml.safe_load(
+        Path(__file__).with_name("other_names.yaml").read_text("utf-8")
+    )
+    return names
+
+
+@cache
+def counterparts() -> dict[str, Counterpart]:
+    """Option of Hugging Face Transformers or fairseq -> what to write here, for messages."""
+    entries = [
+        item for tool in ("huggingface", "fairseq") for item in read_other_names()[tool].items()
+    ]
+    return {
+        name: Counterpart(tuple(it.get("ours", ())), it.get("note", ""), it.get("otherwise", ""))
+        for name, it in entries
+        if "ours" in it or "otherwise" in it
+    }

@@ -1,20 +1,35 @@
-"""The machine and its processes: memory, signals, torchrun, and the git commit of a folder."""
+"""The machine and its processes: memory, signals, torchrun, git, and the lock on a folder.
+
+The lock is the kernel's flock: it ends with its process, however that ends, and holds between hosts
+if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of a
+file is the lock; filelock 4.2 takes over the lock of a dead process of this host, and older
+versions (for Python 3.10) report the file that the user may delete.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import platform
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from errno import ENOLCK, EOPNOTSUPP
 from functools import cache
 from pathlib import Path
 
-from toolkit.common.json_files import dumps
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import Count, dumps, read_json, write_json
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
@@ -37,24 +52,14 @@ def keep_freed_memory() -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this host exists and is not a zombie."""
-    if not Path("/proc/self/stat").exists():
-        return has_process(process)
+    """Whether a process of this host exists, of any user, and is not a zombie."""
     try:
-        text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
-
-
-def has_process(process: int) -> bool:
-    """Whether a process with this id exists, of any user."""
-    try:
+        if Path("/proc/self/stat").exists():
+            text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
+            return text.rpartition(")")[2].split()[0] not in ("Z", "X")
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 
@@ -173,3 +178,88 @@ def record_error(message: str) -> None:
         with suppress(OSError):
             error = dumps({"message": {"message": message, "extraInfo": extra}})
             Path(path).write_text(error, "utf-8", errors="backslashreplace")
+
+
+LOCK, HOLDER = ".lock", ".lock.json"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a folder; it is stored in a file next to the lock."""
+
+    host: str
+    pid: Count
+    since: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} (since {self.since})"
+
+
+class FolderLock:
+    """A lock from `acquire` to `release`, or while this object exists; reentrant in a process."""
+
+    def __init__(self, folder: Path, remedy: str = "choose another --save-dir") -> None:
+        self.folder, self.remedy = folder, remedy
+        self._finalizer: weakref.finalize[[BaseFileLock], FolderLock] | None = None
+
+    def acquire(self) -> None:
+        """Raises a ToolkitError if another process holds the folder."""
+        folder = self.folder.resolve()
+        try:
+            lock = lock_file(folder / LOCK)
+        except Timeout as error:
+            holder = read_holder(folder)
+            hint = f" If that process has ended, delete {error.lock_file}."
+            local = holder is None or holder.host == socket.gethostname()
+            unsure = holder is not None and not (local and is_running(holder.pid))
+            raise ToolkitError(
+                f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
+                f"stop it, or {self.remedy}.{hint * unsure}"
+            ) from None
+        if lock.lock_counter == 1:
+            if previous := read_holder(folder):
+                log.warning("%s: taken over from %s, which has ended.", folder, previous)
+            since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+            holder = Holder(socket.gethostname(), os.getpid(), since)
+            write_json(folder / HOLDER, asdict(holder), end="")
+        self._finalizer = weakref.finalize(self, release, lock)
+
+    def release(self) -> None:
+        if self._finalizer:
+            self._finalizer()
+
+
+def lock_file(path: Path) -> BaseFileLock:
+    """Lock a file with flock, or by its existence if the file system has no flock."""
+    lock: BaseFileLock = FileLock(path, is_singleton=True, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except OSError as error:
+        if error.errno not in (ENOLCK, EOPNOTSUPP):
+            raise
+        path.unlink(missing_ok=True)  # the file in which flock failed
+        lock = SoftFileLock(path.with_suffix(".exists"), is_singleton=True, thread_local=False)
+        lock.acquire(timeout=0)
+    return lock
+
+
+def release(lock: BaseFileLock) -> None:
+    """Release once; the last release removes the files while they are still locked."""
+    if not lock.is_locked:
+        return  # a forked child never holds its parent's lock
+    path = Path(lock.lock_file)
+    if lock.lock_counter == 1:
+        path.with_name(HOLDER).unlink(missing_ok=True)
+        if not isinstance(lock, SoftFileLock):
+            path.unlink(missing_ok=True)
+    lock.release()
+
+
+def read_holder(folder: Path) -> Holder | None:
+    """The holder named in the folder; None if there is none or its file is unreadable."""
+    try:
+        return read_json(folder / HOLDER, Holder, "")
+    except ToolkitError:
+        return None

@@ -96,7 +96,10 @@ class Command:
         """Section -> config class, without components; "" is a command without sections."""
         if self.config is not RunConfig:
             return {"": self.config, **self.sections}
-        return {**run_sections(), **self.sections}
+        sections: dict[str, Any] = {f.name: f.default_factory for f in fields(RunConfig)}
+        others = (*COMPONENTS, "callbacks")
+        own = {name: config for name, config in sections.items() if name not in others}
+        return {**own, **self.sections}
 
     def command_line_options(self) -> list[Option]:
         """The options of every command; --list is only for commands with components."""
@@ -110,13 +113,6 @@ class Command:
 
 RUN = Command(name="run", summary="", example="", config=RunConfig, components=COMPONENTS)
 """A run without a command line, as in Python and in checkpoints."""
-
-
-def run_sections() -> dict[str, type]:
-    """The sections of a run that are not components."""
-    sections: dict[str, Any] = {f.name: f.default_factory for f in fields(RunConfig)}
-    others = (*COMPONENTS, "callbacks")
-    return {name: config for name, config in sections.items() if name not in others}
 
 
 HELP_FLAGS = ("-h", "--help", "--help-all")
@@ -290,12 +286,6 @@ def misplaced_path_error(found: InputPath, command: Command) -> ToolkitError:
     return ToolkitError(f"{found.paths[0]} is {found.description}, not a data folder. {remedy}")
 
 
-def unexpected_word_error(word: str, command: Command) -> ToolkitError:
-    """The error for a word of a command that takes none."""
-    found = identify_path(word)
-    return misplaced_path_error(found, command) if found else missing_dashes_error(word)
-
-
 def missing_dashes_error(word: str) -> ToolkitError:
     """The error for a word that is no value of an option."""
     return ToolkitError(f"unexpected argument {word!r}: options start with --. See --help.")
@@ -308,17 +298,13 @@ def format_columns(rows: Iterable[tuple[str, str]], *, indent: int = 2) -> str:
     """The rows as text; a term that is too long for its column gets a separate line."""
     rows = list(rows)
     left = min(TERM_WIDTH, indent + 2 + max((len(term) for term, _ in rows), default=0))
-    return "\n".join(format_row(term, text, left, indent) for term, text in rows)
-
-
-def format_row(term: str, text: str, left: int, indent: int) -> str:
-    """One row: the term, then the text wrapped from column `left` on."""
-    start = " " * indent + term
-    lines = textwrap.wrap(text, max(30, terminal_width() - left), break_on_hyphens=False) or [""]
-    if len(start) + 2 > left:
-        lines = [start, *(" " * left + line for line in lines)]
-    else:
-        lines = [start.ljust(left) + lines[0], *(" " * left + line for line in lines[1:])]
+    width, lines = max(30, terminal_width() - left), list[str]()
+    for term, text in rows:
+        first, *rest = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+        start = " " * indent + term
+        alone = len(start) + 2 > left
+        lines += [start, " " * left + first] if alone else [start.ljust(left) + first]
+        lines += [" " * left + line for line in rest]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -19,7 +19,7 @@ import types
 import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -273,6 +273,7 @@ NO_SPLIT: dict[str, object] = {"separator": None}
 MULTI_WORD: dict[str, object] = {"multi_word": True}
 ADVANCED: dict[str, object] = {"advanced": True}
 OF_MODEL: dict[str, object] = {"of_model": True}
+METADATA = {**NO_SPLIT, **MULTI_WORD, **ADVANCED, **OF_MODEL}
 
 
 def to_flag(name: str) -> str:
@@ -281,9 +282,22 @@ def to_flag(name: str) -> str:
 
 
 def list_options(section: str, config: object) -> list[Option]:
-    """The options that a config class, or an instance whose values are the defaults, declares."""
+    """The options that a config class, or an instance whose values are the defaults, declares.
+
+    Raises a ToolkitError for fields of unsupported types.
+    """
     cls = config if isinstance(config, type) else type(config)
-    return [make_option(section, described, config) for described in describe_fields(cls)]
+    options = []
+    for field, option in describe_fields(cls):
+        path = f"{section}.{field.name}" if section else field.name
+        if option.type.scalar not in SCALAR_RULES or (field.name == "name" and section):
+            raise ToolkitError(
+                f"{path} must be a field of type bool, int, float or str, a Literal of texts, a "
+                f"list of these or one of them | None, and not be called name, but is "
+                f"{field.type}. Change the config class."
+            )
+        options.append(replace(option, path=path, default=field_default(field, config)))
+    return options
 
 
 def index_by_path(options: Iterable[Option]) -> dict[str, Option]:
@@ -291,28 +305,23 @@ def index_by_path(options: Iterable[Option]) -> dict[str, Option]:
     return {option.path: option for option in options}
 
 
-class FieldDescription(NamedTuple):
-    """A field of a config class with its declaration, help text and group."""
-
-    field: dataclasses.Field[Any]
-    type: OptionType
-    help: str
-    group: str
-
-
 @cache
-def describe_fields(config: type) -> list[FieldDescription]:
-    """The fields of a config class in the order of their declarations, base classes first."""
+def describe_fields(config: type) -> list[tuple[dataclasses.Field[Any], Option]]:
+    """The fields of a config class with their options, in the order of their declarations.
+
+    Those of base classes come first.
+    """
     types, texts = read_declarations(config), field_help(config)
     fields = {field.name: field for field in dataclasses.fields(config) if field.name in types}
-    described: dict[str, FieldDescription] = {}
+    described: dict[str, tuple[dataclasses.Field[Any], Option]] = {}
     for ancestor in declaration_order(config):
         title = vars(ancestor).get("help_title", "")
-        for name in vars(ancestor).get("__annotations__", {}):
-            if name in fields and name not in described:
-                described[name] = FieldDescription(
-                    fields[name], types[name], texts.get(name, ""), title
-                )
+        names = vars(ancestor).get("__annotations__", {})
+        for name in [it for it in names if it in fields and it not in described]:
+            more = {"multi_word": name == getattr(config, "POSITIONAL", ""), "group": title}
+            more |= {k: it for k, it in fields[name].metadata.items() if k in METADATA}
+            option = Option(name, types[name], None, texts.get(name, ""), **more)
+            described[name] = fields[name], option
     return list(described.values())
 
 
@@ -321,29 +330,6 @@ def declaration_order(config: type) -> Iterator[type]:
     for ancestor in config.__bases__:
         yield from declaration_order(ancestor)
     yield config
-
-
-def make_option(section: str, described: FieldDescription, config: object) -> Option:
-    """The option that a field declares; raises a ToolkitError for unsupported types."""
-    field, metadata = described.field, described.field.metadata
-    path = f"{section}.{field.name}" if section else field.name
-    if described.type.scalar not in SCALAR_RULES or (field.name == "name" and section):
-        raise ToolkitError(
-            f"{path} must be a field of type bool, int, float or str, a Literal of texts, a list "
-            f"of these or one of them | None, and not be called name, but is {field.type}. Change "
-            f"the config class."
-        )
-    return Option(
-        path,
-        described.type,
-        field_default(field, config),
-        described.help,
-        separator=metadata.get("separator", ","),
-        multi_word=metadata.get("multi_word", field.name == getattr(config, "POSITIONAL", "")),
-        advanced=metadata.get("advanced", False),
-        group=described.group,
-        of_model=metadata.get("of_model", False),
-    )
 
 
 def field_default(field: dataclasses.Field[Any], config: object) -> Any:

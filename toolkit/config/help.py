@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any
 
@@ -43,9 +43,16 @@ def help_text(
     for section, registry in command.components.items():
         entries = [entry for plugin in plugins for entry in registry.list_entries(plugin.module)]
         named += [(section, e.name) for e in entries if (section, e.name) not in named]
-    observers: list[Entry] = []
+    titles = [
+        (f"options of {section} {name}", section, command.components[section][name], "")
+        for section, name in named
+    ]
     if command.config is RunConfig:
         observers = [it for plugin in plugins for it in CALLBACKS.list_entries(plugin.module)]
+        titles += [
+            (f"callback {it.name}", callback_section(it.name), it, CALLBACKS.summary(it.name))
+            for it in observers
+        ]
     options = index_by_path(command.fixed_options())
     positional = options.pop(command.positional, None)
     paths = [path for path in command.common if path.partition(".")[0] not in components]
@@ -57,12 +64,10 @@ def help_text(
         add_title("arguments", format_columns([argument(positional)])) if positional else "",
         add_title("common options", format_columns(common)),
         *(component_names(command, section) for section in command.components),
-        *(component_options(command, section, name, advanced) for section, name in named),
-        *(callback_options(entry, advanced) for entry in observers),
+        *(component_options(*each, advanced) for each in titles),
         *grouped_options(list(options.values()), advanced),
         add_title("options of every command", format_options(command.command_line_options())),
-        closing_note(command),
-        hidden_note(options.values(), advanced),
+        *closing_notes(command, options.values(), advanced),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -107,18 +112,11 @@ def common_option(command: Command, option: Option | None, path: str) -> tuple[s
     return f"{flag} {guess_metavar(doc.annotation)}", doc.text
 
 
-def component_options(command: Command, section: str, name: str, advanced: bool) -> str:
-    """The options of one component."""
-    options = list_options(section, command.components[section][name].config)
-    return add_title(f"options of {section} {name}", format_options(options, advanced))
-
-
-def callback_options(entry: Entry, advanced: bool) -> str:
-    """Its summary and its options."""
-    options = list_options(callback_section(entry.name), entry.config)
-    title = f"callback {entry.name}"
-    summary = textwrap.indent(wrap_paragraph(CALLBACKS.summary(entry.name)), "  ")
-    return add_title(title, "\n".join(filter(None, [summary, format_options(options, advanced)])))
+def component_options(title: str, section: str, entry: Entry, summary: str, advanced: bool) -> str:
+    """The summary and the options of a component."""
+    options = format_options(list_options(section, entry.config), advanced)
+    indented = textwrap.indent(wrap_paragraph(summary), "  ")
+    return add_title(title, "\n".join(filter(None, [indented, options])))
 
 
 def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:
@@ -170,23 +168,17 @@ def add_title(title: str, text: str) -> str:
     return f"{title}:\n{text}" if text else ""
 
 
-def closing_note(command: Command) -> str:
-    """The last paragraph for commands with components; empty for others."""
-    if not command.components:
-        return ""
-    first = next(iter(command.components))
-    return wrap_paragraph(
-        f"Components have their own options: {command.name} {to_flag(first)} NAME --help shows "
-        "them, and --user-dir DIR adds yours. The last part of an option's name is enough if it is "
-        "unambiguous. --option false switches off what is on by default. A --config file holds the "
-        "same options by section; --print-config writes one."
-    )
-
-
-def hidden_note(options: Iterable[Option], advanced: bool) -> str:
-    """The number of options that only --help-all shows."""
-    hidden = 0 if advanced else sum(option.advanced for option in options)
-    return f"--help-all also shows {hidden} advanced option{'s'[: hidden > 1]}." if hidden else ""
+def closing_notes(command: Command, options: Iterable[Option], advanced: bool) -> Iterator[str]:
+    """A paragraph on components, and the number of options that only --help-all shows."""
+    for first in [*command.components][:1]:
+        yield wrap_paragraph(
+            f"Components have their own options: {command.name} {to_flag(first)} NAME --help shows "
+            "them, and --user-dir DIR adds yours. The last part of an option's name is enough if "
+            "it is unambiguous. --option false switches off what is on by default. A --config file "
+            "holds the same options by section; --print-config writes one."
+        )
+    if hidden := 0 if advanced else sum(option.advanced for option in options):
+        yield f"--help-all also shows {hidden} advanced option{'s'[: hidden > 1]}."
 
 
 LISTS = {

@@ -11,33 +11,38 @@ from typing import Any, NamedTuple
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import COMPONENTS, TASKS
-from toolkit.config import checkpoint_defaults, names
-from toolkit.config.checkpoint_defaults import START_OPTIONS
+from toolkit.common.registry import CALLBACKS, COMPONENTS, TASKS
+from toolkit.config import names
 from toolkit.config.command import (
     RUN,
     Command,
     check_leading_words,
+    identify_path,
+    misplaced_path_error,
     missing_dashes_error,
-    unexpected_word_error,
 )
-from toolkit.config.declared import Option, OptionType, index_by_path, list_options
+from toolkit.config.declared import Option, OptionType, index_by_path, list_options, to_flag
 from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.config.values import (
+    ALTERNATIVES,
     CALLBACK,
     SELECTED_CALLBACKS,
+    START_OPTIONS,
     OptionValue,
     OptionValues,
     Overrides,
     Words,
     build_config,
-    callback_defaults,
+    callback_section,
     check_plain,
+    default_architecture,
     flatten_sections,
     keep_selected,
     plain_value,
     read_flags,
     read_words,
+    saved_values,
+    selected_callbacks,
 )
 
 
@@ -55,8 +60,14 @@ class Resolved(NamedTuple):
         for section, default in self.defaults.items():
             options = self.options_in(section)
             if default is Overrides:
-                texts = {o.name: override_values(o, *self.values[o.path]) for o in options}
-                built[section] = Overrides(texts)
+                given = {o.path: plain_value(o, self.values[o.path].value) for o in options}
+                if empty := [path for path, value in given.items() if not value]:
+                    origin = self.values[empty[0]].origin
+                    raise ToolkitError(f"{empty[0]} must have a value, but is empty ({origin}).")
+                lists = [it if isinstance(it, list) else [it] for it in given.values()]
+                texts = [[str(item) for item in items] for items in lists]
+                names = [option.name for option in options]
+                built[section] = Overrides(dict(zip(names, texts, strict=True)))
             elif section:
                 config = build_config(default, options, self.values)
                 name = self.values.get(f"{section}.name")
@@ -145,12 +156,29 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     return resolve_values(early, read_files(early, command), read, command)
 
 
+def vary(base: Resolved, texts: Mapping[str, str], command: Command) -> RunConfig:
+    """The run with other values of some options, by path or short name, as in a sweep."""
+    given = {key: OptionValue(text, to_flag(key)) for key, text in texts.items()}
+    known, values = early_options(command), dict(base.values)
+    early = {known[key].path: value for key, value in given.items() if key in known}
+    if (
+        "task.name" in early
+        and values["criterion.name"].origin == f"task {values['task.name'].value}"
+    ):
+        del values["criterion.name"]
+    resolved = resolve_components(values | early, command)
+    options = index_by_path(resolved.options)
+    found = {names.find_option(key, options, command).path: it for key, it in given.items()}
+    return to_run_config(resolved._replace(values=resolved.values | found).build_configs())
+
+
 def positional_value(
     words: list[str], positional: Option | None, flags: OptionValues, command: Command
 ) -> OptionValues:
     """The value of the option that words without a flag set."""
     if positional is None:
-        raise unexpected_word_error(words[0], command)
+        found = identify_path(words[0])
+        raise misplaced_path_error(found, command) if found else missing_dashes_error(words[0])
     if positional.path in flags:
         raise ToolkitError(
             f"{positional.flag} cannot be combined with words without a flag, which set the same "
@@ -183,13 +211,15 @@ def resolve_values(
     named = implied | sweep_components(files | early, command) | files | chosen
     saved: OptionValues = {}
     if command.find_saved_run:
-        saved = checkpoint_defaults.saved_values(named | early, command.find_saved_run)
+        saved = saved_values(named | early, command.find_saved_run)
         saved = keep_selected(saved, named | early)
-    start = checkpoint_defaults.default_architecture({**saved, **named, **early}) | saved
+    start = default_architecture({**saved, **named, **early}) | saved
     resolved = resolve_components(start | named, command)
     given = read(index_by_path(resolved.options))
-    for path in saved.keys() & checkpoint_defaults.conflicting_options(named | given):
-        del resolved.values[path]
+    chosen_now = {*named, *given}
+    for path in saved.keys() - chosen_now:
+        if any(path in group and chosen_now & {*group} for group in ALTERNATIVES):
+            del resolved.values[path]
     overrides = [o for path in given if (o := override_option(path, command))]
     options = [*resolved.options, *(o for o in overrides if o not in resolved.options)]
     return resolved._replace(values=resolved.values | given, options=options)
@@ -230,14 +260,6 @@ def override_option(name: str, command: Command) -> Option | None:
     return Option(f"{section}.{last}", OptionType(str, is_list=True), None, "")
 
 
-def override_values(option: Option, value: object, origin: str) -> list[str]:
-    """The values of an overridden option, given as a list or separated by commas."""
-    values = plain_value(option, value)
-    if not values:
-        raise ToolkitError(f"{option.path} must have a value, but is empty ({origin}).")
-    return [str(item) for item in (values if isinstance(values, list) else [values])]
-
-
 def sweep_components(values: OptionValues, command: Command) -> OptionValues:
     """Components that only a sweep names: the first of its values."""
     if "sweep.grid" not in values or "sweep" not in command.sections:
@@ -266,9 +288,10 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     if command.overridden:
         defaults[command.overridden] = Overrides
         options += filter(None, (override_option(path, command) for path in values))
-    for section, default in callback_defaults(values).items():
-        defaults[section] = default
-        options += list_options(section, default)
+    for name in selected_callbacks(values):
+        section = callback_section(name)
+        defaults[section] = CALLBACKS[name].config
+        options += list_options(section, defaults[section])
     known = index_by_path(options)
     for path, (_, origin) in values.items():
         if path not in known:
@@ -289,8 +312,9 @@ def default_components(values: OptionValues, command: Command) -> OptionValues:
             known = ", ".join(registry.folded_names())
             raise ToolkitError(f"--{section} is required: one of {known}. See --help.")
     if "criterion" in command.components and "criterion.name" not in values:
-        task = str((values | defaults)["task.name"].value)
-        defaults["criterion.name"] = OptionValue(TASKS[task].factory.criterion, f"task {task}")
+        task = (values | defaults)["task.name"]
+        criterion = TASKS[str(task.value)].factory.criterion
+        defaults["criterion.name"] = OptionValue(criterion, f"task {task.value}")
     return defaults
 
 

@@ -10,8 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.other_names import Counterpart, counterparts
-from toolkit.common.registry import PROJECT, Registry
+from toolkit.common.registry import PROJECT, Counterpart, Registry, counterparts
 from toolkit.config.command import Command
 from toolkit.config.declared import FieldDoc, Option, list_options, read_field_docs, to_flag
 from toolkit.config.values import CALLBACK
@@ -180,9 +179,9 @@ CONFIGS = {
     "toolkit-generate score": "generate:ScoreConfig",
     "toolkit-train": "train:TRAIN",
     "toolkit-preprocess": "preprocess:PREPROCESS",
-    "toolkit-validate": "evaluate:ValidateConfig",
-    "toolkit-validate --task minimal_pairs": "evaluate:MinimalPairsConfig",
-    "toolkit-predict": "evaluate:PredictConfig",
+    "toolkit-validate": "checkpoints:ValidateConfig",
+    "toolkit-validate --task minimal_pairs": "checkpoints:MinimalPairsConfig",
+    "toolkit-predict": "checkpoints:PredictConfig",
     "toolkit-average": "checkpoints:AverageConfig",
     "toolkit-convert import": "checkpoints:ImportConfig",
     "toolkit-convert export": "checkpoints:ExportConfig",

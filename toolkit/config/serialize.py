@@ -13,7 +13,6 @@ from toolkit.common import json_files, plugins
 from toolkit.common.plugins import Plugin, PluginRecord
 from toolkit.common.registry import CALLBACKS, COMPONENTS
 from toolkit.config.command import RUN
-from toolkit.config.declared import Option
 from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.config.values import (
@@ -97,11 +96,6 @@ def diff_configs(
     }
 
 
-def describe_differences(differences: Differences) -> str:
-    """ "arch.width was 64 and is now 128; ..."."""
-    return "; ".join(list_differences(differences))
-
-
 def list_differences(differences: Differences) -> list[str]:
     """["arch.width was 64 and is now 128", ...]."""
     return [
@@ -124,35 +118,27 @@ def print_config(resolved: Resolved) -> str:
     built = resolved.build_configs()
     lines: list[tuple[str, str]] = []
     for option in resolved.options:
-        section = option.path.removesuffix(option.name).rstrip(".")
-        value = resolved_value(built[section], option)
+        section = option.section
+        config = built[section]
+        if isinstance(config, ComponentConfig):
+            value = config.name if option.name == "name" else getattr(config.config, option.name)
+        elif isinstance(config, Overrides):
+            value = config.values[option.name]
+        else:
+            value = getattr(config, option.name)
         if section and f"{section}:" not in [line for line, _ in lines]:
             lines.append((f"{section}:", ""))
         key = f"  {option.name}" if section else option.name
-        lines.append((f"{key}: {to_yaml(value)}", value_origin(resolved, section, option, value)))
+        default, origin = resolved.defaults[section], "default"
+        if option.path in resolved.values:
+            origin = resolved.values[option.path].origin
+        elif not isinstance(default, type):  # a named component, which may change it
+            fields = {field.name: field.default for field in dataclasses.fields(default)}
+            if fields[option.name] not in (dataclasses.MISSING, value):
+                origin = f"{section} {resolved.values[f'{section}.name'].value}"
+        lines.append((f"{key}: {to_yaml(value)}", origin))
     left = min(60, max(len(line) for line, _ in lines))
     return "\n".join(f"{line.ljust(left)}  # {note}" if note else line for line, note in lines)
-
-
-def resolved_value(config: object, option: Option) -> object:
-    """The value of an option in a config, a component or a set of overrides."""
-    if isinstance(config, ComponentConfig):
-        return config.name if option.name == "name" else getattr(config.config, option.name)
-    if isinstance(config, Overrides):
-        return config.values[option.name]
-    return getattr(config, option.name)
-
-
-def value_origin(resolved: Resolved, section: str, option: Option, value: object) -> str:
-    """Origin of a value: a file, a flag, the default, or a named component that changes it."""
-    if option.path in resolved.values:
-        return resolved.values[option.path].origin
-    default = resolved.defaults[section]
-    if isinstance(default, type):
-        return "default"
-    fields = {f.name: f.default for f in dataclasses.fields(default)}
-    changed = fields[option.name] is not dataclasses.MISSING and fields[option.name] != value
-    return f"{section} {resolved.values[f'{section}.name'].value}" if changed else "default"
 
 
 def to_yaml(value: object) -> str:

@@ -1,7 +1,8 @@
-"""Values of options as they are given: words of a command line, and sections of files.
+"""Values of options as they are given: words, sections of files, and config.json of checkpoints.
 
-They stay text until the type of their option is known: YAML 1.1 turns `no` into false and 1e-4 into
-text. OmegaConf converts them, and nothing in them is interpolated.
+A run that resumes keeps the options of its checkpoint. --finetune-from and others give the default
+architecture alone. Values stay text until the type of their option is known: YAML 1.1 turns `no`
+into false and 1e-4 into text. OmegaConf converts them, and nothing in them is interpolated.
 """
 
 from __future__ import annotations
@@ -10,13 +11,27 @@ import copy
 import dataclasses
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from msgspec import Meta
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import CALLBACKS
-from toolkit.config.command import Command, missing_dashes_error
+from toolkit.common.json_files import JsonObject, read_json
+from toolkit.common.plugins import PluginRecord
+from toolkit.common.registry import CALLBACKS, COMPONENTS
+from toolkit.config.command import (
+    CHECKPOINT_LINKS,
+    MANIFEST,
+    RUN,
+    Command,
+    FindSavedRun,
+    missing_dashes_error,
+)
 from toolkit.config.declared import Option, Options, OptionType, check_value
+from toolkit.config.sections import CheckpointConfig
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -44,18 +59,6 @@ class Flag(NamedTuple):
     origin: str
     text: str | None
     following: list[str]
-
-    def split(self, option: Option) -> tuple[list[str], list[str]]:
-        """The texts of the option's value, and the words that do not belong to it."""
-        if self.text is not None:
-            return [self.text], self.following
-        taken = len(self.following) if option.multi_word else 1
-        if option.type.scalar is bool and not option.type.is_list:
-            if not (self.following and self.following[0].lower() in BOOL_WORDS):
-                return ["true"], self.following
-        elif not self.following:
-            raise ToolkitError(f"{self.origin} needs a value: {option.rule}.")
-        return self.following[:taken], self.following[taken:]
 
 
 class Words(NamedTuple):
@@ -95,8 +98,18 @@ def read_flags(
         option = find(flag.name)
         if option is None:
             continue
-        texts, left = flag.split(option)
-        rest += left
+        words_after = flag.following
+        is_switch = option.type.scalar is bool and not option.type.is_list
+        taken = len(words_after) if option.multi_word else 1
+        if flag.text is not None:
+            texts, taken = [flag.text], 0
+        elif is_switch and (not words_after or words_after[0].lower() not in BOOL_WORDS):
+            texts, taken = ["true"], 0
+        elif not words_after:
+            raise ToolkitError(f"{flag.origin} needs a value: {option.rule}.")
+        else:
+            texts = words_after[:taken]
+        rest += words_after[taken:]
         value: Any = ",".join(texts)
         if option.type.is_list:
             before = values[option.path].value if option.path in values and option.appends else []
@@ -244,11 +257,6 @@ def selected_callbacks(values: OptionValues) -> list[str]:
     return [str(name) for name in dict.fromkeys(names if isinstance(names, list) else [])]
 
 
-def callback_defaults(values: OptionValues) -> dict[str, Any]:
-    """Section -> default config of each selected callback."""
-    return {callback_section(name): CALLBACKS[name].config for name in selected_callbacks(values)}
-
-
 def keep_selected(saved: OptionValues, values: OptionValues) -> OptionValues:
     """The saved values without the options of callbacks that `values` does not select."""
     selected = tuple(f"{callback_section(name)}." for name in selected_callbacks(saved | values))
@@ -271,3 +279,90 @@ def drop_unknown_callbacks(values: OptionValues) -> OptionValues:
     prefixes = tuple(f"{callback_section(name)}." for name in unknown)
     kept = {path: value for path, value in values.items() if not path.startswith(prefixes)}
     return kept | {SELECTED_CALLBACKS.path: values[SELECTED_CALLBACKS.path]._replace(value=known)}
+
+
+CONFIG = "config.json"
+Size = Annotated[int, Meta(ge=0, le=1 << 31)]
+"""Number of rows of a table."""
+FINETUNE_OPTION = "checkpoint.finetune_from"
+SAVE_DIR, RESTORE_FILE = "checkpoint.save_dir", "checkpoint.restore_file"
+START_OPTIONS = (SAVE_DIR, RESTORE_FILE, FINETUNE_OPTION)
+"""Options that name a checkpoint with the defaults of others."""
+ALTERNATIVES = (
+    ("training.max_update", "training.max_epoch"),
+    ("training.update_freq", "training.micro_batches_per_update"),
+    ("training.precision", "training.fp16", "training.bf16"),
+    ("lr_scheduler.warmup_updates", "lr_scheduler.warmup_fraction"),
+)
+"""Options of one choice. If a run resumes with one of them, it does not keep the others' values."""
+
+
+NAMED = ("arch", "task", "optimizer", "lr_scheduler")
+"""Sections that every run has; their `name` is read before the options are known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedConfig:
+    """The contents of config.json."""
+
+    run: dict[str, JsonObject]
+    """Section -> options, as `to_dict` gives them."""
+    sizes: dict[str, Size]
+    plugins: list[PluginRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        names = [self.run.get(section, {}).get("name") for section in NAMED]
+        dirs = self.run.get("data", {}).get("dirs", [])
+        if not (isinstance(dirs, list) and all(isinstance(it, str) for it in [*names, *dirs])):
+            raise ValueError(f"run: expected names of {', '.join(NAMED)} and of data folders")
+        if not self.sizes.get("tokens"):
+            raise ValueError("sizes.tokens: expected a number above 0")
+
+
+def read_saved_config(folder: Path) -> SavedConfig:
+    """The configuration of a verified checkpoint."""
+    return read_json(folder / CONFIG, SavedConfig, "Use another checkpoint.", non_finite=True)
+
+
+def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
+    """The values that the checkpoint's run had, except of components that are another one now.
+
+    Where a run writes to is not taken over from another run.
+    """
+    paths = (SAVE_DIR, CheckpointConfig.save_dir), (RESTORE_FILE, "")
+    folder, file = (given[path].value if path in given else default for path, default in paths)
+    saved = find(str(folder), str(file or ""))
+    if saved is None:
+        return {}
+    values = flatten_sections(saved.options, RUN, saved.checkpoint)
+    own = () if saved.in_save_dir else ("checkpoint.", "logging.")
+    names = {section: f"{section}.name" for section in COMPONENTS}
+    others = [
+        f"{section}."
+        for section, name in names.items()
+        if name in given and name in values and given[name].value != values[name].value
+    ]
+    left_out = (SAVE_DIR, RESTORE_FILE, *own, *others)
+    return {path: value for path, value in values.items() if not path.startswith(left_out)}
+
+
+def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
+    """The architecture of the checkpoint that --finetune-from names, unless one is named.
+
+    Files and flags override its options.
+    """
+    if "arch.name" in values or FINETUNE_OPTION not in values or not values[FINETUNE_OPTION].value:
+        return {}
+    path = Path(str(values[FINETUNE_OPTION].value))
+    folder = locate_checkpoint(path, *CHECKPOINT_LINKS) or path
+    arch = read_saved_config(folder).run["arch"]
+    return {
+        f"arch.{name}": OptionValue(value, f"--finetune-from {folder}")
+        for name, value in arch.items()
+    }
+
+
+def locate_checkpoint(path: Path, *links: str, file: str = MANIFEST) -> Path | None:
+    """The folder at a path, or the first of these links in it, that has the file of checkpoints."""
+    folders = (path, *(path / link for link in links))
+    return next((folder for folder in folders if (folder / file).exists()), None)

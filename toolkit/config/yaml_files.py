@@ -14,6 +14,7 @@ import yaml
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
+from toolkit.common.json_files import name_file
 from toolkit.common.registry import suggest_name
 
 RECIPE, MAX_BYTES = "recipe:", 16 << 20
@@ -62,12 +63,11 @@ def list_recipes() -> dict[str, str]:
 
 def read_yaml(path: str) -> dict[str, Any]:
     """The sections of a configuration file, or of `recipe:NAME`; an unreadable one is an error."""
+    is_recipe = not Path(path).exists() and path in read_recipes()
+    remedy = f"Write recipe:{path}." if is_recipe else "Check the path."
     try:
-        tree = yaml.load(read_source(path), PlainLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        remedy = f"Write recipe:{path}" if path in read_recipes() else "Check the path"
-        raise ToolkitError(f"Cannot read --config {path}: {reason}. {remedy}.") from error
+        with name_file(Path(path), remedy):
+            tree = yaml.load(read_source(path), PlainLoader)
     except (yaml.YAMLError, RecursionError) as error:
         where = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:

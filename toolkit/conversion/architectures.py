@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -44,34 +47,41 @@ CONVBERT_OPTIONS = {
 }
 
 
-def config_mismatches(model_type: ModelType, config: JsonObject) -> list[Mismatch]:
-    """Unsupported settings, and settings that are not numbers in range."""
+def config_mismatches(
+    model_type: ModelType,
+    config: JsonObject,
+    tensors: Mapping[str, Tensor],
+    layers: str = "num_hidden_layers",
+) -> list[Mismatch]:
+    """Unsupported settings, and settings that are not numbers in range.
+
+    `layers` is a setting that must not exceed the number of layers in the tensors' names.
+    """
     fixed, found = dict(model_type.fixed), {**model_type.omitted, **config}
     if model_type.arch == "deberta":
-        fixed |= dependent_settings(config)
+        settings = {**DEBERTA.defaults, **config}
+        width, heads = settings["hidden_size"], settings["num_attention_heads"]
+        are_counts = isinstance(width, int) and isinstance(heads, int) and heads
+        fixed |= {
+            "max_relative_positions": (-1, 0, settings["max_position_embeddings"]),
+            "embedding_size": (width,),
+            "pooler_hidden_size": (width,),
+            "attention_head_size": (width // heads if are_counts else 0,),
+        }
     problems = [
-        Mismatch("setting", f"config.json: {key}", str(found[key]), " or ".join(map(str, valid)))
+        Mismatch("setting", key, str(found[key]), " or ".join(map(str, valid)))
         for key, valid in fixed.items()
         if key in found and found[key] not in valid
     ]
     for key, default in model_type.defaults.items():
         value, kind = config.get(key, default), type(default)
         if not (type(value) in (int, kind) and 0 <= value < MAX_SETTING):
-            problems.append(Mismatch("setting", f"config.json: {key}", repr(value), kind.__name__))
+            problems.append(Mismatch("setting", key, repr(value), kind.__name__))
+    number = len({part for name in tensors for part in name.split(".") if part.isdecimal()})
+    if isinstance(config.get(layers), int) and config[layers] > number:
+        given = str(config[layers])[:20]
+        problems.append(Mismatch("setting", layers, given, f"tensors of {number} layers"))
     return problems + (position_mismatches(config) if model_type is MODERNBERT else [])
-
-
-def dependent_settings(config: JsonObject) -> dict[str, tuple[object, ...]]:
-    """Settings of DeBERTa whose supported values depend on others."""
-    settings = {**DEBERTA.defaults, **config}
-    width, heads = settings["hidden_size"], settings["num_attention_heads"]
-    by_head = width // heads if isinstance(width, int) and isinstance(heads, int) and heads else 0
-    return {
-        "max_relative_positions": (-1, 0, settings["max_position_embeddings"]),
-        "embedding_size": (width,),
-        "pooler_hidden_size": (width,),
-        "attention_head_size": (by_head,),
-    }
 
 
 def arch_options(model_type: ModelType, config: JsonObject) -> JsonObject:
@@ -156,17 +166,17 @@ def position_mismatches(config: JsonObject) -> list[Mismatch]:
         where, valid = "layer_types", f"one per layer, {GLOBAL} in the first and at equal distances"
         if config.get(where) is None:
             where, valid = OLD_EVERY, "a positive int"
-        problems.append(Mismatch("setting", f"config.json: {where}", str(config[where]), valid))
+        problems.append(Mismatch("setting", where, str(config[where]), valid))
     if None in (rope_base(config, GLOBAL), rope_base(config, LOCAL)):
         found = str(config.get("rope_parameters") or config.get("rope_scaling"))
-        where, valid = "config.json: rope_parameters", "rope_type default and a positive rope_theta"
+        where, valid = "rope_parameters", "rope_type default and a positive rope_theta"
         problems.append(Mismatch("setting", where, found, valid))
     return problems
 
 
 def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
     """The config; raises a ToolkitError unless Transformers can compute the same."""
-    if differences := list_differences(name, c):
+    if differences := native_differences(name, c):
         raise ToolkitError(
             f"The architecture must be bert, convbert, deberta or modernbert as in Transformers, "
             f"but this one {' and '.join(differences)}. Nothing was written. Pass --classes "
@@ -176,7 +186,7 @@ def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
     return c
 
 
-def list_differences(name: str, c: ArchConfig) -> list[str]:
+def native_differences(name: str, c: ArchConfig) -> list[str]:
     """What of an architecture the classes of Transformers cannot compute."""
     if ARCHITECTURES[name].factory not in (bert, convbert, deberta, modernbert):
         return [f"is {name}"]  # a plugin may subclass their configs

@@ -15,10 +15,10 @@ from toolkit.config.commands.checkpoints import (
     ImportConfig,
     OnnxConfig,
 )
-from toolkit.conversion import fairseq, files, native_classes, onnx, toolkit_classes
+from toolkit.conversion import fairseq, files, native_classes, toolkit_classes
 from toolkit.conversion.files import ConvertedModel
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 
 
 def convert(c: ConversionOptions) -> Path:
@@ -45,45 +45,44 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
     """Write the model in the format that the class of the options means; returns its facts."""
     match c:
         case ImportConfig():
-            imported = read_model(source, pairs=c.pairs)
+            imported = import_model(source, pairs=c.pairs)
             files.write_checkpoint(target, imported, source)
-            return describe_imported(imported)
+            options = asdict(imported.run.arch.config)
+            return {
+                "architecture": imported.run.arch.name,
+                "task": imported.run.task.name,
+                "layers": options.get("layers"),
+                "width": options.get("width"),
+                "parameters": sum(tensor.numel() for tensor in imported.tensors.values()),
+                "tensors": len(imported.tensors),
+                "extra_tensors": sorted(imported.extra),
+                "tokenizer": unwrap_tokenizer(imported.tokenizer).kind,
+                "symbols": imported.sizes["tokens"],
+                "note": imported.note,
+            }
         case OnnxConfig():
-            return onnx.export(source, target, weights=c.weights, batch=c.batch, length=c.length)
-        case ExportConfig():
-            native = c.classes == "native" or (
-                c.classes == "auto" and native_classes.has_native_class(source, c.component)
+            return toolkit_classes.export_graph(
+                source, target, weights=c.weights, batch=c.batch, length=c.length
             )
-            export = native_classes.export if native else toolkit_classes.export
-            return export(source, target, weights=c.weights, component=c.component)
-    raise AssertionError(type(c))
+    assert isinstance(c, ExportConfig), "there are three directions"
+    native = c.classes == "native" or (
+        c.classes == "auto" and native_classes.has_native_class(source, c.component)
+    )
+    export = native_classes.export if native else toolkit_classes.export
+    return export(source, target, weights=c.weights, component=c.component)
 
 
-def read_model(source: Path, *, pairs: bool) -> ConvertedModel:
+def import_model(source: Path, *, pairs: bool) -> ConvertedModel:
     """The model of a folder or file; `pairs` tells that a classifier reads pairs of texts."""
-    if file := fairseq.find_file(source):
+    if source.is_file():
+        return fairseq.import_file(source)
+    file = source / fairseq.MODEL_FILE
+    if file.is_file() and not (source / files.CONFIG).exists():
         return fairseq.import_file(file)
-    config = files.read_config(source)
+    config = files.read_model_config(source)
     if config.get("model_type") == toolkit_classes.MODEL_TYPE:
         return toolkit_classes.import_folder(source, config, pairs=pairs)
     return native_classes.import_folder(source, pairs=pairs)
-
-
-def describe_imported(model: ConvertedModel) -> JsonObject:
-    """The facts that toolkit-convert reports about an imported model."""
-    options = asdict(model.run.arch.config)
-    return {
-        "architecture": model.run.arch.name,
-        "task": model.run.task.name,
-        "layers": options.get("layers"),
-        "width": options.get("width"),
-        "parameters": sum(tensor.numel() for tensor in model.tensors.values()),
-        "tensors": len(model.tensors),
-        "extra_tensors": sorted(model.extra),
-        "tokenizer": unwrap_tokenizer(model.tokenizer).kind,
-        "symbols": model.sizes["tokens"],
-        "note": model.note,
-    }
 
 
 def format_fact(value: object) -> str:

@@ -7,6 +7,7 @@ positions that start after the padding id.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,52 +19,77 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonObject, read_json, read_text
-from toolkit.conversion import tensors, tokenizer_files, torch_file
-from toolkit.conversion.files import ConvertedModel, build_on_meta, compose_run
+from toolkit.conversion import tensors, tokenizer_files
+from toolkit.conversion.architectures import config_mismatches
+from toolkit.conversion.files import (
+    ConvertedModel,
+    OpaqueObject,
+    load_torch_file,
+    name_tensors,
+)
+from toolkit.conversion.heads import ImportedHead
+from toolkit.conversion.model_types import ModelType
+from toolkit.conversion.native_classes import assemble
 from toolkit.conversion.tensors import Mismatch
-from toolkit.conversion.torch_file import OpaqueObject
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.sentencepiece import parse_model
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.models.interface import Sizes
 
 MODEL_FILE = "model.pt"  # in released folders
-WORDS, POSITIONS, TIED = "embed_tokens.weight", "embed_positions.weight", "lm_head.weight"
+WORDS, POSITIONS = "embed_tokens.weight", "embed_positions.weight"
 FIRST_POSITION = 2
 """Positions start after the padding id 1; rows 0 and 1 are unused."""
 TYPES = "encoder.embeddings.types.weight"
-TENSORS = {
-    "encoder.embeddings.words": "embed_tokens",
-    "encoder.embeddings.positions": "embed_positions",
-    "encoder.embeddings.norm": "layernorm_embedding",
-    "encoder.layers.*.attention.project.qkv": "layers.*.self_attn.{q k v}_proj",
-    "encoder.layers.*.attention.output": "layers.*.self_attn.out_proj",
-    "encoder.layers.*.after_attention.norm": "layers.*.self_attn_layer_norm",
-    "encoder.layers.*.feed_forward.wide": "layers.*.fc1",
-    "encoder.layers.*.feed_forward.back": "layers.*.fc2",
-    "encoder.layers.*.after_feed_forward.norm": "layers.*.final_layer_norm",
-    "task.head.transform": "lm_head.dense",
-    "task.head.norm": "lm_head.layer_norm",
-    "task.head": "lm_head",
-}
-SHAPES = {"encoder.embeddings.positions.weight": {"skipped_rows": FIRST_POSITION}}
-MAX_LAYERS = 1000
+ROBERTA = ModelType(
+    model_type="roberta",
+    prefix="",
+    class_prefix="",
+    arch="bert",
+    settings={
+        "encoder_layers": "layers",
+        "encoder_embed_dim": "width",
+        "encoder_attention_heads": "heads",
+        "encoder_ffn_embed_dim": "feed_forward_width",
+        **{name: name for name in ("dropout", "attention_dropout", "max_positions")},
+        **{name: name for name in ("token_types", "norm_epsilon")},
+    },
+    defaults={
+        **{"encoder_layers": 12, "encoder_embed_dim": 768, "encoder_attention_heads": 12},
+        **{"encoder_ffn_embed_dim": 3072, "dropout": 0.1, "attention_dropout": 0.1},
+        **{"max_positions": 512, "token_types": 1, "norm_epsilon": 1e-5},
+    },
+    fixed={
+        "activation_fn": ("gelu", None),
+        "encoder_normalize_before": (False, None),
+        "untie_weights_roberta": (False, None),
+        "no_token_positional_embeddings": (False, None),
+        "no_scale_embedding": (True, None),
+    },
+    encoder={
+        "encoder.embeddings.words": "embed_tokens",
+        "encoder.embeddings.positions": "embed_positions",
+        "encoder.embeddings.norm": "layernorm_embedding",
+        "encoder.layers.*.attention.project.qkv": "layers.*.self_attn.{q k v}_proj",
+        "encoder.layers.*.attention.output": "layers.*.self_attn.out_proj",
+        "encoder.layers.*.after_attention.norm": "layers.*.self_attn_layer_norm",
+        "encoder.layers.*.feed_forward.wide": "layers.*.fc1",
+        "encoder.layers.*.feed_forward.back": "layers.*.fc2",
+        "encoder.layers.*.after_feed_forward.norm": "layers.*.final_layer_norm",
+    },
+    head={
+        "task.head.transform": "lm_head.dense",
+        "task.head.norm": "lm_head.layer_norm",
+        "task.head": "lm_head",
+    },
+    shapes={"encoder.embeddings.positions.weight": {"skipped_rows": FIRST_POSITION}},
+    tied={"lm_head.weight": WORDS},
+    extra={"classification_heads.": "fairseq.classification_heads."},
+)
+"""Settings are those of fairseq, which older files omit if they have the supported value."""
+SIZES = ("encoder_layers", "encoder_embed_dim", "encoder_attention_heads", "encoder_ffn_embed_dim")
+"""Settings that every file has."""
 SCALARS = (bool, int, float, str, type(None))
-SIZES = {
-    "encoder_layers": "layers",
-    "encoder_embed_dim": "width",
-    "encoder_attention_heads": "heads",
-    "encoder_ffn_embed_dim": "feed_forward_width",
-}
-SUPPORTED: dict[str, str | bool] = {
-    "activation_fn": "gelu",
-    "encoder_normalize_before": False,
-    "untie_weights_roberta": False,
-    "no_token_positional_embeddings": False,
-    "no_scale_embedding": True,
-}
-"""Settings with the value that the toolkit supports; older files omit them."""
 DICTIONARY_FILE = "dict.txt"
 BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 """File names of GPT-2's BPE: the original ones and those of Transformers."""
@@ -71,62 +97,44 @@ NORMAL = 1  # SentencePiece's type of ordinary pieces
 UNIGRAM = ("sentencepiece.bpe.model", "sentencepiece.model")
 
 
-def find_file(source: Path) -> Path | None:
-    """The .pt file of a path; None if it is not a fairseq checkpoint."""
-    if source.is_file():
-        return source
-    file = source / MODEL_FILE
-    return file if file.is_file() and not (source / "config.json").exists() else None
-
-
 def import_file(path: Path) -> ConvertedModel:
     """The model of a .pt file, after all settings and tensors have been checked."""
-    checkpoint = torch_file.load(path, settings=True)
+    checkpoint = load_torch_file(path, settings=True)
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("model"), dict):
         raise ToolkitError(
             f"{path} must be a fairseq checkpoint with tensors under `model`, but is not. Name a "
             f"checkpoint of fairseq-train or a RoBERTa release."
         )
-    settings = read_settings(checkpoint, path)
-    found, extra = split_tensors(torch_file.name_tensors(checkpoint["model"], path))
+    found = rename_tensors(name_tensors(checkpoint["model"], path))
     missing = [
         Mismatch("missing tensor", f"{path.name}: {name}", "-", "a table")
         for name in (WORDS, POSITIONS)  # they determine the sizes of all others
         if name not in found or found[name].dim() != 2
     ]
-    layers = tensors.compare_layers("encoder_layers", settings.get("encoder_layers"), found)
-    tensors.check_none(path, setting_mismatches(settings) + missing + layers)
-    options = arch_options(settings, len(found[POSITIONS]) - FIRST_POSITION)
-    run, sizes = compose_run("bert", "mlm", options), Sizes(tokens=len(found[WORDS]))
-    on_meta = build_on_meta(run, sizes).state_dict()
-    mappings = tensors.find_mappings(on_meta, TENSORS, SHAPES)
-    tied = {TIED: found.pop(TIED)} if TIED in found else {}
-    required = tensors.expected_shapes(mappings, on_meta)
-    tensors.check_none(path, tensors.compare_tensors(found, required, path.name))
-    tensors.check_none(path, tensors.compare_tied(tied, {TIED: WORDS}, found, path.name))
-    model = {mapping.toolkit_name: mapping.join(found) for mapping in mappings}
-    model[TYPES] = torch.zeros(on_meta[TYPES].shape, dtype=model["task.head.bias"].dtype)
-    tokenizer = load_tokenizer(path, sizes["tokens"])
-    return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=extra)
+    tensors.check_none(path, missing)
+    config = dict.fromkeys(SIZES) | read_settings(checkpoint, path)
+    config |= {"max_positions": len(found[POSITIONS]) - FIRST_POSITION}
+    tensors.check_none(path, config_mismatches(ROBERTA, config, found, "encoder_layers"))
+    tokenizer, head = read_tokenizer(path, len(found[WORDS])), ImportedHead(task="mlm")
+    model = assemble(path, path.name, ROBERTA, config, found, tokenizer, head)
+    types = torch.zeros(1, found[WORDS].shape[1], dtype=found[WORDS].dtype)
+    return replace(model, tensors={**model.tensors, TYPES: types}, origin=None)
 
 
-def split_tensors(found: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Tensors of the model without their prefix, and those of classification heads."""
+def rename_tensors(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors by their current names, without the prefixes of the model."""
     model: dict[str, Tensor] = {}
-    extra: dict[str, Tensor] = {}
     for key, tensor in found.items():
         name = key.removeprefix("encoder.").removeprefix("decoder.")
         name = name.removeprefix("sentence_encoder.")
         name = name.replace("emb_layer_norm.", "layernorm_embedding.")  # in old files
-        if name.startswith("classification_heads."):
-            extra[f"fairseq.{name}"] = tensor
-        elif name.count(".in_proj_") == 1 and tensor.dim() and len(tensor) % 3 == 0:
+        if name.count(".in_proj_") == 1 and tensor.dim() and len(tensor) % 3 == 0:
             before, part = name.split(".in_proj_")  # files from 2019 join the projections
             names = (f"{before}.{letter}_proj.{part}" for letter in "qkv")
             model |= zip(names, tensor.chunk(3), strict=True)
         elif name != "version":
             model[name] = tensor
-    return model, extra
+    return model
 
 
 def read_settings(checkpoint: JsonObject, path: Path) -> JsonObject:
@@ -154,33 +162,7 @@ def unwrap(value: Any) -> Any:
     return value
 
 
-def setting_mismatches(settings: JsonObject) -> list[Mismatch]:
-    """Unsupported settings, and sizes that are not numbers in range."""
-    problems = [
-        Mismatch("setting", key, str(settings[key]), str(supported))
-        for key, supported in SUPPORTED.items()
-        if settings.get(key) not in (None, supported)
-    ]
-    for name in SIZES:
-        value = settings.get(name)
-        if type(value) is not int or not 0 < value < (MAX_LAYERS if "layers" in name else 1 << 20):
-            problems.append(Mismatch("setting", name, str(value), "a number"))
-    return problems
-
-
-def arch_options(settings: JsonObject, positions: int) -> JsonObject:
-    """Options of the architecture `bert`."""
-    rates = {name: settings.get(name) for name in ("dropout", "attention_dropout")}
-    return {
-        **{option: settings[name] for name, option in SIZES.items()},
-        **{name: float(rate) for name, rate in rates.items() if isinstance(rate, int | float)},
-        "max_positions": positions,
-        "token_types": 1,
-        "norm_epsilon": 1e-5,
-    }
-
-
-def load_tokenizer(path: Path, rows: int) -> Tokenizer:
+def read_tokenizer(path: Path, rows: int) -> Tokenizer:
     """A subword tokenizer if its files exist, else one for text that is split into symbols."""
     folder = path.parent
     if not (folder / DICTIONARY_FILE).is_file():
@@ -195,7 +177,7 @@ def load_tokenizer(path: Path, rows: int) -> Tokenizer:
             f"{folder / DICTIONARY_FILE} must have one symbol for each of the model's {rows} "
             f"rows, but has {len(words.vocabulary)}. Use the file that the model was trained with."
         )
-    backend = build_backend(folder, words)
+    backend = subword_backend(folder, words)
     if backend is None:
         return words
     symbols, roles = words.vocabulary.symbols, words.vocabulary.roles
@@ -206,7 +188,7 @@ def load_tokenizer(path: Path, rows: int) -> Tokenizer:
     return HuggingFaceTokenizer(backend.to_str(), roles, rows=rows)
 
 
-def build_backend(folder: Path, words: WordLevelTokenizer) -> HfTokenizer | None:
+def subword_backend(folder: Path, words: WordLevelTokenizer) -> HfTokenizer | None:
     """The subwords of a folder with the ids of dict.txt; None if it has no files of subwords."""
     for pieces, merges in BYTE_LEVEL:
         if (folder / pieces).is_file() and (folder / merges).is_file():

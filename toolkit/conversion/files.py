@@ -1,25 +1,30 @@
-"""Files of models: folders of Hugging Face Transformers, and converted models as checkpoints."""
+"""Files of models: folders of Hugging Face Transformers, and converted models as checkpoints.
+
+Files written by torch.save are loaded without executing code; no other module opens them.
+PyTorch's weights-only loader creates tensors, plain containers and the classes of an allow-list,
+and calls nothing else. The allow-list here maps the classes of fairseq's settings to OpaqueObject.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
-from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import EXTRA_FILE
+from toolkit.checkpoints.load import EXTRA_FILE, write_model
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
-from toolkit.checkpoints.write_model import write_model
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir
+from toolkit.common.files import atomic_dir, open_regular, report_write_errors
 from toolkit.common.json_files import FileName, JsonObject, read_json, write_json
+from toolkit.config.command import MANIFEST
 from toolkit.config.load import compose
 from toolkit.config.sections import RunConfig
-from toolkit.conversion import torch_file
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
@@ -59,10 +64,10 @@ class ConvertedModel:
     """What the conversion left unused."""
 
 
-def read_config(folder: Path) -> JsonObject:
+def read_model_config(folder: Path) -> JsonObject:
     """The config.json of a folder; raises a ToolkitError if the folder is no model."""
     reason = "" if (folder / CONFIG).exists() else f"has no {CONFIG}"
-    if any((folder / name).exists() for name in (manifest.NAME, "checkpoint_last")):
+    if any((folder / name).exists() for name in (MANIFEST, "checkpoint_last")):
         reason = "is a checkpoint of the toolkit; for that use toolkit-convert export"
     if reason:
         raise ToolkitError(
@@ -84,7 +89,7 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
             f"written by save_pretrained."
         )
     path = folder / PICKLED
-    return torch_file.name_tensors(torch_file.load(path), path), PICKLED
+    return name_tensors(load_torch_file(path), path), PICKLED
 
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
@@ -98,14 +103,11 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
 
 def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
     """Fill a temporary folder and rename it, so that it is complete or absent."""
-    try:
-        with atomic_dir(target, sync=True) as temporary:
-            fill(temporary)
-    except (OSError, SafetensorError) as error:
-        raise ToolkitError(
-            f"DESTINATION must be a writable folder, but {target} is not: {error}. Make room, or "
-            f"choose another folder."
-        ) from error
+    with (
+        report_write_errors("DESTINATION", target),
+        atomic_dir(target, sync=True) as temporary,
+    ):
+        fill(temporary)
 
 
 def compose_run(
@@ -141,3 +143,93 @@ def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:
         facts={"reasons": ["conversion"], "converted": str(source)},
         write_more=write_more,
     )
+
+
+MAX_COPIES = 4
+"""Maximum bytes of all tensors per byte of the file; tied weights are stored once."""
+
+
+class OpaqueObject:
+    """Placeholder for an object of another program: it stores its arguments and does nothing."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.arguments = arguments
+        self.state: object = None
+
+    def __setstate__(self, state: object) -> None:
+        self.arguments = getattr(self, "arguments", ())
+        self.state = state
+
+
+SETTING_CLASSES = (
+    "argparse.Namespace",
+    "omegaconf.dictconfig.DictConfig",
+    "omegaconf.listconfig.ListConfig",
+    "omegaconf.base.ContainerMetadata",
+    "omegaconf.base.Metadata",
+    *(f"omegaconf.nodes.{kind}Node" for kind in ("Any", "Boolean", "Enum", "Float", "Integer")),
+    "omegaconf.nodes.StringNode",
+    "collections.defaultdict",
+    "typing.Any",
+    "builtins.dict",
+    "builtins.list",
+    "builtins.int",
+    "builtins.str",
+    "builtins.float",
+    "builtins.bool",
+)
+"""Classes of settings in fairseq's checkpoints; each is loaded as an OpaqueObject."""
+
+
+def load_torch_file(path: Path, *, settings: bool = False) -> Any:
+    """The tensors and containers of a file; with `settings`, also OpaqueObjects."""
+    allowed: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
+    try:
+        with (
+            open_regular(path) as file,
+            warnings.catch_warnings(),
+            torch.serialization.safe_globals(allowed),
+        ):
+            warnings.simplefilter("ignore")  # about the pickle protocol of old files
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except ToolkitError:
+        raise
+    except Exception as error:  # any exception that a damaged or malicious file causes
+        text = " ".join(str(error).split()) or type(error).__name__
+        reason = text.rpartition("WeightsUnpickler error: ")[2].partition("Please use")[0]
+        raise ToolkitError(
+            f"{path} must contain only tensors and settings, but PyTorch's weights-only loader "
+            f"says: {reason.strip()[:200].removesuffix('.')}. Nothing was executed. Convert the "
+            f"file to safetensors first."
+        ) from error
+
+
+def name_tensors(content: object, path: Path) -> dict[str, Tensor]:
+    """Loaded content as tensors by name, if they are dense and the file holds their numbers.
+
+    Tensors that share memory, such as tied weights, become separate ones.
+    """
+    tensors: dict[Any, Any] = content if isinstance(content, dict) else {"": content}
+    wrong = [
+        name
+        for name, it in tensors.items()
+        if not (isinstance(name, str) and isinstance(it, Tensor) and it.layout == torch.strided)
+        or (it.device.type != "cpu" or it.is_nested or it.is_quantized)
+        or (it.is_complex() or it.is_neg())
+    ]
+    if wrong:
+        raise ToolkitError(
+            f"{path} must contain dense tensors by name, but contains other objects "
+            f"({str(wrong[0])[:80]!r}). Name a file that save_pretrained or fairseq wrote."
+        )
+    size, total = path.stat().st_size, sum(it.numel() * it.itemsize for it in tensors.values())
+    if total > MAX_COPIES * size:
+        raise ToolkitError(
+            f"{path} must contain the numbers of its tensors, but has {size:,} bytes and tensors "
+            f"of {total:,} bytes. Save the tensors again after .contiguous()."
+        )
+    users = Counter(it.untyped_storage().data_ptr() for it in tensors.values())
+    return {
+        name: it.clone() if users[it.untyped_storage().data_ptr()] > 1 else it
+        for name, it in tensors.items()
+    }

@@ -108,8 +108,10 @@ def read_head(
     name = str(names[0]) if isinstance(names, list) and names else ""
     ending = name.removeprefix(model_type.class_prefix)
     task, kind, unsupported = CLASS_TASKS.get(ending, ""), None, ""
-    if task == "pos_tagging" and finds_spans(config):
-        task = "span_tagging"
+    if task == "pos_tagging":  # as the export says, or else by the tags, such as B-PER
+        exported = [it for it in TAGGING_TASKS if read_saved(config, it)]
+        by_tags = "span_tagging" if has_span_tags(label_names(config)) else task
+        task = exported[0] if exported else by_tags
     if task:
         kind = head_kind(model_type, task, config)
         unsupported = describe_unsupported(model_type, task, kind, config)
@@ -174,13 +176,6 @@ def describe_unsupported(
     if task == "glue" and problem == "regression" and len(label_names(config)) > 1:
         return "predicts several numbers of a text"
     return ""
-
-
-def finds_spans(config: JsonObject) -> bool:
-    """Whether a tagger finds spans: as its export says, or else by its tags, such as B-PER."""
-    if any(read_saved(config, task) for task in TAGGING_TASKS):
-        return bool(read_saved(config, "span_tagging"))
-    return has_span_tags(label_names(config))
 
 
 def read_saved(config: JsonObject, task: str) -> JsonObject:

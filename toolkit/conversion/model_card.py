@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import read_config
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.common.json_files import JsonObject
 from toolkit.config.command import format_columns
@@ -116,7 +116,7 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
 
     Commits, data and device are those of the last start of the run, if they are recorded.
     """
-    facts, state = manifest.read(checkpoint), read_state(checkpoint)
+    facts, state = read_manifest(checkpoint), read_state(checkpoint)
     rows = {
         "updates": f"{facts.update:,}" if facts.update else "",
         "epochs": str(facts.epoch or ""),
@@ -125,8 +125,11 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
     }
     if starts := read_complete_starts(checkpoint.parent):
         last = starts[-1]
-        sources = {"toolkit": last["toolkit"], **{it["name"]: it for it in last["plugins"]}}
-        rows |= {f"{name} commit": describe_commit(source) for name, source in sources.items()}
+        sources = {
+            "toolkit": last["toolkit"],
+            **{str(it.get("name")): it for it in last["plugins"]},
+        }
+        rows |= {f"{name} commit": format_commit(source) for name, source in sources.items()}
         folders = [(Path(it["folder"]).name, it["fingerprint"][:12]) for it in last.get("data", [])]
         rows["data"] = ", ".join(f"{name} (fingerprint {digest})" for name, digest in folders)
         rows["device"] = last["device"]
@@ -150,7 +153,7 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
     return parts
 
 
-def describe_commit(source: JsonObject) -> str:
+def format_commit(source: JsonObject) -> str:
     """The Git commit of a training run, and whether the code had changed since."""
     commit = str(source.get("commit") or "")
     return f"{commit} with uncommitted changes" if source.get("uncommitted_changes") else commit

@@ -51,6 +51,11 @@ BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
 DROPPED_SETTINGS = ("auto_map", "custom_pipelines", "_name_or_path", "quantization_config")
 """Settings that refer to code or other locations; they are not kept."""
 GENERATOR = "task.generator."
+PADDING_NOTE = (
+    "Transformers lets convolutions see padding, this model does not: vectors near the end of "
+    "padded sentences differ slightly"
+)
+"""A difference in spite of equal weights."""
 SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "positions", "norm"))
 
 
@@ -59,7 +64,7 @@ def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], 
 
     Tensors have their current names without the model's prefix.
     """
-    config = files.read_config(folder)
+    config = files.read_model_config(folder)
     name = config.get("model_type")
     if name is None and any(str(key).startswith("num_hidden") for key in config):
         name = "bert"  # folders released by Google do not name it
@@ -91,18 +96,28 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     `pairs` tells that a classifier reads pairs of texts.
     """
     model_type, config, found, file = read_model(folder)
-    layers = config.get("num_hidden_layers")
-    tensors.check_none(
-        folder,
-        architectures.config_mismatches(model_type, config)
-        + tensors.compare_layers(f"{files.CONFIG}: num_hidden_layers", layers, found),
-    )
+    problems = architectures.config_mismatches(model_type, config, found)
+    named = [it._replace(where=f"{files.CONFIG}: {it.where}") for it in problems]
+    tensors.check_none(folder, named)
     predicts_tokens = f"{model_type.head[HEAD]}.bias" in found
     head = heads.read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
-    options = architectures.arch_options(model_type, config)
-    run = compose_run(model_type.arch, head.task, options, head.options)
     rows = config.get("vocab_size", model_type.defaults["vocab_size"])
     tokenizer = head.add_labels(load_tokenizer(folder, rows))
+    return assemble(folder, file, model_type, config, found, tokenizer, head)
+
+
+def assemble(
+    source: Path,
+    file: str,
+    model_type: ModelType,
+    config: JsonObject,
+    found: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    head: heads.ImportedHead,
+) -> ConvertedModel:
+    """The model with these settings and tensors, after all tensors have been checked."""
+    options = architectures.arch_options(model_type, config)
+    run = compose_run(model_type.arch, head.task, options, head.options)
     on_meta = build_on_meta(run, Sizes(tokenizer.sizes)).state_dict()
     mappings = model_type.mappings(on_meta, model_type.head if head.task == "mlm" else head.names)
     required = tensors.expected_shapes(mappings, on_meta)
@@ -118,7 +133,7 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
         else:
             model[name] = tensor
     tensors.check_none(
-        folder,
+        source,
         tensors.compare_tensors(model, required, file)
         + tensors.compare_tied(copies, model_type.tied, model, file),
     )
@@ -172,7 +187,8 @@ def export(
         )
 
     files.write_folder(target, fill)
-    notes = padding_note(arch), dropout_note(arch), "" if names else head_note(task)
+    padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
+    notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task)
     return {
         "class": classes[0],
         "parameters": parameters,
@@ -293,16 +309,6 @@ def choose_model_type(
     return model_types[0], None
 
 
-def padding_note(arch: EncoderConfig) -> str:
-    """A note on differences in spite of equal weights."""
-    if not isinstance(arch, ConvBertConfig) or arch.convolve_padding:
-        return ""
-    return (
-        "Transformers lets convolutions see padding, this model does not: vectors near the end of "
-        "padded sentences differ slightly"
-    )
-
-
 def dropout_note(arch: ArchConfig) -> str:
     """A note on dropout at other places than in Transformers, in spite of equal outputs."""
     if not isinstance(arch, ModernBertConfig) or not (arch.dropout or arch.attention_dropout):
@@ -330,7 +336,7 @@ def has_native_class(path: Path, component: str | None = None) -> bool:
     folder = find_checkpoint(path)
     run, _ = read_config(folder)
     config = select_arch(run, component)
-    if architectures.list_differences(run.arch.name, config):
+    if architectures.native_differences(run.arch.name, config):
         return False
     arch = architectures.check_architecture(run.arch.name, config)
     _, names = choose_model_type(arch, run.task, read_origin(folder))

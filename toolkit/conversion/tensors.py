@@ -159,14 +159,6 @@ def compare_tied(
     return problems
 
 
-def compare_layers(where: str, layers: object, tensors: Mapping[str, Tensor]) -> list[Mismatch]:
-    """A mismatch if a setting gives more layers than the tensors' names have numbers."""
-    numbers = {part for name in tensors for part in name.split(".") if part.isdecimal()}
-    if isinstance(layers, int) and layers > len(numbers):
-        return [Mismatch("setting", where, str(layers)[:20], f"tensors of {len(numbers)} layers")]
-    return []
-
-
 def format_shape(shape: Shape | None) -> str:
     """A shape as text, such as 768 x 768; a dash for None."""
     return "-" if shape is None else " x ".join(map(str, shape)) or "one number"

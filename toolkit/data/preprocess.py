@@ -14,7 +14,7 @@ from toolkit.data.preprocessing.input_files import store_streams
 from toolkit.data.preprocessing.output_folder import create_output_folder
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 
 
 def preprocess(config: PreprocessConfig) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from toolkit.common import json_files
-from toolkit.reporting.console import Console, print_plain
-from toolkit.reporting.json_output import Output, TextStream
+from toolkit.reporting.console import Console, Output, TextStream, print_plain
 
 ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 

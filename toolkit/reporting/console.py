@@ -1,13 +1,21 @@
-"""Consoles of rich: plain text, progress bars, and the output of a training run."""
+"""Consoles of rich: plain text, progress bars, and the output of a command or a training run."""
 
 from __future__ import annotations
 
+import re
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 from rich import console as rich_console
 from rich import progress as rich_progress
 
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.common.files import STDOUT, open_output
 from toolkit.reporting.runs import EventValues
 
 
@@ -193,7 +201,13 @@ class TrainingConsole:
         if "epoch" in values:
             parts.append(f"epoch {values['epoch']:>3}")
         parts += [str(values[name]) for name in ("subset", "path", "text") if values.get(name)]
-        parts += format_objectives(values)
+        losses = [name for name in values if name.endswith("_loss")]
+        objectives = [*(losses if len(losses) > 1 else [])]
+        objectives += [name for name in values if name.endswith("_accuracy")]
+        parts += [
+            f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}"
+            for name in objectives  # `mlm 5.474  mpm accuracy 0.165`
+        ]
         parts += format_metrics(values)
         if event == "train":
             parts.append(self.time_left(values))
@@ -216,9 +230,61 @@ def format_metrics(values: EventValues, names: Iterable[str] = FORMATS) -> list[
     ]
 
 
-def format_objectives(values: EventValues) -> list[str]:
-    """`mlm 5.474  mpm accuracy 0.165`: the metrics of several objectives."""
-    losses = [name for name in values if name.endswith("_loss")]
-    accuracies = [name for name in values if name.endswith("_accuracy")]
-    names = [*(losses if len(losses) > 1 else []), *accuracies]
-    return [f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}" for name in names]
+OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
+"""Start of a file that may be overwritten. A run's log, which starts with an update, may not."""
+
+
+@runtime_checkable
+class TextStream(Protocol):
+    """A stream that `print` can write to."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
+class Output:
+    """Text and JSON lines (`--json FILE`); with `-`, JSON goes to stdout and text to stderr.
+
+    The file is opened at once, so that an unwritable path fails before the work.
+    """
+
+    def __init__(self, target: str | None) -> None:
+        self.to_stdout = target in STDOUT
+        self.file: TextIO | None = None
+        self._stack = ExitStack()
+        if target is not None:
+            path = Path(target)
+            if not self.to_stdout and path.is_file():
+                with path.open("rb") as file:
+                    start = file.read(100)
+                if start and not OUTPUT_START.match(start):  # a mistyped name costs no corpus
+                    raise ToolkitError(
+                        f"--json must name a new file or one written by --json, but {target} "
+                        f"holds something else. Choose another name."
+                    )
+            self.file = self._stack.enter_context(open_output("--json", target))
+
+    @property
+    def text_stream(self) -> TextStream:
+        """The stream for text."""
+        return sys.stderr if self.to_stdout else sys.stdout
+
+    @property
+    def console(self) -> Console:
+        return Console(stderr=self.to_stdout)
+
+    def print_line(self, text: str) -> None:
+        print_plain(self.console, text)
+
+    def write(self, event: str, values: Mapping[str, object]) -> None:
+        """Write one JSON line with the type of the event; numbers keep full precision."""
+        if self.file:
+            self.file.write(json_files.dumps({"event": event, **values}) + "\n")
+            self.file.flush()
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)

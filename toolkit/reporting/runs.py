@@ -11,7 +11,14 @@ from typing import TypedDict
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file, read_bytes
-from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json
+from toolkit.common.json_files import (
+    Count,
+    JsonError,
+    JsonObject,
+    convert,
+    name_file,
+    read_json,
+)
 from toolkit.config.serialize import flatten
 
 EventValue = float | int | str | None
@@ -36,15 +43,10 @@ def to_scalars(event: str, values: EventValues) -> dict[str, float]:
     return {f"{prefix}/{name}": float(value) for name, value in numbers.items()}
 
 
-def read_records(path: Path) -> list[Record]:
+def read_log(path: Path) -> list[Record]:
     """All records of a metrics.jsonl; an incomplete last line of a killed writer is skipped."""
-    try:
+    with name_file(path, "Name the log of a run."):
         lines = read_bytes(path).decode(errors="replace").split("\n")
-    except OSError as error:
-        raise ToolkitError(
-            f"{path} must be a readable log of toolkit-train, but is not: {error.strerror}. "
-            f"Check the path."
-        ) from error
     last = lines.pop()  # after the last newline: nothing, or an incomplete record
     records = [parse_record(line) for line in lines]
     if None in records:
@@ -66,7 +68,7 @@ def parse_record(line: str) -> Record | None:
     return record
 
 
-def write_records(path: Path, records: Iterable[EventValues]) -> None:
+def write_log(path: Path, records: Iterable[EventValues]) -> None:
     """Replace the log atomically."""
     with atomic_file(path) as temporary:
         lines = "".join(json_files.dumps(record) + "\n" for record in records)
@@ -95,8 +97,6 @@ def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
     """The runs in these folders, or in their subfolders; each once."""
     runs: dict[Path, LoggedRun] = {}
     for folder in map(Path, folders):
-        if not folder.exists():
-            raise ToolkitError(f"No such folder: {folder}. Name the --save-dir of a run.")
         is_run = (folder / METRICS_FILE).exists()
         logs = sorted(folder.glob(METRICS_FILE if is_run else f"*/{METRICS_FILE}"))
         if not logs:
@@ -106,7 +106,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
             )
         for log in logs:
             runs[log.parent.resolve()] = LoggedRun(
-                log.parent, read_records(log), read_options(log.parent)
+                log.parent, read_log(log), read_options(log.parent)
             )
     return list(runs.values())
 
@@ -155,7 +155,12 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
             differing = [
                 k for k in differing if k == name or count_distinct(firsts, name, k) > count
             ]
-    ordered = sorted(groups.values(), key=lambda group: numeric_key(group[0], differing))
+
+    def numbers(group: Sequence[LoggedRun]) -> list[float]:
+        values = [group[0].options.get(key) for key in differing]
+        return [float(v) if isinstance(v, int | float) and v is not True else 0.0 for v in values]
+
+    ordered = sorted(groups.values(), key=numbers)
     names = [describe_group(group[0], differing) for group in ordered]
     if len(set(names)) < len(names):
         names = short_names([str(group[0].folder) for group in ordered])
@@ -165,14 +170,6 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
 def count_distinct(options: Sequence[JsonObject], *keys: str) -> int:
     """Number of different combinations of values of these keys."""
     return len({json_files.dumps([it.get(key) for key in keys]) for it in options})
-
-
-def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:
-    """Sort key: the numeric values of these options."""
-    values = [run.options.get(key) for key in keys]
-    return [
-        float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in values
-    ]
 
 
 def describe_group(run: LoggedRun, differing: Sequence[str]) -> str:

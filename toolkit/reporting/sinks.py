@@ -9,21 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import RUN_EVENTS, ToolkitError
-from toolkit.common.json_files import read_json, write_json
+from toolkit.common.files import report_write_errors
+from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.runs import (
     METRICS_FILE,
     EventValue,
     EventValues,
-    read_records,
+    read_log,
     to_scalars,
-    write_records,
+    write_log,
 )
 
 log = logging.getLogger(__name__)
@@ -60,16 +60,12 @@ class JsonLinesSink:
 
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
         self.path, self.pending, self.warned = path, b"", False
-        try:
+        with report_write_errors("--save-dir", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                earlier = read_records(path)
-                write_records(path, [r for r in earlier if r.get("update", 0) <= resumed_at > 0])
+                earlier = read_log(path)
+                write_log(path, [r for r in earlier if r.get("update", 0) <= resumed_at > 0])
             self.file = path.open("ab", buffering=0)
-        except OSError as error:
-            raise ToolkitError(
-                f"{path} must be writable, but is not: {error.strerror}. Choose another --save-dir."
-            ) from error
 
     def write(self, event: str, values: EventValues) -> None:
         self.pending += json_files.dumps({"event": event, **values}).encode() + b"\n"
@@ -102,15 +98,10 @@ class TensorBoardSink:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
 
         self.folder, self.has_failed = folder, False
-        try:
+        with report_write_errors("logging.tensorboard_logdir", folder):
             # os.makedirs would recurse without end if the name is too long
             Path(folder).mkdir(parents=True, exist_ok=True)
             self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
-        except OSError as error:
-            raise ToolkitError(
-                f"logging.tensorboard_logdir must be writable, but {folder} is not: "
-                f"{error.strerror}. Choose another folder."
-            ) from error
 
     def write(self, event: str, values: EventValues) -> None:
         if event in RUN_EVENTS or self.has_failed:
@@ -151,7 +142,7 @@ class WandbSink:
     ) -> None:
         before = read_run_id(folder, project) if resumed_at else None
         log = folder / METRICS_FILE
-        earlier = read_records(log) if before and log.exists() else []
+        earlier = read_log(log) if before and log.exists() else []
         reported = [record for record in earlier if record.get("update", 0) > resumed_at]
         self.sent = {event_key(str(record.get("event")), record) for record in reported}
         self.run = start_wandb_run(project, folder, options, before)
@@ -198,21 +189,14 @@ def start_wandb_run(
         ) from error
 
 
-@dataclass(frozen=True)
-class RunId:
-    """The W&B run of a save folder."""
-
-    project: str
-    run: str
-
-
 def read_run_id(folder: Path, project: str) -> str | None:
     """The id of the W&B run of this save folder, if it is in the same project."""
     try:
-        saved = read_json(folder / RUN_ID_FILE, RunId, "")
+        saved = read_json(folder / RUN_ID_FILE, JsonObject, "")
     except ToolkitError:
         return None
-    return saved.run if saved.project == project else None
+    run = saved.get("run") if saved.get("project") == project else None
+    return run if isinstance(run, str) else None
 
 
 def event_key(event: str, values: EventValues) -> tuple[str, EventValue, EventValue]:

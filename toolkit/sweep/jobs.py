@@ -18,10 +18,8 @@ from types import FrameType
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import check_regular
-from toolkit.common.folder_lock import FolderLock
-from toolkit.common.system import REPEAT_SECONDS, available_cores, signal_name
-from toolkit.reporting.console import Console, create_bar, format_duration, print_plain
+from toolkit.common.system import REPEAT_SECONDS, FolderLock, available_cores, signal_name
+from toolkit.reporting.console import Console, Progress, format_duration, print_plain
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
@@ -127,10 +125,7 @@ def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
     lock = FolderLock(job.folder)
     lock.acquire()
     lock.release()  # the job acquires it again
-    path = job.folder / LOG_FILE
-    if path.exists():
-        check_regular(path)
-    with path.open("ab") as log:
+    with (job.folder / LOG_FILE).open("ab") as log:
         process = subprocess.Popen(
             job.command,
             stdin=subprocess.DEVNULL,
@@ -183,20 +178,18 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def allocate_slots(jobs: int, device: str) -> list[dict[str, str]]:
-    """Environment variables of each slot. With `jobs` 0: one per GPU, or one without GPUs."""
-    gpus = [] if device == "cpu" else visible_gpus()
-    if gpus:
+    """Environment variables of each slot. With `jobs` 0: one per GPU, or one without GPUs.
+
+    GPUs are those of CUDA_VISIBLE_DEVICES (numbers or UUIDs), else all.
+    """
+    visible, count = os.environ.get(VISIBLE_DEVICES), torch.cuda.device_count()
+    gpus = visible.split(",")[:count] if visible else [str(index) for index in range(count)]
+    if gpus and device != "cpu":
         return [{VISIBLE_DEVICES: gpus[slot % len(gpus)]} for slot in range(jobs or len(gpus))]
     if jobs <= 1:
         return [{}]
     threads = max(1, available_cores() // jobs)
     return [{"OMP_NUM_THREADS": str(threads)} for _ in range(jobs)]
-
-
-def visible_gpus() -> list[str]:
-    """Entries of CUDA_VISIBLE_DEVICES (numbers or UUIDs), else the numbers of all GPUs."""
-    visible, count = os.environ.get(VISIBLE_DEVICES), torch.cuda.device_count()
-    return visible.split(",")[:count] if visible else [str(index) for index in range(count)]
 
 
 SLURM_SCRIPT = """\
@@ -225,52 +218,44 @@ def slurm_script(runs: Sequence[tuple[str, str]], base: Path) -> str:
     )
 
 
-class SweepProgress:
-    """Callback of run_all."""
+class SweepProgress(Progress):
+    """Callback of run_all: a bar of all runs on a terminal, and lines when they start and end."""
 
     def __init__(
         self, jobs: Sequence[SweepJob], *, total: int, console: Console | None = None
     ) -> None:
-        self.total, self.done = total, total - len(jobs)
-        self.console = console or Console(stderr=True)
-        self.bar = create_bar(self.console) if self.console.is_terminal else None
+        super().__init__("sweep", total, "runs", console=console, line_seconds=math.inf)
+        self.done = self.finished_before = total - len(jobs)
+        self.running = 0
         self.started: set[str] = set()
         self.reported: set[str] = set()
 
     def __enter__(self) -> SweepProgress:
         if self.done:
             self.log(f"{self.done} of {self.total} runs are already finished")
-        if self.bar:
-            self.task = self.bar.add_task("sweep", total=self.total, text="")
-            self.bar.start()
+        super().__enter__()
         return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar:
-            self.bar.stop()
 
     def log(self, text: str) -> None:
         print_plain(self.console, text)
 
+    def text(self, now: float) -> str:
+        return f"{self.done} of {self.total} runs, {self.running} running"
+
     def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, JobResult]) -> None:
         for name in ended.keys() - self.reported:
             self.reported.add(name)
-            self.report_end(name, ended[name])
+            duration = format_duration(ended[name].seconds)
+            if ended[name].signaled:
+                self.log(f"stopped   {name} after {duration}")
+            elif ended[name].exit_code:
+                self.log(f"failed    {name} after {duration}: {ended[name].reason}")
+            else:
+                self.log(f"finished  {name} in {duration}")
         for job in running:
             if job.name not in self.started:
                 self.started.add(job.name)
-                number = f"{self.done + len(self.started)}/{self.total}"
+                number = f"{self.finished_before + len(self.started)}/{self.total}"
                 self.log(f"started   {job.name} ({number}), log in {job.folder / LOG_FILE}")
-        if self.bar:
-            done = self.done + len(ended)
-            text = f"{done} of {self.total} runs, {len(running)} running"
-            self.bar.update(self.task, completed=done, text=text)
-
-    def report_end(self, name: str, ended: JobResult) -> None:
-        duration = format_duration(ended.seconds)
-        if ended.signaled:
-            self.log(f"stopped   {name} after {duration}")
-        elif ended.exit_code:
-            self.log(f"failed    {name} after {duration}: {ended.reason}")
-        else:
-            self.log(f"finished  {name} in {duration}")
+        self.running = len(running)
+        self.advance(self.finished_before + len(ended) - self.done)

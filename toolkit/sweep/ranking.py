@@ -1,28 +1,30 @@
-"""Results of finished runs, their configurations, and which of these is the best."""
+"""Points of a sweep: every combination of values, listed or drawn, with every seed.
+
+The results of their runs tell which combination is the best.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import TypedDict
 
+import numpy as np
+from scipy.stats import loguniform
+
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, JsonObject, Number, convert, read_json
+from toolkit.common.json_files import Count, JsonObject, Number, convert, read_json, sha256
+from toolkit.config.commands.train import SweepConfig, ValueRange
 from toolkit.config.serialize import diff_configs
 from toolkit.metrics.seeds import PairedDifference, SeedSummary, compare_pairs, holm, summarize
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
-from toolkit.sweep.grid import GridPoint
 from toolkit.training.callbacks.validation import is_improvement, lower_is_better
-
-
-class ResultConfig(TypedDict):
-    """What every result.json has."""
-
-    config: dict[str, JsonObject]
 
 
 class SavedMetrics(TypedDict, total=False):
@@ -31,9 +33,10 @@ class SavedMetrics(TypedDict, total=False):
     valid: dict[str, dict[str, Number]]
 
 
-class SavedResult(SavedMetrics, ResultConfig, total=False):
+class SavedResult(SavedMetrics, total=False):
     """What is read of a result.json."""
 
+    config: dict[str, JsonObject]
     updates: Count
     seconds: float
     train: dict[str, Number]
@@ -74,11 +77,11 @@ def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
         return None
     if result.get("signal"):
         return None
-    differ = diff_configs(relevant_options(result["config"]), relevant_options(config))
+    differ = diff_configs(relevant_options(result.get("config", {})), relevant_options(config))
     return None if differ else result
 
 
-def read_metric(outcome: Outcome, source: MetricSource) -> float:
+def metric_of_run(outcome: Outcome, source: MetricSource) -> float:
     """The metric of a run; NaN if that which decides on the best validation was always NaN."""
     found = outcome.result["best"] if source.validation == "best" else outcome.result
     undefined = found is None
@@ -123,7 +126,7 @@ def group_by_configuration(
     for outcome in outcomes:
         groups.setdefault(outcome.point.configuration, []).append(outcome)
     return [
-        Configuration(group, {o.point.seed: read_metric(o, source) for o in group})
+        Configuration(group, {o.point.seed: metric_of_run(o, source) for o in group})
         for group in groups.values()
     ]
 
@@ -163,7 +166,7 @@ class RankedRow:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankedRows:
     """The configurations of a sweep, compared with the best of them."""
 
     rows: Sequence[RankedRow]
@@ -176,14 +179,16 @@ class Ranking:
 
 def rank_configurations(
     configurations: Sequence[Configuration], metric: str, rank_by: str
-) -> Ranking:
+) -> RankedRows:
     """Compare every configuration with the best on equal seeds.
 
     The best is found with the numbers that it is then tested on. Therefore the p-values are
     corrected for all pairs of configurations, not only for those with the best: the 5% then hold
     whichever of them turns out to be the best.
     """
-    values = [ranking_value(c.summary, metric, rank_by) for c in configurations]
+    statistic = {"mean": "mean", "median": "median"}.get(rank_by, "")
+    extreme = statistic or ("minimum" if lower_is_better(metric) else "maximum")
+    values = [float(getattr(c.summary, extreme)) for c in configurations]
     best = index_of_best(values, metric)
     several = [i for i, c in enumerate(configurations) if len(c.by_seed) > 1]
     pairs = {
@@ -200,20 +205,13 @@ def rank_configurations(
         pair = (min(i, best), max(i, best))
         difference = compare_equal_seeds(configuration, configurations[best])
         rows.append(RankedRow(configuration, value, difference, p.get(pair), sign_p.get(pair)))
-    return Ranking(rows, best, tests=len(p))
+    return RankedRows(rows, best, tests=len(p))
 
 
 def corrected(p_values: dict[tuple[int, int], float | None]) -> dict[tuple[int, int], float]:
     """Holm's correction for the tests that could be made."""
     made = {pair: p for pair, p in p_values.items() if p is not None}
     return dict(zip(made, holm(list(made.values())), strict=True))
-
-
-def ranking_value(s: SeedSummary, metric: str, rank_by: str) -> float:
-    """The value that configurations are ranked by: mean, median or best of the seeds."""
-    if rank_by == "best":
-        return s.minimum if lower_is_better(metric) else s.maximum
-    return s.median if rank_by == "median" else s.mean
 
 
 def index_of_best(values: Sequence[float], metric: str) -> int | None:
@@ -223,3 +221,76 @@ def index_of_best(values: Sequence[float], metric: str) -> int | None:
         if is_improvement(metric, value, None if best is None else values[best]):
             best = index
     return best
+
+
+MAX_NAME_LENGTH = 150  # file systems take 255 bytes
+
+
+@dataclass(frozen=True)
+class GridPoint:
+    """A configuration of a sweep, with one of its seeds."""
+
+    values: Mapping[str, str]
+    """Option -> value, as text."""
+    seed: int | None
+    """None if the sweep does not vary the seed."""
+
+    @property
+    def configuration(self) -> str:
+        """Label shared by all seeds: `arch.fixed=true,lr=1e-4`; empty without a grid."""
+        return ",".join(f"{key}={value}" for key, value in self.values.items())
+
+    @property
+    def name(self) -> str:
+        """Name of its folder: `arch.fixed=true,seed=1`."""
+        seed = [] if self.seed is None else [f"seed={self.seed}"]
+        return folder_name(",".join([*filter(None, [self.configuration]), *seed]))
+
+
+def grid_points(c: SweepConfig) -> list[GridPoint]:
+    """All combinations of listed values and drawn trials; the seed varies fastest."""
+    ranges, seeds = c.ranges(), list[int | None](c.seeds) or [None]
+    listed = {option: values for option, values in c.parse_grid().items() if option not in ranges}
+    trials = draw_trials(ranges, c.trials) if ranges else [{}]
+    points = [
+        GridPoint({**dict(zip(listed, values, strict=True)), **trial}, seed)
+        for values in product(*listed.values())
+        for trial in trials
+        for seed in seeds
+    ]
+    [(name, count)] = Counter(point.name for point in points).most_common(1)
+    if count > 1:
+        raise ToolkitError(
+            f"values of sweep.grid must give different folder names (letters, digits, .+-=), but "
+            f"{count} runs have the name {name!r}."
+        )
+    return points
+
+
+def folder_name(text: str) -> str:
+    """The text with unsafe characters replaced; long names end in a digest."""
+    safe = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
+    if len(safe) <= MAX_NAME_LENGTH:
+        return safe
+    return f"{safe[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}"
+
+
+def draw_trials(ranges: Mapping[str, ValueRange], trials: int) -> list[dict[str, str]]:
+    """Option -> value, as text, of each trial; draws that are equal count once.
+
+    Values are log-uniform: numbers with four significant digits, or whole ones.
+
+    The draws of an option depend on its name and range alone: more trials continue the list, and
+    every variant is trained with the same values.
+    """
+    drawn = []
+    for option, values in ranges.items():
+        generator = np.random.default_rng(int(sha256(option)[:16], 16))
+        margin = 0.5 if values.whole else 0.0
+        numbers = loguniform.rvs(
+            values.low - margin, values.high + margin, size=trials, random_state=generator
+        )
+        rounded = [round(x) if values.whole else float(f"{x:.4g}") for x in numbers]
+        drawn.append([f"{min(max(x, values.low), values.high):.12g}" for x in rounded])
+    combinations = dict.fromkeys(zip(*drawn, strict=True))
+    return [dict(zip(ranges, texts, strict=True)) for texts in combinations]

@@ -21,7 +21,7 @@ from toolkit.sweep.ranking import (
     MetricSource,
     Outcome,
     RankedRow,
-    Ranking,
+    RankedRows,
     group_by_configuration,
     index_of_best,
     rank_configurations,
@@ -69,7 +69,7 @@ def report_sweep(
     draw_learning_curves(outcomes, source, folder)
 
 
-def tuned_table(ranking: Ranking, source: MetricSource, c: SweepConfig) -> Table:
+def tuned_table(ranking: RankedRows, source: MetricSource, c: SweepConfig) -> Table:
     """The comparison of the variants, each with the best values of its tuned options."""
     tuned = c.tuned()
     chosen = best_of_each_variant(ranking, tuned, source.metric)
@@ -105,7 +105,7 @@ TESTS = ("p", "sign_p")
 
 
 def comparison_table(
-    ranking: Ranking, source: MetricSource, rank_by: str, failed: Mapping[str, int]
+    ranking: RankedRows, source: MetricSource, rank_by: str, failed: Mapping[str, int]
 ) -> Table:
     """Summary of each row, and its difference from the best row on equal seeds.
 
@@ -168,7 +168,7 @@ def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
     return columns
 
 
-def describe_tests(ranking: Ranking) -> str:
+def describe_tests(ranking: RankedRows) -> str:
     """One line: what the marks mean, and what they rest on."""
     if not ranking.tests:
         return (
@@ -182,7 +182,7 @@ def describe_tests(ranking: Ranking) -> str:
     )
 
 
-def best_of_each_variant(ranking: Ranking, tuned: Collection[str], metric: str) -> Ranking:
+def best_of_each_variant(ranking: RankedRows, tuned: Collection[str], metric: str) -> RankedRows:
     """One row per variant, which is what the options that are not tuned have in common.
 
     The corrected p-values stay those of all configurations, among which these were chosen.
@@ -200,18 +200,18 @@ def best_of_each_variant(ranking: Ranking, tuned: Collection[str], metric: str) 
     return replace(ranking, rows=chosen, best=best)
 
 
-def describe_edges(ranking: Ranking, chosen: Ranking, tuned: Collection[str]) -> str:
-    """Which chosen numbers are the smallest or largest that were tried; empty if none."""
+def describe_edges(ranking: RankedRows, chosen: RankedRows, tuned: Collection[str]) -> str:
+    """Which chosen tried_numbers are the smallest or largest that were tried; empty if none."""
     found = []
     for option in tuned:
-        tried = numbers(ranking.rows, option)
+        tried = tried_numbers(ranking.rows, option)
         edges = {min(tried): "smallest", max(tried): "largest"} if len(set(tried)) > 1 else {}
-        at = dict.fromkeys(edges[x] for x in numbers(chosen.rows, option) if x in edges)
+        at = dict.fromkeys(edges[x] for x in tried_numbers(chosen.rows, option) if x in edges)
         found += [f"the {edge} {option} tried" for edge in at]
     return f"best at {' and '.join(found)}: try values beyond" if found else ""
 
 
-def numbers(rows: Sequence[RankedRow], option: str) -> list[float]:
+def tried_numbers(rows: Sequence[RankedRow], option: str) -> list[float]:
     """Values of an option; none if some is not a number."""
     try:
         return [float(row.configuration.point.values[option]) for row in rows]
@@ -222,7 +222,7 @@ def numbers(rows: Sequence[RankedRow], option: str) -> list[float]:
 COSTS = ("parameters", "flops_per_token", "tokens_per_second", "peak_memory_gib")
 
 
-def cost_table(ranking: Ranking, source: MetricSource) -> Table:
+def cost_table(ranking: RankedRows, source: MetricSource) -> Table:
     """Parameters, FLOPs of an update per token, and the last report of speed and memory.
 
     Each is the median over the seeds: a run that shared its processor may have been slow.

@@ -16,15 +16,20 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.train import TRAIN, SweepConfig
-from toolkit.config.load import early_values, get_value, load
+from toolkit.config.load import early_values, get_value, resolve, to_run_config, vary
 from toolkit.config.sections import RunConfig
-from toolkit.config.serialize import describe_differences, diff_configs, to_dict
+from toolkit.config.serialize import diff_configs, list_differences, to_dict
 from toolkit.config.values import read_words
 from toolkit.data.storage.data_folder import open_folder
 from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
-from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
 from toolkit.sweep.jobs import SweepJob, SweepProgress, allocate_slots, run_all, slurm_script
-from toolkit.sweep.ranking import MetricSource, Outcome, load_result
+from toolkit.sweep.ranking import (
+    GridPoint,
+    MetricSource,
+    Outcome,
+    grid_points,
+    load_result,
+)
 from toolkit.sweep.report import report_sweep
 from toolkit.training.data import split_names
 
@@ -36,48 +41,42 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
             "A sweep cannot be started with torchrun. Use --sweep.jobs to train several runs in "
             "parallel."
         )
-    base_config = load(argv, TRAIN).config
+    resolved = resolve(argv, TRAIN)
+    base_config = to_run_config(resolved.build_configs())
     if not split_names(base_config.data.valid_subset):
         raise ToolkitError(
             "A sweep requires a validation split, by which it compares its runs. Set "
             "--valid-subset valid."
         )
-    runs = [build_run(argv, point, base_config) for point in grid_points(c)]
+    user_dirs = get_value(early_values(read_words(argv), TRAIN), "user_dir", [])
+    base, runs = Path(base_config.checkpoint.save_dir), list[SweepRun]()
+    for point in grid_points(c):
+        texts = {**point.values, "logging.progress": "lines"}
+        texts |= {} if point.seed is None else {"training.seed": str(point.seed)}
+        texts["checkpoint.save_dir"] = str(base / point.name)
+        if logdir := base_config.logging.tensorboard_logdir:
+            texts["logging.tensorboard_logdir"] = f"{logdir}/{point.name}"
+        runs.append(SweepRun(point, vary(resolved, texts, TRAIN), user_dirs))
     unfinished = [run for run in runs if run.outcome is None]
     check_same_data(runs)
     for run in unfinished:
         run.check_same_options()
         run.check_not_shorter()
-    base = Path(base_config.checkpoint.save_dir)
     base.mkdir(parents=True, exist_ok=True)
     jobs = [run.job() for run in unfinished]
     if c.slurm:
         print(slurm_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
         return 0
-    return train_runs(jobs, runs, c) or compare_runs(runs, c, base)
-
-
-def build_run(argv: Sequence[str], point: GridPoint, base: RunConfig) -> SweepRun:
-    """The run of a grid point, from its validated command line; `base` is that of the sweep."""
-    flags = [*point.flags(), "--logging.progress=lines"]
-    flags += [f"--checkpoint.save-dir={Path(base.checkpoint.save_dir) / point.name}"]
-    if base.logging.tensorboard_logdir:
-        flags += [f"--logging.tensorboard-logdir={base.logging.tensorboard_logdir}/{point.name}"]
-    user_dirs = get_value(early_values(read_words(argv), TRAIN), "user_dir", [])
-    return SweepRun(point, load(insert_flags(argv, flags), TRAIN).config, user_dirs)
-
-
-def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfig) -> int:
-    """Return 0, or 128 + the number of the signal that interrupted the sweep."""
     with SweepProgress(jobs, total=len(runs)) as progress:
-        signal = run_all(jobs, allocate_slots(c.jobs, runs[0].config.training.device), progress)
+        signal = run_all(jobs, allocate_slots(c.jobs, base_config.training.device), progress)
     if signal:
         left = sum(run.outcome is None for run in runs)
         progress.log(f"{left} of {len(runs)} runs are unfinished; the same command resumes them")
-    return 128 + signal if signal else 0
+        return 128 + signal
+    return compare_outcomes(runs, c, base)
 
 
-def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
+def compare_outcomes(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     """Print and write the tables, draw the curves. Returns 1 if a run has no result."""
     found = [(run, run.outcome) for run in runs]
     # a time limit may end a run before its first validation
@@ -136,17 +135,9 @@ class SweepRun:
         if changed and kept:
             raise ToolkitError(
                 f"Cannot resume this sweep with different options: in {self.folder} "
-                f"{describe_differences(changed)}. Restore them, or choose another --save-dir."
+                f"{'; '.join(list_differences(changed))}. Restore them, or choose another "
+                f"--save-dir."
             )
-
-    def list_data(self) -> dict[Path, str]:
-        """The data folders that exist of those of its latest start -> their fingerprints then."""
-        start = next(iter(read_complete_starts(self.folder)[-1:]), None)
-        if start is None:
-            return {}
-        place, records = Path(start["working_directory"]), start.get("data", [])
-        found = {place / record["folder"]: record["fingerprint"] for record in records}
-        return {path: fingerprint for path, fingerprint in found.items() if path.exists()}
 
     def check_not_shorter(self) -> None:
         """Raise if the folder contains checkpoints of a longer run."""
@@ -178,7 +169,12 @@ def check_same_data(runs: Sequence[SweepRun]) -> None:
     """Raise if a data folder was written again since a run last started to train on it."""
     now: dict[Path, str] = {}
     for run in runs:
-        for path, before in run.list_data().items():
+        start = next(iter(read_complete_starts(run.folder)[-1:]), {})
+        for record in start.get("data", []):
+            path = Path(start["working_directory"]) / record["folder"]
+            before = record["fingerprint"]
+            if not path.exists():
+                continue
             if path not in now:
                 now[path] = open_folder(path, run.config.data.languages).digest
             if now[path] != before:

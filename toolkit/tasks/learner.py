@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.checkpoints.load import check_data_matches_checkpoint
+from toolkit.checkpoints.load import check_data_matches_checkpoint, check_metadata, write_model
 from toolkit.checkpoints.save_folder import check_new_folder
-from toolkit.checkpoints.write_model import check_metadata, write_model
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion
 from toolkit.data.storage.data_folder import DataFolder

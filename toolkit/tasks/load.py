@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import (
     check_finite,
     find_checkpoint,
@@ -13,6 +12,7 @@ from toolkit.checkpoints.load import (
     read_config,
     weights_file,
 )
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.config.sections import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.tasks.build import build_learner
@@ -35,7 +35,7 @@ def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "
     run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
     learner.origin = learner.require_origin()._replace(run=run)
-    learner.metadata = manifest.read(folder).metadata
+    learner.metadata = read_manifest(folder).metadata
     load_weights(folder, learner, file=(file := weights_file(folder, weights)))
     check_finite(folder / file, learner.named_parameters())
     learner.tokenizer = Tokenizer.load(folder)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.checkpoints import manifest, tensor_files
+from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.load import (
     AVERAGE,
     EXTRA_FILE,
@@ -21,20 +21,19 @@ from toolkit.checkpoints.load import (
     read_config,
     weights_file,
 )
-from toolkit.checkpoints.save_folder import SaveFolder
+from toolkit.checkpoints.save_folder import REMEDY, SaveFolder, read_manifest, verify_checkpoint
 from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, name_file
-from toolkit.config.checkpoint_defaults import FINETUNE_OPTION
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import (
     Differences,
-    describe_differences,
     diff_configs,
     flatten,
     list_differences,
     to_dict,
 )
+from toolkit.config.values import FINETUNE_OPTION
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
@@ -113,7 +112,7 @@ def find_restore_file(
 
 def check_has_optimizer(folder: Path) -> None:
     """Averages and converted models have no optimizer state to resume from."""
-    facts = manifest.read(folder)
+    facts = read_manifest(folder)
     if facts.averaged:
         kind = f"an average of {len(facts.averaged)}"
     elif facts.converted:
@@ -131,7 +130,7 @@ def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> 
     problems = []
     for folder in save_folder.resume_candidates():
         try:
-            manifest.verify(folder)
+            verify_checkpoint(folder)
             return folder
         except ToolkitError as error:
             problems.append(str(error))
@@ -175,9 +174,9 @@ def check_same_options(
     }
     if problems:
         raise ToolkitError(
-            f"Cannot resume from {folder} with other options: {describe_differences(problems)}. "
-            f"Restore them, choose another --save-dir, or load only the weights with "
-            f"--finetune-from."
+            f"Cannot resume from {folder} with other options: "
+            f"{'; '.join(list_differences(problems))}. Restore them, choose another "
+            f"--save-dir, or load only the weights with --finetune-from."
         )
 
 
@@ -228,7 +227,7 @@ def restore(
     if ema:
         has_average = (folder / AVERAGE).exists()
         ema.restore(read_tensors(folder / (AVERAGE if has_average else MODEL)))
-    with name_file(folder / STATE, manifest.REMEDY):
+    with name_file(folder / STATE, REMEDY):
         for name, each in stateful.items():
             if name in state.callbacks:
                 each.restore(state.callbacks[name])

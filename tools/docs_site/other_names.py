@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from toolkit.common.other_names import read_other_names
+from toolkit.common.registry import read_other_names
 from toolkit.config.declared import to_flag
 from tools.docs_site.catalog import find_key
 

@@ -1,6 +1,6 @@
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.formats.format import Format, SplitReport, print_report
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 
 
 class Remarking(Format):

@@ -12,7 +12,7 @@ from toolkit import build_model, load_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig
 from toolkit.models.interface import Sizes

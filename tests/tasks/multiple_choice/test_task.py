@@ -9,7 +9,7 @@ import torch
 from toolkit import build_model
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource

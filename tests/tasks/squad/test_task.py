@@ -10,7 +10,7 @@ from tests.tasks.conftest import ASKED, NOTHING
 from toolkit import build_model, load_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.config import SquadConfig

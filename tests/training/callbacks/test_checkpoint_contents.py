@@ -1,6 +1,6 @@
 import math
 
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.common import json_files
 from toolkit.distributed import World
 from toolkit.training.callbacks.checkpointing import require_state
@@ -34,6 +34,6 @@ def test_checkpoint_state_keeps_non_finite_numbers(config, tmp_path):
 
 def test_manifest_has_the_reasons_and_versions(config, tmp_path):
     run(config(save_interval_updates=5))
-    facts = manifest.read(tmp_path / "run" / "checkpoint_e1_u5")
+    facts = read_manifest(tmp_path / "run" / "checkpoint_e1_u5")
     assert facts.reasons == ["epoch", "interval", "best"]
     assert set(facts.versions) == {"toolkit", "torch"}

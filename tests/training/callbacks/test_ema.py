@@ -8,7 +8,7 @@ from toolkit.checkpoints.load import AVERAGE, MODEL
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.evaluate import ValidateConfig
+from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.distributed import World
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.run import TrainingRun, run

@@ -1,7 +1,6 @@
 import pytest
 
-from toolkit.checkpoints import manifest
-from toolkit.checkpoints.save_folder import SaveFolder
+from toolkit.checkpoints.save_folder import SaveFolder, write_manifest
 from toolkit.common import json_files
 from toolkit.config.sections import CheckpointConfig
 from toolkit.training.callbacks.checkpointing import find_superfluous
@@ -21,7 +20,7 @@ def write(tmp_path):
         state = {"callbacks": {"validation": validation}, "precision": "fp32"}
         state |= {"progress": {"update": update}, "data": {"examples": "", "order": ""}}
         (folder / "state.json").write_text(json_files.dumps(state))
-        manifest.write(folder, {"reasons": list(reasons)})
+        write_manifest(folder, {"reasons": list(reasons)})
 
     return make
 

@@ -15,7 +15,7 @@ from toolkit.config.declared import Options, PositiveInt
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import from_dict, to_dict
 from toolkit.distributed import World
-from toolkit.reporting.runs import read_records
+from toolkit.reporting.runs import read_log
 from toolkit.training.run import TrainingRun, run
 
 NAMES = ["watch_gradients", "count_only"]
@@ -77,7 +77,7 @@ def test_callback_sees_gradients_updates_and_validations_in_order(config):
 
 def test_options_are_a_section_of_each_selected_callback(config, tmp_path):
     run(config(callbacks=NAMES, callback__watch_gradients__every=5, max_epoch=1))
-    logged = [r for r in read_records(tmp_path / "run" / "metrics.jsonl") if "sum" in r]
+    logged = [r for r in read_log(tmp_path / "run" / "metrics.jsonl") if "sum" in r]
     assert [(r["event"], r["update"]) for r in logged] == [("watch_gradients", 5)]
 
 

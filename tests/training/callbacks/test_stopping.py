@@ -2,7 +2,7 @@ from time import monotonic
 
 import pytest
 
-from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.callbacks.stopping import count_total_updates
@@ -67,7 +67,7 @@ def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, cap
     assert result.updates == 2 and result.exit_code == 0 and result.signal is None
     assert result.out_of_time
     last = tmp_path / "run" / "checkpoint_last"
-    assert manifest.read(last).reasons == ["time"] and result.valid == {}
+    assert read_manifest(last).reasons == ["time"] and result.valid == {}
     assert (
         "stopped after 2.00 hours; to resume, run the same command with a larger"
         in capfd.readouterr().err

@@ -50,7 +50,11 @@ class PlotOptions(OutputOptions, title="output"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        parse_size(self.size)
+        if not all(1 <= it <= MAX_INCHES for it in self.inches or () if it is not None):
+            raise ToolkitError(
+                f"--size must be WIDTH or WIDTHxHEIGHT in inches from 1 to {MAX_INCHES}, or column "
+                f"or page, but is {self.size!r}."
+            )
         if malformed := [it for it in self.labels if not it.rpartition("=")[0]]:
             raise ToolkitError(f"--labels must be NAME=LABEL, but is {malformed[0]!r}.")
         if not self.output_file.lower().endswith(ENDINGS):
@@ -62,25 +66,13 @@ class PlotOptions(OutputOptions, title="output"):
 
     @property
     def inches(self) -> tuple[float, float | None] | None:
-        """Width and height of --size; None if the plot chooses."""
-        return parse_size(self.size)
-
-
-def parse_size(text: str) -> tuple[float, float | None] | None:
-    """`column`, `6.5` or `6.5x3` -> width and height in inches."""
-    if not text:
-        return None
-    width, _, height = text.partition("x")
-    try:
-        inches = WIDTHS.get(width) or float(width), float(height) if height else None
-    except ValueError:
-        inches = math.nan, None
-    if not all(1 <= it <= MAX_INCHES for it in inches if it is not None):
-        raise ToolkitError(
-            f"--size must be WIDTH or WIDTHxHEIGHT in inches from 1 to {MAX_INCHES}, or column or "
-            f"page, but is {text!r}."
-        )
-    return inches
+        """Width and height of --size, as `column`, `6.5` or `6.5x3`; None if the plot chooses."""
+        width, _, height = self.size.partition("x")
+        try:
+            inches = WIDTHS.get(width) or float(width), float(height) if height else None
+        except ValueError:
+            return (math.nan, None) if self.size else None
+        return inches
 
 
 @dataclass(frozen=True, kw_only=True)

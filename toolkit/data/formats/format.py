@@ -21,7 +21,7 @@ from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType, SplitWriter
 from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Table
 
 SPLITS = ("train", "valid", "test")

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
-from toolkit.config.checkpoint_defaults import resolve_checkpoint_dir
+from toolkit.config.command import CHECKPOINT_LINKS
 from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.declared import to_flag
+from toolkit.config.values import locate_checkpoint
 from toolkit.data.preprocessing.report import log_trained, log_training, log_word_counts
 from toolkit.data.preprocessing.segmentation import estimate_bytes, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool
@@ -114,7 +115,10 @@ _LOAD: dict[str, Callable[[PreprocessConfig], Tokenizer]] = {
         str(c.wordpiece_vocab), lowercase=c.lowercase
     ),
     "tokenizer_from": lambda c: Tokenizer.load(
-        resolve_checkpoint_dir(Path(str(c.tokenizer_from)), TOKENIZER_CONFIG_FILE)
+        locate_checkpoint(
+            Path(str(c.tokenizer_from)), *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE
+        )
+        or Path(str(c.tokenizer_from))
     ),
 }
 

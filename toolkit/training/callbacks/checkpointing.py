@@ -12,15 +12,17 @@ from time import perf_counter
 import torch
 
 from toolkit import __version__
-from toolkit.checkpoints import manifest, tensor_files
+from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config
 from toolkit.checkpoints.save_folder import (
     BEST,
     LAST,
+    REMEDY,
     CheckpointSaveError,
     SaveFolder,
     checkpoint_name,
     parse_update,
+    read_manifest,
     try_delete,
 )
 from toolkit.checkpoints.tensor_files import write_tensors
@@ -64,7 +66,7 @@ def find_superfluous(
 def read_save_reasons(folder: Path) -> Sequence[str] | None:
     """Why a checkpoint was saved; None if it does not say."""
     try:
-        return manifest.read(folder).reasons
+        return read_manifest(folder).reasons
     except (ToolkitError, OSError):
         return None
 
@@ -283,7 +285,7 @@ class SavedState:
 
 def require_state(folder: Path) -> SavedState:
     """The state in a verified checkpoint of a run."""
-    return read_json(folder / STATE, SavedState, manifest.REMEDY, non_finite=True)
+    return read_json(folder / STATE, SavedState, REMEDY, non_finite=True)
 
 
 def read_state(folder: Path) -> SavedState | None:

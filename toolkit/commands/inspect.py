@@ -1,4 +1,4 @@
-"""Description of checkpoints and of their runs; their plugins need not be loaded."""
+"""toolkit-inspect: descriptions of checkpoints and of their runs; plugins need not be loaded."""
 
 from __future__ import annotations
 
@@ -9,18 +9,34 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.checkpoints import manifest
+from toolkit.analysis.flops import checkpoint_flops, print_flops, run_flops
 from toolkit.checkpoints.load import MODEL, RESUME_FILES, STATE, weights_file
-from toolkit.checkpoints.manifest import Manifest
-from toolkit.checkpoints.save_folder import BEST, LAST
+from toolkit.checkpoints.save_folder import (
+    BEST,
+    LAST,
+    Manifest,
+    read_manifest,
+    verify_checkpoint,
+)
 from toolkit.checkpoints.start_record import COMPARED, read_complete_starts
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
+from toolkit.commands.describe_data import describe_data
+from toolkit.commands.word_order import show_word_order
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.config.checkpoint_defaults import CONFIG, SavedConfig, read_saved_config
+from toolkit.config.command import MANIFEST, format_columns
+from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
+from toolkit.config.load import LoadedConfig
 from toolkit.config.serialize import flatten
+from toolkit.config.values import (
+    CONFIG,
+    SavedConfig,
+    locate_checkpoint,
+    read_saved_config,
+)
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.reporting.console import Output
 from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
 from toolkit.reporting.tables import Table
 from toolkit.training.callbacks.checkpointing import SavedState, read_state
@@ -28,6 +44,76 @@ from toolkit.training.callbacks.validation import BestValidation
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
 """Tensors of a task with layer_mixing (toolkit/models/heads.py)."""
+
+
+def inspect(c: InspectConfig) -> None:
+    """Print facts about each path, or what checkpoints lose without the order of words."""
+    with Output(c.json) as output:
+        if c.word_order:
+            show_word_order(c, output)
+        if c.word_order and not (c.verify or c.examples or c.flops):
+            return
+        found = {path: locate_checkpoint(Path(path), LAST) for path in c.paths}
+        checkpoints = {path: folder for path, folder in found.items() if folder}
+        for index, path in enumerate(c.paths):
+            paragraphs = describe_path(path, checkpoints.get(path), c, output)
+            print("\n" * (index > 0) + "\n\n".join(paragraphs), file=output.text_stream)
+            if c.flops:
+                if path not in checkpoints:
+                    raise ToolkitError(
+                        f"toolkit-inspect --flops needs a checkpoint, but {path} is none. With "
+                        f"--arch NAME, a data folder gives the vocabulary size."
+                    )
+                print(file=output.text_stream)
+                print_flops(checkpoint_flops(checkpoints[path]), output)
+        if len(checkpoints) > 1:
+            show_differences(checkpoints, output)
+
+
+def count_flops(loaded: LoadedConfig) -> None:
+    """Print the cost of a run from its options alone."""
+    c: FlopsConfig = loaded.extra["inspect"]
+    with Output(c.json) as output:
+        print_flops(run_flops(loaded.config, c), output)
+
+
+def describe_path(
+    path: str, checkpoint: Path | None, c: InspectConfig, output: Output
+) -> list[str]:
+    """Paragraphs about a checkpoint, else about a data folder; write their records."""
+    for part in path.split(":"):
+        if not Path(part).exists():
+            raise ToolkitError(f"No such file or directory: {part}.")
+    if checkpoint:
+        facts = describe_checkpoint(checkpoint, verify=c.verify)
+        output.write("checkpoint", {**checkpoint_record(checkpoint), "verified": c.verify})
+        return [f"{path}\n{format_columns(facts.items())}"]
+    data = describe_data(path, verify=c.verify, examples=c.examples)
+    for row in data.records:
+        output.write("column", {**row, "verified": c.verify})
+    paragraphs = [f"{path}\n{format_columns(data.facts.items())}", data.splits]
+    return [*paragraphs, *([format_columns(data.items.items())] if data.items else [])]
+
+
+def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
+    """Print what differs between the runs in options, code and machine.
+
+    Left out are names of folders, options of logging, and those that only some of the runs have.
+    """
+    runs = []
+    for saved in map(read_checkpoint, checkpoints.values()):
+        start = saved.start or {}
+        facts = flatten({key: start.get(key, "") for key in COMPARED})
+        runs.append(relevant_options(saved.run) | facts)
+    shared = [name for name in runs[0] if all(name in run for run in runs)]
+    rows = []
+    for name in [it for it in shared if count_distinct(runs, it) > 1]:
+        values = [run[name] for run in runs]
+        output.write("difference", {"name": name, "values": values})
+        rows.append([name, *map(format_value, values)])
+    table = Table(columns=["differs in", *short_names([*checkpoints])], rows=rows)
+    text = table.text() if rows else "The options of these runs do not differ.\n"
+    print(f"\n{text}", end="", file=output.text_stream)
 
 
 class SavedCheckpoint(NamedTuple):
@@ -55,28 +141,27 @@ class SavedCheckpoint(NamedTuple):
         return read_shapes(path) if path.exists() else None
 
 
-def find_checkpoint(path: Path) -> Path | None:
-    """The checkpoint at a path, or the last one of a save folder; None otherwise."""
-    folders = (folder for folder in (path, path / LAST) if (folder / manifest.NAME).exists())
-    return next(folders, None)
-
-
 def read_checkpoint(folder: Path) -> SavedCheckpoint:
     """The manifest, the configuration and the training state of a checkpoint."""
     return SavedCheckpoint(
-        folder, manifest.read(folder), read_saved_config(folder), read_state(folder)
+        folder, read_manifest(folder), read_saved_config(folder), read_state(folder)
     )
 
 
 def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]:
     """Name -> fact; with `verify` the digests of all files are checked, else of the small ones."""
-    listed = manifest.read(folder)
+    listed = read_manifest(folder)
     small = [name for name in (CONFIG, STATE) if name in listed.files]
-    manifest.verify(folder, only=None if verify else small, optional=RESUME_FILES)
+    verify_checkpoint(folder, only=None if verify else small, optional=RESUME_FILES)
     saved = read_checkpoint(folder)
     files = [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
+    links = [folder.resolve().parent / name for name in (LAST, BEST)]
+    names = [link.name for link in links if link.exists() and link.samefile(folder)]
+    also = f", {' and '.join(names)}" if names else ""
+    tokenizer, sizes = Tokenizer.load(folder), saved.config.sizes
+    target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
     facts = {
-        "kind": f"checkpoint {describe_names(folder)}",
+        "kind": f"checkpoint {folder.resolve().name}{also}",
         "plugins": describe_plugins(saved),
         "architecture": describe_component(saved.run, "arch"),
         "task": describe_component(saved.run, "task"),
@@ -91,10 +176,11 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         "metadata": json.dumps(listed.metadata) if listed.metadata else "",
         "converted from": listed.converted or "",
         **describe_training(saved),
-        "vocabulary": describe_vocabulary(saved),
+        "vocabulary": f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, "
+        f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}",
         "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
         **describe_start(saved.start),
-        "files": ", ".join([*files, manifest.NAME]),
+        "files": ", ".join([*files, MANIFEST]),
         "digests": "all right" if verify else "not compared (--verify does)",
     }
     return {name: text for name, text in facts.items() if text}
@@ -119,13 +205,6 @@ def checkpoint_record(folder: Path) -> JsonObject:
         "symbols": saved.config.sizes["tokens"],
         "start": saved.start,
     }
-
-
-def describe_names(folder: Path) -> str:
-    """The name of the checkpoint and those of links to it."""
-    links = [folder.resolve().parent / name for name in (LAST, BEST)]
-    names = [link.name for link in links if link.exists() and link.samefile(folder)]
-    return folder.resolve().name + (f", {' and '.join(names)}" if names else "")
 
 
 def describe_plugins(saved: SavedCheckpoint) -> str:
@@ -190,14 +269,6 @@ def describe_training(saved: SavedCheckpoint) -> dict[str, str]:
     return {"best": metric, "trained in": device, "data": folders + examples}
 
 
-def describe_vocabulary(saved: SavedCheckpoint) -> str:
-    """Size, kind and fingerprint of the vocabulary of a checkpoint."""
-    tokenizer, sizes = Tokenizer.load(saved.folder), saved.config.sizes
-    target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
-    fingerprint = tokenizer.vocabulary.fingerprint[:16]
-    return f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, fingerprint {fingerprint}"
-
-
 def find_start(checkpoint: Path, update: int | None) -> JsonObject | None:
     """The recorded start since which a checkpoint was trained; None if there is no record."""
     try:
@@ -238,20 +309,3 @@ def describe_code(code: JsonObject) -> str:
         return f"{name}{package}, {code.get('no_commit')}"
     changes = " with uncommitted changes" if code.get("uncommitted_changes") else ""
     return f"{name}{package}, commit {code['commit']}{changes}"
-
-
-def compare_runs(checkpoints: Mapping[str, Path]) -> tuple[dict[str, list[object]], Table]:
-    """Option, or fact about code and machine -> its values in each run, if they differ; a table.
-
-    Left out are names of folders, options of logging, and those that only some of the runs have.
-    """
-    runs = []
-    for saved in map(read_checkpoint, checkpoints.values()):
-        start = saved.start or {}
-        facts = flatten({key: start.get(key, "") for key in COMPARED})
-        runs.append(relevant_options(saved.run) | facts)
-    shared = [name for name in runs[0] if all(name in run for run in runs)]
-    differing = [name for name in shared if count_distinct(runs, name) > 1]
-    differences = {name: [run[name] for run in runs] for name in differing}
-    rows = [[name, *map(format_value, values)] for name, values in differences.items()]
-    return differences, Table(columns=["differs in", *short_names([*checkpoints])], rows=rows)
