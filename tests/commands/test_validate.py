@@ -8,7 +8,7 @@ import pytest
 
 from toolkit import preprocess
 from toolkit.cli.validate import COMMAND
-from toolkit.commands.validate import evaluate_checkpoints, list_variants
+from toolkit.commands.validate import Evaluation, evaluate_checkpoints, list_variants
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.checkpoints import ValidateConfig
@@ -142,7 +142,7 @@ def read(*words):
 
 def variants(task="mlm", **values):
     component = ComponentConfig(task, TASKS[task].config)
-    return list(list_variants("task", component, Overrides(values)))
+    return [Evaluation("run", *it) for it in list_variants(component, Overrides(values))]
 
 
 def test_flags_of_the_overridden_section_are_lists_of_values(tmp_path):
@@ -168,20 +168,20 @@ def test_printed_overrides_are_read_back(tmp_path):
 
 def test_variants_are_all_combinations_of_the_values():
     found = variants(tokens_per_sample=["128", "256"], mask_rate=["0.3", "0.4"])
-    assert [it.label for it in found] == [
-        f"task.tokens_per_sample={tokens} task.mask_rate={rate}"
+    assert [it.name for it in found] == [
+        f"run task.tokens_per_sample={tokens} task.mask_rate={rate}"
         for tokens in (128, 256)
         for rate in (0.3, 0.4)
     ]
     for it in found:
-        options, config = it.options, it.component.config
+        options, config = it.options, it.task.config
         assert options["task.tokens_per_sample"] == config.tokens_per_sample
         assert options["task.mask_rate"] == config.mask_rate and config.span_max == 3
 
 
 def test_without_overrides_the_component_is_the_only_variant():
     [variant] = variants()
-    assert variant.label == "" and variant.component.config == TASKS["mlm"].config
+    assert variant.name == "run" and variant.task.config == TASKS["mlm"].config
 
 
 @pytest.mark.parametrize(
