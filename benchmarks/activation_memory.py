@@ -24,7 +24,7 @@ from workloads import masked_batch
 from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.training.callbacks.logging import peak_memory_gib
 from toolkit.training.setup import parallelize
 

@@ -2,7 +2,7 @@
 
     python benchmarks/loss_memory.py [--rows 4096] [--width 512] [--draw] [--report]
 
-`toolkit/criteria/projected_cross_entropy.py` computes logits in chunks and keeps none of them. Both
+`toolkit/criteria/cross_entropy.py` computes logits in chunks and keeps none of them. Both
 programs run forward and backward under bf16 autocast, each in its own process, in
 alternation; milliseconds of processor time. "product" is one product of the states with the table,
 the machine's own measure. With `--draw` they also draw a token per row, as the generator of task

@@ -72,7 +72,7 @@ def make_trainer(
     from toolkit.common.system import keep_freed_memory
     from toolkit.config.sections import TrainingConfig
     from toolkit.distributed import World
-    from toolkit.optim.precision import Precision
+    from toolkit.optim.update import Precision
     from toolkit.training.setup import parallelize
     from toolkit.training.trainer import Trainer
 

@@ -8,8 +8,8 @@ from toolkit.commands.generate import generate_outputs
 from toolkit.commands.text_io import check_request, read_requests
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
+from toolkit.generation.generate import EncodedLine, GenerationRequest
 from toolkit.generation.output import GeneratedText, GenerationOutput
-from toolkit.generation.requests import EncodedLine, GenerationRequest
 from toolkit.tasks.text_generation import TextGenerator
 
 

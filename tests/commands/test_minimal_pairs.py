@@ -16,7 +16,7 @@ from toolkit.commands import minimal_pairs as command
 from toolkit.config.commands.checkpoints import MinimalPairsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.reporting.console import Progress
 from toolkit.tasks.minimal_pairs.pairs import read_pairs
 from toolkit.tasks.minimal_pairs.scorer import SentenceScorer

@@ -18,7 +18,7 @@ from toolkit.distributed.sharded_tensors import (
     total_norm,
 )
 from toolkit.models.interface import Inputs
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.callbacks.non_finite import diagnose_non_finite

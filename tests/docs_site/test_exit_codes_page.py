@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.cli.command import EXIT_INTERRUPTED, EXIT_USER_ERROR
 from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
 from toolkit.sweep import jobs
-from toolkit.training.signals import SIGNALS
+from toolkit.training.callbacks.stopping import SIGNALS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs/reference/exit-codes.md").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.generation.beam_state import BeamState, compact_order, first_matches, order_in_place
+from toolkit.generation.hypothesis import BeamState, compact_order, first_matches, order_in_place
 
 
 def test_first_matches_returns_the_first_true_candidates_in_order():

@@ -1,8 +1,8 @@
 import numpy as np
 import torch
 
-from toolkit.generation.constraints import Constraints, find_repeats
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
+from toolkit.generation.strategies import Constraints, find_repeats
 
 WORDS, END = 6, 0
 

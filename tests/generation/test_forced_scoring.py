@@ -4,9 +4,9 @@ import torch
 from tests.generation.test_step_scorer import SPECIAL_TOKENS, sources
 from tests.models.test_encoder_decoder import build
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.forced_scoring import compute_alignments, score_references
 from toolkit.generation.generate import generate
 from toolkit.generation.hypothesis import DecodingPrompt
+from toolkit.generation.step_scorer import compute_alignments, score_references
 
 
 @pytest.mark.parametrize("name", ["transformer_tiny", "dynamicconv_tiny", "transformer_lm_tiny"])

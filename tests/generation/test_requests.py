@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.requests import (
+from toolkit.generation.generate import (
     EncodedLine,
     GenerationRequest,
     batch_requests,

@@ -22,7 +22,7 @@ from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks import batch
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner

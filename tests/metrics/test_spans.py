@@ -3,7 +3,12 @@ import pytest
 
 from tests.helpers.conlleval import count_chunks
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.spans import SpanTags, compute_span_metrics, find_spans, mark_sentence_starts
+from toolkit.metrics.classification import (
+    SpanTags,
+    compute_span_metrics,
+    find_spans,
+    mark_sentence_starts,
+)
 
 
 def spans(sentences, tags=None):

@@ -17,7 +17,7 @@ from toolkit.config.sections import ComponentConfig
 from toolkit.models import encoder
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.packing import pack_padding
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.batch import MaskedBatch, add_packing, to_device
 from toolkit.tasks.build import build_learner
 

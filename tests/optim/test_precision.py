@@ -3,7 +3,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
-from toolkit.optim.precision import (
+from toolkit.optim.update import (
     LossScale,
     Precision,
     bf16_is_fast,
@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 def test_auto_precision_is_bf16_on_hardware_that_multiplies_it(monkeypatch):
     for fast, expected in ((True, "bf16"), (False, "fp32")):
-        monkeypatch.setattr("toolkit.optim.precision.bf16_is_fast", lambda device, f=fast: f)
+        monkeypatch.setattr("toolkit.optim.update.bf16_is_fast", lambda device, f=fast: f)
         assert resolve_precision("auto", CPU) == expected
 
 

@@ -15,8 +15,8 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
+from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.hypothesis import Hypothesis
-from toolkit.generation.requests import GenerationRequest
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.text_generation import TextGenerator, format_alignment

@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.criteria import Classes, Criterion
 from toolkit.distributed import World
 from toolkit.models.interface import Encoded, EncoderModel, Inputs
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import Ratio, Task
 from toolkit.training.trainer import Trainer

@@ -4,7 +4,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.training.evaluation import evaluate_in_parts, evaluate_model
 
 FP32 = Precision("fp32", torch.device("cpu"))

@@ -4,7 +4,7 @@ import signal
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.signals import listen_for_signals
+from toolkit.training.callbacks.stopping import listen_for_signals
 
 
 def flat(trainer):

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from toolkit.training.callbacks.checkpointing import Checkpointer
+from toolkit.training.callbacks.stopping import listen_for_signals
 from toolkit.training.callbacks.validation import Validation
 from toolkit.training.run import TrainingRun
-from toolkit.training.signals import listen_for_signals
 
 
 def test_first_signal_requests_a_stop_and_the_second_acts_immediately():

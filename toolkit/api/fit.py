@@ -20,7 +20,7 @@ from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
-from toolkit.optim.precision import Precision, requested_precision, resolve_precision
+from toolkit.optim.update import Precision, requested_precision, resolve_precision
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.dataset import TaskDataset
 from toolkit.tasks.examples import Examples

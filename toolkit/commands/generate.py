@@ -28,9 +28,9 @@ from toolkit.config.commands.generate import (
 from toolkit.data.tokenizers.tokenizer import MASK
 from toolkit.distributed import World, launch
 from toolkit.generation.fill_mask import FilledSentence, fill_lines
+from toolkit.generation.generate import GenerationRequest, batch_requests, select_rank_batches
 from toolkit.generation.output import FillMaskOutput, GeneratedText, GenerationOutput
-from toolkit.generation.requests import GenerationRequest, batch_requests, select_rank_batches
-from toolkit.optim.precision import DTYPES, resolve_precision
+from toolkit.optim.update import DTYPES, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner

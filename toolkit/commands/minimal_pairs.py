@@ -18,7 +18,7 @@ from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK, MinimalPairs
 from toolkit.data.text_files import raise_at_line
 from toolkit.distributed import World, launch
 from toolkit.metrics.minimal_pairs import compare_scores
-from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.load import load_checkpoint
 from toolkit.tasks.minimal_pairs.pairs import MinimalPair, read_pairs

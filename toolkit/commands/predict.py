@@ -30,7 +30,7 @@ from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.records import LineStream, read_json_lines, read_tab_cells, read_tsv
 from toolkit.distributed import World, launch
-from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress, TextStream
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner

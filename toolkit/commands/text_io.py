@@ -23,6 +23,7 @@ from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.text_files import open_text
 from toolkit.distributed import World
+from toolkit.generation.generate import GenerationRequest, parse_line
 from toolkit.generation.output import (
     R,
     Writer,
@@ -31,7 +32,6 @@ from toolkit.generation.output import (
     file_writer,
     to_json_line,
 )
-from toolkit.generation.requests import GenerationRequest, parse_line
 from toolkit.reporting.console import Console, Output
 from toolkit.tasks.text_generation import TextGenerator
 

@@ -20,7 +20,7 @@ from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config
 from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
-from toolkit.optim.precision import Precision, resolve_precision
+from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.capabilities import max_input_length, wrong_training_error
 from toolkit.tasks.learner import Learner

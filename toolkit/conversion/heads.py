@@ -26,7 +26,7 @@ from toolkit.data.formats.label_settings import (
 )
 from toolkit.data.formats.tagging.tokenizer import LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.metrics.spans import has_span_tags
+from toolkit.metrics.classification import has_span_tags
 
 SETTINGS_KEY = "toolkit"
 """Key of config.json for what Transformers has no settings for."""

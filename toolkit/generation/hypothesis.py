@@ -1,10 +1,16 @@
-"""Prompts and hypotheses of text generation."""
+"""Prompts, finished hypotheses, and the unfinished hypotheses of a batch of sentences.
+
+N sentences   G groups   K hypotheses of a group   C candidates of a group   T tokens generated
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 
@@ -56,3 +62,80 @@ def make_hypothesis(tokens: Sequence[int], totals: Sequence[float], lenpen: floa
     each = [b - a for a, b in zip([0.0, *totals], totals, strict=False)]
     score = totals[-1] / len(totals) ** lenpen if totals else 0.0
     return Hypothesis(list(tokens), score, each)
+
+
+class BeamState(NamedTuple):
+    """Tokens and log-probabilities; -inf marks unused hypotheses."""
+
+    sentences: IntArray
+    """(N), indices of the sentences."""
+    tokens: IntArray
+    """(N, G, K, T)"""
+    totals: FloatArray
+    """(N, G, K, T), log-probabilities up to each token."""
+
+    @staticmethod
+    def initial(sentences: int, groups: int) -> BeamState:
+        """One empty hypothesis per group."""
+        shape = (sentences, groups, 1, 0)
+        return BeamState(np.arange(sentences), np.zeros(shape, np.int64), np.zeros(shape))
+
+    @property
+    def length(self) -> int:
+        return self.tokens.shape[3]
+
+    @property
+    def current_totals(self) -> FloatArray:
+        """(N, G, K), of all tokens."""
+        return self.totals[..., -1] if self.length else np.zeros(self.tokens.shape[:3])
+
+    def extend(self, parents: IntArray, tokens: IntArray, totals: FloatArray) -> BeamState:
+        """(N, G, C): candidate c is hypothesis parents[c] with one more token."""
+        index = parents[..., None]
+        before = np.take_along_axis(self.tokens, index, 2)
+        totals_before = np.take_along_axis(self.totals, index, 2)
+        return BeamState(
+            self.sentences,
+            np.concatenate([before, tokens[..., None]], 3),
+            np.concatenate([totals_before, totals[..., None]], 3),
+        )
+
+    def select_candidates(self, candidates: IntArray, unused: BoolArray) -> BeamState:
+        """(N, G, K): keep these candidates; those marked `unused` get a total of -inf."""
+        index = candidates[..., None]
+        totals = np.take_along_axis(self.totals, index, 2)
+        totals[..., -1][unused] = -np.inf
+        return BeamState(self.sentences, np.take_along_axis(self.tokens, index, 2), totals)
+
+    def select_sentences(self, indices: IntArray) -> BeamState:
+        """These sentences, in this order."""
+        return BeamState(self.sentences[indices], self.tokens[indices], self.totals[indices])
+
+
+def first_matches(matches: BoolArray, count: int) -> IntArray:
+    """(N, G, count): the first True candidates of each group, in order; then the False ones."""
+    return np.argsort(~matches, axis=-1, kind="stable")[..., :count]
+
+
+def order_in_place(parents: IntArray) -> IntArray:
+    """An order of a group's children that leaves as many as possible at their parent's index.
+
+    These rows need not be moved in the cache. (N, G, K) -> (N, G, K).
+    """
+    shape, size = parents.shape, parents.shape[-1]
+    flat = parents.reshape(-1, size)
+    rows, children = np.arange(len(flat))[:, None], np.broadcast_to(np.arange(size), flat.shape)
+    earlier = (flat[:, :, None] == flat[:, None, :]) & np.tri(size, k=-1, dtype=bool)
+    stays = ~earlier.any(-1)
+    child = np.full(flat.shape, -1)
+    child[np.broadcast_to(rows, flat.shape)[stays], flat[stays]] = children[stays]
+    child[child < 0] = children[~stays]
+    return child.reshape(shape)
+
+
+def compact_order(stay: BoolArray) -> IntArray:
+    """Indices of the sentences that stay; the last ones replace those that leave."""
+    count = int(stay.sum())
+    order = np.arange(count)
+    order[~stay[:count]] = count + np.flatnonzero(stay[count:])
+    return order

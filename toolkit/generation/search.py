@@ -12,11 +12,18 @@ import torch
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.beam_state import BeamState, compact_order, first_matches, order_in_place
-from toolkit.generation.constraints import Constraints
-from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens, make_hypothesis
+from toolkit.generation.hypothesis import (
+    BeamState,
+    DecodingPrompt,
+    Hypothesis,
+    SpecialTokens,
+    compact_order,
+    first_matches,
+    make_hypothesis,
+    order_in_place,
+)
 from toolkit.generation.step_scorer import StepScorer, to_log_probabilities
-from toolkit.generation.strategies import BeamSearch, Sampler, StepScores, Strategy
+from toolkit.generation.strategies import BeamSearch, Constraints, Sampler, StepScores, Strategy
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from toolkit.optim.parameter_groups import (
     build_parameter_groups,
     is_hidden_matrix,
 )
-from toolkit.optim.precision import bf16_is_fast
+from toolkit.optim.update import bf16_is_fast
 
 
 class ChainedOptimizer(EagerOptimizer):

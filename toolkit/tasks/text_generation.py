@@ -11,11 +11,10 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import TextGenerationConfig, TranslateConfig
 from toolkit.data.samples.sequence_pairs import TokenTexts
-from toolkit.generation.forced_scoring import compute_alignments, score_references
-from toolkit.generation.generate import fit_length, generate
+from toolkit.generation.generate import EncodedLine, GenerationRequest, fit_length, generate
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.output import GeneratedText, GenerationOutput
-from toolkit.generation.requests import EncodedLine, GenerationRequest
+from toolkit.generation.step_scorer import compute_alignments, score_references
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import to_device

@@ -26,7 +26,11 @@ from toolkit.training.callbacks.non_finite import (
     SkippedUpdateReporter,
 )
 from toolkit.training.callbacks.registered import RegisteredCallbacks
-from toolkit.training.callbacks.stopping import StoppingCriteria, count_total_updates
+from toolkit.training.callbacks.stopping import (
+    StoppingCriteria,
+    count_total_updates,
+    listen_for_signals,
+)
 from toolkit.training.callbacks.validation import UnknownMetricError
 from toolkit.training.cuda_graphs.update import choose_row_multiple
 from toolkit.training.data import (
@@ -45,7 +49,6 @@ from toolkit.training.setup import (
     make_trainer,
     make_validation,
 )
-from toolkit.training.signals import listen_for_signals
 from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
 
 

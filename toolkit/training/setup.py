@@ -21,7 +21,7 @@ from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layers import LayerStack
-from toolkit.optim.precision import DTYPES, Precision, requested_precision, resolve_precision
+from toolkit.optim.update import DTYPES, Precision, requested_precision, resolve_precision
 from toolkit.reporting.console import Progress
 from toolkit.reporting.sinks import (
     JsonLinesSink,
@@ -39,8 +39,7 @@ from toolkit.training.callbacks.validation import Validation
 from toolkit.training.cuda_graphs.update import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
-from toolkit.training.gradient import MicroBatchPart
-from toolkit.training.oom_retry import gather_failures
+from toolkit.training.gradient import MicroBatchPart, gather_failures
 from toolkit.training.result import config_digest
 from toolkit.training.spikes import SpikeDetector
 from toolkit.training.step import Metrics, TrainingLoader

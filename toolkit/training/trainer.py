@@ -13,14 +13,12 @@ from torch.optim import Optimizer
 
 from toolkit.criteria import Criterion
 from toolkit.distributed import World, wrap_data_parallel
-from toolkit.optim.precision import Precision
 from toolkit.optim.schedules import Schedule
-from toolkit.optim.update import Update, clip_and_step
+from toolkit.optim.update import Precision, Update, clip_and_step
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.training.device import synchronize
-from toolkit.training.gradient import GradientAccumulator, Losses
-from toolkit.training.oom_retry import OomRetry
+from toolkit.training.gradient import GradientAccumulator, Losses, OomRetry
 from toolkit.training.spikes import SpikeDetector
 from toolkit.training.step import (
     Callback,

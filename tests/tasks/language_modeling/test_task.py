@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.transformer_lm import TransformerLMConfig
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.language_modeling.config import LanguageModelingConfig
 from toolkit.tasks.language_modeling.task import LanguageModeling

@@ -10,7 +10,7 @@ from tests.models.test_transformer_lm import copy_model
 from toolkit import build_model, load_checkpoint
 from toolkit.cli.convert import main as convert
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.minimal_pairs.pairs import read_pairs
 from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
 

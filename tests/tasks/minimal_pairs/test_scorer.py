@@ -8,7 +8,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Inputs
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
 
 SENTENCES = [

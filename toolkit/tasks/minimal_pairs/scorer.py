@@ -21,7 +21,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.ragged import split_rows
 from toolkit.data.tokenizers.normalize import to_line
-from toolkit.optim.precision import Precision
+from toolkit.optim.update import Precision
 from toolkit.tasks.batch import to_device
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner

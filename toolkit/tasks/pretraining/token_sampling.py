@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.criteria import Classes, ProjectedClasses
-from toolkit.criteria.projected_cross_entropy import split_logits
+from toolkit.criteria.cross_entropy import split_logits
 
 CPU_ROWS = 64
 """Positions whose tokens are sampled together on a CPU, which keeps them in its cache."""

@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.data.formats.tagging.split import TaggedSplit, write_predictions
-from toolkit.metrics.classification import ClassMetrics
-from toolkit.metrics.spans import SpanTags, compute_span_metrics, find_spans, mark_sentence_starts
+from toolkit.metrics.classification import (
+    ClassMetrics,
+    SpanTags,
+    compute_span_metrics,
+    find_spans,
+    mark_sentence_starts,
+)
 from toolkit.reporting.tables import Table
 from toolkit.tasks.predictions import Event, metrics_table
 from toolkit.tasks.tagging.predictions import TaggingCollector

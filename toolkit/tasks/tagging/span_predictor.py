@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.criteria import Prediction
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.metrics.spans import SpanTags, find_spans, mark_sentence_starts
+from toolkit.metrics.classification import SpanTags, find_spans, mark_sentence_starts
 from toolkit.tasks.predictor import ItemBatches, Predictor
 from toolkit.tasks.raw_items import Values
 from toolkit.tasks.tagging.config import ResolvedTaggingConfig

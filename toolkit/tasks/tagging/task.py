@@ -14,7 +14,7 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.metrics.spans import SpanTags
+from toolkit.metrics.classification import SpanTags
 from toolkit.models.heads import build_features
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.encoder_factory import EncoderFactory

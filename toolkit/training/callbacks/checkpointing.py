@@ -32,7 +32,7 @@ from toolkit.config.sections import CheckpointConfig, RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes
-from toolkit.optim.precision import LossScaleState
+from toolkit.optim.update import LossScaleState
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.ema import ExponentialMovingAverage

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from toolkit.common.json_files import convert
 from toolkit.distributed import World
-from toolkit.optim.precision import DTYPES
+from toolkit.optim.update import DTYPES
 from toolkit.reporting.sinks import Sink
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.learner import Learner

@@ -1,15 +1,26 @@
-"""The length of a run: its number of updates, and criteria that stop it earlier."""
+"""The length of a run: its number of updates, and criteria and signals that stop it earlier.
+
+SIGTERM, SIGINT and SIGUSR1 stop training at the next update, with a checkpoint. The command then
+exits with 128 + the signal's number (143, 130, 138), as shells do. A second signal of the same kind
+terminates immediately, unless it arrives within a second.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from signal import Signals
 from time import monotonic
+from types import FrameType
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import convert
+from toolkit.common.system import REPEAT_SECONDS
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.training.step import State, Step, TrainingProgress
@@ -104,3 +115,36 @@ class StoppingCriteria:
         rate = max(trainer.peak_lrs) * trainer.schedule(trainer.progress.update + 1)
         if self.is_low(self.last_lr) and self.is_low(rate):
             trainer.finish()
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+
+
+@contextmanager
+def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
+    """Call `request_stop` at the first signal in the block; yields the numbers received so far.
+
+    Only the main thread can handle signals; in others this does nothing.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(number, signal.SIG_IGN)
+        request_stop()
+        try:  # wait here: a second signal must act even if the main thread then hangs in C code
+            time.sleep(REPEAT_SECONDS)
+        finally:
+            signal.signal(number, before[signal.Signals(number)])
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
