@@ -147,7 +147,7 @@ class StreamEmbeddings(nn.Module):
 
 
 def build_embeddings(c: TacoConfig, sizes: Sizes) -> StreamEmbeddings:
-    """Embeddings with tables of their own."""
+    """Embeddings with separate tables."""
     parts = {
         "words": nn.Embedding(sizes["tokens"], c.word_width),
         "types": nn.Embedding(c.token_types, c.word_width) if c.token_types else None,
