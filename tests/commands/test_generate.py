@@ -72,7 +72,9 @@ def test_fill_mask_predicts_what_the_learner_predicts(path, tmp_path):
 def test_fill_sentences_runs_one_batch(path):
     learner, rows = load_checkpoint(path), []
     learner.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0].tokens)))
-    assert len(fill_sentences(learner, 1, ["the [MASK]"] * 40)) == rows[0] == 40 and len(rows) == 1
+    c = FillMaskConfig(path=[path], top=1)
+    found = fill_sentences(c, learner, ["the [MASK]"] * 40)
+    assert len(found) == rows[0] == 40 and len(rows) == 1
 
 
 def test_generate_rejects_unknown_tasks_and_unusable_files(path, tmp_path):

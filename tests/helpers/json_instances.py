@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.helpers.signed_files import sign_data_files, sign_files
-from toolkit.checkpoints.save_folder import sign_manifest
 from toolkit.common.json_files import JsonObject, digest_json
 
 LINES = ["the cat sat on a mat", "dogs run far and the cat saw", "a mat and how the dogs run"]
@@ -274,7 +273,7 @@ def in_data(folder: Path, file: str, text: str) -> None:
 
 def signed_manifest(folder: Path, file: str, text: str) -> None:
     """Replace a manifest with its digest."""
-    plain(folder, file, sign(text, sign_manifest))
+    plain(folder, file, sign(text, manifest_text))
 
 
 def signed(folder: Path, file: str, text: str) -> None:

@@ -263,8 +263,7 @@ class Manifest:
 def manifest_text(facts: Mapping[str, object]) -> str:
     """The facts as JSON with their digest, so that every change is detected."""
     text = json.dumps(facts, indent=1, sort_keys=True)
-    signed = {**facts, "digest": sha256(text)}
-    return json.dumps(signed, indent=1, sort_keys=True) + "\n"
+    return json.dumps({**facts, "digest": sha256(text)}, indent=1, sort_keys=True) + "\n"
 
 
 def write_manifest(folder: Path, facts: Mapping[str, object]) -> None:

@@ -80,11 +80,10 @@ def average(c: AverageConfig) -> Path:
 def list_checkpoints(c: AverageConfig) -> list[Path]:
     """The named checkpoints, or the newest of the named save folders, each once."""
     folders = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
-    by_path: dict[str, Path] = {}
-    for folder in folders:
-        other = by_path.setdefault(os.path.realpath(folder), folder)
-        if other is not folder:
-            raise ToolkitError(f"{folder} and {other} are the same checkpoint. Leave one out.")
+    by_path = {os.path.realpath(folder): folder for folder in folders}
+    if repeated := [it for it in folders if by_path[os.path.realpath(it)] is not it]:
+        other = by_path[os.path.realpath(repeated[0])]
+        raise ToolkitError(f"{other} and {repeated[0]} are the same checkpoint. Leave one out.")
     if len(folders) < 2:
         raise ToolkitError(f"Name at least two checkpoints to average; only {folders[0]} is named.")
     return folders

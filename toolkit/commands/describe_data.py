@@ -232,9 +232,6 @@ def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[i
 
 def format_bytes(count: int) -> str:
     """Bytes, kB, MB or GB with three digits."""
-    value, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{count} bytes" if unit == "bytes" else f"{value:.3g} {unit}"
+    power = min((len(str(count)) - 1) // 3, 4)
+    unit = ("bytes", "kB", "MB", "GB", "TB")[power]
+    return f"{count / 1000**power:.3g} {unit}" if power else f"{count} bytes"

@@ -57,9 +57,6 @@ def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
 def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
     """Fill masks or order words; report on stderr how many lines had nothing to predict."""
     started, total, noted = perf_counter(), 0, 0
-    predict, count_tokens = fill_sentences, count_masked_tokens
-    if isinstance(c, OrderConfig):
-        predict, count_tokens = order_sentences, count_ordered_tokens
     display = learner.tokenizer.vocabulary.display_symbol
     with (
         open_input(c.input, f"Type one sentence per line, {MASK} for a missing token") as lines,
@@ -71,8 +68,8 @@ def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
         size = 1 if lines.isatty() else c.buffer_size
         outputs = fill_lines(
             lines,
-            partial(predict, learner, c.top),
-            partial(count_tokens, learner),
+            partial(fill_sentences, c, learner),
+            partial(count_tokens, c, learner),
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
@@ -108,32 +105,29 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
         )
 
 
-def fill_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
-    """The most probable tokens for the masks of some sentences."""
-    predictions = learner.fill_mask(list(sentences), top=top, batch_size=len(sentences))
+def fill_sentences(
+    c: FillMaskConfig, learner: Learner, sentences: Sequence[str]
+) -> list[FilledSentence]:
+    """The most probable tokens for the masks of some sentences, or their most probable order."""
+    if isinstance(c, OrderConfig):
+        ordered = [learner.order_words(sentence, top=c.top) for sentence in sentences]
+        return [FilledSentence(masks, sentence) for sentence, masks in ordered]
+    predictions = learner.fill_mask(list(sentences), top=c.top, batch_size=len(sentences))
     return [FilledSentence(masks) for masks in predictions]
 
 
-def order_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
-    """Some sentences in their most probable order."""
-    ordered = [learner.order_words(sentence, top=top) for sentence in sentences]
-    return [FilledSentence(masks, sentence) for sentence, masks in ordered]
-
-
-def count_masked_tokens(learner: Learner, text: str) -> int:
-    """Number of tokens of a sentence; raises a ToolkitError if it has no mask."""
+def count_tokens(c: FillMaskConfig, learner: Learner, text: str) -> int:
+    """Number of tokens of a sentence; raises a ToolkitError if there is nothing to predict."""
+    limit = learner.encoder.max_positions
+    if isinstance(c, OrderConfig):
+        ids, hidden = encode_hidden_words(learner.tokenizer, text)
+        if sum(hidden) < 2:
+            raise ToolkitError("fewer than two tokens to order")
+        check_orderable(text, hidden, limit)
+        return len(ids)
     if MASK not in text:
         raise ToolkitError(f"no {MASK}" if text.strip() else "empty")
-    return len(encode_masked(learner.tokenizer, text, learner.encoder.max_positions))
-
-
-def count_ordered_tokens(learner: Learner, text: str) -> int:
-    """Number of tokens of a sentence; raises a ToolkitError if there is nothing to order."""
-    ids, hidden = encode_hidden_words(learner.tokenizer, text)
-    if sum(hidden) < 2:
-        raise ToolkitError("fewer than two tokens to order")
-    check_orderable(text, hidden, learner.encoder.max_positions)
-    return len(ids)
+    return len(encode_masked(learner.tokenizer, text, limit))
 
 
 def generate_text(

@@ -160,10 +160,9 @@ def find_equal_tokens(
     pairs: Sequence[MinimalPair], sentences: Sequence[EncodedSentence], path: str
 ) -> str:
     """A remark on different sentences that the tokenizer makes equal; empty if there are none."""
-    both = zip(pairs, sentences[::2], sentences[1::2], strict=True)
     equal = [
         pair
-        for pair, good, bad in both
+        for pair, good, bad in zip(pairs, sentences[::2], sentences[1::2], strict=True)
         if pair.good != pair.bad and np.array_equal(good.tokens, bad.tokens)
     ]
     if not equal:

@@ -76,8 +76,8 @@ def read_input(
     parse_item: Callable[[Values], Any],
 ) -> Iterator[InputRecord]:
     """One record per line of plain text, a table or JSON lines."""
-    source = LineStream(Path(name), lines)
-    for index, record in enumerate(READERS[kind](source)):
+    read = read_plain if kind == "text" else read_item
+    for index, record in enumerate(READERS[kind](LineStream(Path(name), lines))):
         if index == 0 and kind == "text" and is_json_object("\t".join(record.values)):
             raise record.error(
                 "the line must be plain text, but is a JSON object. Add --input-format jsonl."
@@ -90,7 +90,6 @@ def read_input(
         values, problem, item = record.values, record.problem, None
         try:
             if not problem:
-                read = read_plain if kind == "text" else read_item
                 item = parse_item(read(fields, values))
         except ToolkitError as error:
             problem = str(error)

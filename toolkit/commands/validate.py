@@ -60,8 +60,7 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
             check_output("--predictions", config.predictions, allow_folder=True)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         collector: PredictionCollector[Any] | None = None
-        evaluations = [it for path in config.path for it in list_evaluations(path, config)]
-        for each in evaluations:
+        for each in [it for path in config.path for it in list_evaluations(path, config)]:
             metrics, collector = evaluate_checkpoint(each, config, world, output)
             results.append((each, metrics))
         if world.is_main:

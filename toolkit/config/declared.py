@@ -172,8 +172,7 @@ def check_value(path: str, declared: OptionType, value: Any) -> None:
     for item in value if declared.is_list else [value]:
         if rule := declared.broken_rule(item):
             each = "each item of " * declared.is_list
-            hint = declared.hint
-            raise ToolkitError(f"{each}{path} must be {rule}, but is {item!r}.{hint}")
+            raise ToolkitError(f"{each}{path} must be {rule}, but is {item!r}.{declared.hint}")
 
 
 class Options:

@@ -176,9 +176,8 @@ def convert_values(
     from omegaconf import OmegaConf  # slow to import, and --help does not need it
     from omegaconf.errors import OmegaConfBaseException
 
-    types = typed_fields(cls)
     try:
-        merged: Any = OmegaConf.merge(types, given)
+        merged: Any = OmegaConf.merge(typed_fields(cls), given)
     except OmegaConfBaseException as error:
         name = str(error.full_key).partition("[")[0]
         option = next(option for option in options if option.name == name)
@@ -355,10 +354,9 @@ def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
         return {}
     path = Path(str(values[FINETUNE_OPTION].value))
     folder = locate_checkpoint(path, *CHECKPOINT_LINKS) or path
-    arch = read_saved_config(folder).run["arch"]
     return {
         f"arch.{name}": OptionValue(value, f"--finetune-from {folder}")
-        for name, value in arch.items()
+        for name, value in read_saved_config(folder).run["arch"].items()
     }
 
 

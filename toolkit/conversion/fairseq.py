@@ -202,8 +202,7 @@ def subword_backend(folder: Path, words: WordLevelTokenizer) -> HfTokenizer | No
     symbols = words.vocabulary.symbols
     more = sorted(scores.keys() - set(symbols))  # they get unknown ids above the rows
     listed = [(symbol, scores.get(symbol, 0.0)) for symbol in [*symbols, *more]]
-    unknown = words.vocabulary.unk
-    return tokenizer_files.unigram_backend(proto, listed, unknown, lowercase=False)
+    return tokenizer_files.unigram_backend(proto, listed, words.vocabulary.unk, lowercase=False)
 
 
 def byte_level_backend(words: WordLevelTokenizer, pieces: Path, merges: Path) -> HfTokenizer:

@@ -95,10 +95,8 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """Tensors of several files in the folder, as listed by an index."""
     index = read_json(folder / INDEX, ShardIndex, REMEDY)
-    tensors: dict[str, Tensor] = {}
-    for name in sorted(set(index.weight_map.values())):
-        tensors |= read_tensors(folder / name)
-    return tensors
+    shards = [read_tensors(folder / name) for name in sorted(set(index.weight_map.values()))]
+    return {name: tensor for shard in shards for name, tensor in shard.items()}
 
 
 def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
@@ -184,24 +182,22 @@ SETTING_CLASSES = (
 def load_torch_file(path: Path, *, settings: bool = False) -> Any:
     """The tensors and containers of a file; with `settings`, also OpaqueObjects."""
     allowed: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
-    try:
-        with (
-            open_regular(path) as file,
-            warnings.catch_warnings(),
-            torch.serialization.safe_globals(allowed),
-        ):
-            warnings.simplefilter("ignore")  # about the pickle protocol of old files
+    with (
+        open_regular(path) as file,
+        warnings.catch_warnings(),
+        torch.serialization.safe_globals(allowed),
+    ):
+        warnings.simplefilter("ignore")  # about the pickle protocol of old files
+        try:
             return torch.load(file, map_location="cpu", weights_only=True)
-    except ToolkitError:
-        raise
-    except Exception as error:  # any exception that a damaged or malicious file causes
-        text = " ".join(str(error).split()) or type(error).__name__
-        reason = text.rpartition("WeightsUnpickler error: ")[2].partition("Please use")[0]
-        raise ToolkitError(
-            f"{path} must contain only tensors and settings, but PyTorch's weights-only loader "
-            f"says: {reason.strip()[:200].removesuffix('.')}. Nothing was executed. Convert the "
-            f"file to safetensors first."
-        ) from error
+        except Exception as error:  # any exception that a damaged or malicious file causes
+            text = " ".join(str(error).split()) or type(error).__name__
+            reason = text.rpartition("WeightsUnpickler error: ")[2].partition("Please use")[0]
+            raise ToolkitError(
+                f"{path} must contain only tensors and settings, but PyTorch's weights-only loader "
+                f"says: {reason.strip()[:200].removesuffix('.')}. Nothing was executed. Convert "
+                f"the file to safetensors first."
+            ) from error
 
 
 def name_tensors(content: object, path: Path) -> dict[str, Tensor]:

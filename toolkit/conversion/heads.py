@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 
-from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, convert, name_file
 from toolkit.common.registry import TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.model_types import MODERNBERT, ModelType
 from toolkit.conversion.tensors import NameTable
-from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.formats.label_settings import (
-    LabelSet,
     label_names,
     label_settings,
     read_labels,
     read_tables,
     saved_labels,
 )
-from toolkit.data.formats.tagging.tokenizer import LabelTables, TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags
+from toolkit.tasks.glue.task import Glue
+from toolkit.tasks.tagging.task import PosTagging
 
 SETTINGS_KEY = "toolkit"
 """Key of config.json for what Transformers has no settings for."""
+SETTINGS, REMEDY = Path("config.json"), f"Correct what it holds under {SETTINGS_KEY}, or remove it."
 NULL_THRESHOLD = "task.null_threshold"
 """Buffer of task squad, which is such a setting."""
 CLASS_TASKS = {
@@ -83,17 +86,17 @@ class ImportedHead:
     names: NameTable = field(default_factory=dict)
     buffers: Mapping[str, Tensor] = field(default_factory=dict)
     """Tensors that are settings in Transformers."""
-    labels: LabelSet | None = None
     note: str = ""
     """What the import left unused."""
 
-    def add_labels(self, tokenizer: Tokenizer) -> Tokenizer:
-        """The tokenizer with the task's labels, if it has any."""
-        if isinstance(self.labels, Labels):
-            return ClassificationTokenizer(tokenizer, self.labels)
-        if isinstance(self.labels, LabelTables):
-            return TaggingTokenizer(tokenizer, self.labels)
-        return tokenizer
+
+class SavedHead(TypedDict, total=False):
+    """What the export of a checkpoint adds to config.json."""
+
+    task: str
+    options: JsonObject
+    labels: JsonObject
+    null_threshold: float
 
 
 def read_head(
@@ -121,30 +124,35 @@ def read_head(
             task="mlm" if predicts_tokens else "encode", note=note if unsupported else ""
         )
     saved = read_saved(config, task)
-    try:
-        labels = saved.get("labels", {})
-        if not isinstance(labels, dict):
-            raise TypeError("its labels are not an object")
-        threshold = torch.tensor(float(saved.get("null_threshold", 0.0)))
-        label_set: LabelSet | None = None
-        if task == "glue":
-            label_set = read_labels(config, labels, pairs=pairs)
-        elif task in TAGGING_TASKS:
-            label_set = read_tables(config, labels)
-        return ImportedHead(
-            task=task,
-            options=task_options(model_type, task, kind, config, saved),
-            names=HEADS[task][model_type.model_type][kind],
-            buffers={NULL_THRESHOLD: threshold} if task == "squad" else {},
-            labels=label_set,
-        )
-    except ToolkitError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise ToolkitError(
-            f"{SETTINGS_KEY} in config.json must be as toolkit-convert wrote it, but is not: "
-            f"{error}. Correct it, or remove it."
-        ) from error
+    threshold = torch.tensor(float(saved.get("null_threshold", 0.0)))
+    return ImportedHead(
+        task=task,
+        options=task_options(model_type, task, kind, config, saved),
+        names=HEADS[task][model_type.model_type][kind],
+        buffers={NULL_THRESHOLD: threshold} if task == "squad" else {},
+    )
+
+
+def with_labels(tokenizer: Tokenizer, task: str, config: JsonObject, *, pairs: bool) -> Tokenizer:
+    """The tokenizer with the labels of a classifier or tagger, unless it has the same ones.
+
+    `pairs` tells that a classifier that Transformers made reads pairs of texts.
+    """
+    factory, plain = TASKS[task].factory, unwrap_tokenizer(tokenizer)
+    saved = read_saved(config, task).get("labels", {})
+    with name_file(SETTINGS, REMEDY):
+        if issubclass(factory, Glue):
+            labels = read_labels(config, saved, pairs=pairs)
+            same = isinstance(tokenizer, ClassificationTokenizer) and (
+                tokenizer.labels.fingerprint == labels.fingerprint
+            )
+            return tokenizer if same else ClassificationTokenizer(plain, labels)
+        if issubclass(factory, PosTagging):
+            tables = read_tables(config, saved)
+            if isinstance(tokenizer, TaggingTokenizer):
+                tables = replace(tokenizer.tables, tags=tables.tags)
+            return TaggingTokenizer(plain, tables)
+    return tokenizer
 
 
 def head_kind(model_type: ModelType, task: str, config: JsonObject) -> str | None:
@@ -181,7 +189,10 @@ def describe_unsupported(
 def read_saved(config: JsonObject, task: str) -> JsonObject:
     """What the export of a checkpoint of this task added; empty for other models."""
     saved = config.get(SETTINGS_KEY)
-    return saved if isinstance(saved, dict) and saved.get("task") == task else {}
+    if not (isinstance(saved, dict) and saved.get("task") == task):
+        return {}
+    with name_file(SETTINGS, REMEDY):
+        return dict(convert(saved, SavedHead))
 
 
 def task_options(
@@ -189,7 +200,7 @@ def task_options(
 ) -> JsonObject:
     """Those of an exported checkpoint, with the head and its dropout from Transformers."""
     known: Any = asdict(TASKS[task].config)
-    options = {k: v for k, v in dict(saved.get("options", {})).items() if k in known}
+    options = {k: v for k, v in saved.get("options", {}).items() if k in known}
     options["layer_mixing"] = False
     if not kind:
         return options

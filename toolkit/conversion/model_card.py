@@ -134,16 +134,14 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
         rows["data"] = ", ".join(f"{name} (fingerprint {digest})" for name, digest in folders)
         rows["device"] = last["device"]
     rows |= facts.metadata
-    lines = [f"* {name}: {value}" for name, value in rows.items() if value]
-    parts = ["## Training\n", *lines, ""]
+    parts = ["## Training\n", *(f"* {name}: {value}" for name, value in rows.items() if value), ""]
     metrics = {
         f"{split}: {name}": f"{value:,.6g}"
         for split, values in (state.validation.latest if state and state.validation else {}).items()
         for name, value in values.items()
     }
     if metrics:
-        table = format_columns(metrics.items())
-        parts += ["## Validation\n", f"```\n{table}\n```\n"]
+        parts += ["## Validation\n", f"```\n{format_columns(metrics.items())}\n```\n"]
     if state:
         saved = to_dict(run)
         sections = {name: dict(saved[name]) for name in SECTIONS}

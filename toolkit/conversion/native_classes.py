@@ -102,7 +102,7 @@ def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     predicts_tokens = f"{model_type.head[HEAD]}.bias" in found
     head = heads.read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
     rows = config.get("vocab_size", model_type.defaults["vocab_size"])
-    tokenizer = head.add_labels(load_tokenizer(folder, rows))
+    tokenizer = heads.with_labels(load_tokenizer(folder, rows), head.task, config, pairs=pairs)
     return assemble(folder, file, model_type, config, found, tokenizer, head)
 
 
@@ -257,9 +257,8 @@ def rename_tensors(
 ) -> tuple[dict[str, Tensor], list[str]]:
     """Tensors under the names of Transformers, and the names of those that it lacks."""
     mappings = model_type.mappings(found, model_type.head if task.name == "mlm" else names or {})
-    renamed: dict[str, Tensor] = {}
-    for mapping in mappings:
-        renamed |= mapping.split(found[mapping.toolkit_name])
+    split = [mapping.split(found[mapping.toolkit_name]) for mapping in mappings]
+    renamed = {name: tensor for parts in split for name, tensor in parts.items()}
     mapped = {mapping.toolkit_name for mapping in mappings}
     mapped |= {heads.NULL_THRESHOLD} if names else set()
     prefixes, omitted = {prefix: name for name, prefix in model_type.extra.items()}, list[str]()
@@ -280,9 +279,8 @@ def rename_tensors(
 
 def read_origin(folder: Path) -> JsonObject:
     """The config.json of an imported checkpoint; empty for one trained here."""
-    if not (folder / files.ORIGIN_FILE).exists():
-        return {}
-    return read_json(folder / files.ORIGIN_FILE, JsonObject, "Convert the model again.")
+    path = folder / files.ORIGIN_FILE
+    return read_json(path, JsonObject, "Convert the model again.") if path.exists() else {}
 
 
 def choose_model_type(
@@ -292,17 +290,12 @@ def choose_model_type(
 
     The first one that has the task's head counts, else the first.
     """
-    model_types = [BERT, ELECTRA]
+    known = {ConvBertConfig: CONVBERT, DebertaConfig: DEBERTA, ModernBertConfig: MODERNBERT}
+    model_types = [it for config, it in known.items() if isinstance(arch, config)]
     if origin.get("model_type") in MODEL_TYPES:
         model_types = [choose_head(MODEL_TYPES[str(origin["model_type"])], origin)]
-    elif isinstance(arch, ConvBertConfig):
-        model_types = [CONVBERT]
-    elif isinstance(arch, DebertaConfig):
-        model_types = [DEBERTA]
-    elif isinstance(arch, ModernBertConfig):
-        model_types = [MODERNBERT]
-    elif arch.projects_embeddings or task.name == "rtd":
-        model_types = [ELECTRA]
+    elif not model_types:
+        model_types = [BERT] * (not arch.projects_embeddings and task.name != "rtd") + [ELECTRA]
     for model_type in model_types:
         if names := heads.native_names(model_type, task):
             return model_type, names
@@ -323,11 +316,10 @@ def head_note(task: ComponentConfig) -> str:
     """A note on a head that is not exported although Transformers has classes for its task."""
     if task.name not in heads.CLASS_ENDINGS:
         return ""
-    option = f"--task {task.name}"
+    kind = heads.head_option(task)
+    option = f"--task.head {kind}" if kind else f"--task {task.name}"
     if task.config.layer_mixing:
         option = "--task.layer-mixing true"
-    elif kind := heads.head_option(task):
-        option = f"--task.head {kind}"
     return f"no class of Transformers computes {option}: the head was not exported"
 
 

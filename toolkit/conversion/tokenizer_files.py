@@ -47,10 +47,9 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
 
     `rows` is the size of the embedding table, which may have unused rows.
     """
-    settings: JsonObject = {}
-    for name in (OLD_SETTINGS_FILE, TOKENIZER_CONFIG_FILE):
-        if (folder / name).exists():
-            settings |= read_json(folder / name, JsonObject, "Copy the folder again.")
+    paths = [folder / name for name in (OLD_SETTINGS_FILE, TOKENIZER_CONFIG_FILE)]
+    read = [read_json(it, JsonObject, "Copy the folder again.") for it in paths if it.exists()]
+    settings = {key: value for them in read for key, value in them.items()}
     if (folder / TOKENIZER_FILE).exists():
         return from_tokenizer_json(read_text(folder / TOKENIZER_FILE, MAX_BYTES), settings, rows)
     if not (folder / VOCABULARY_FILE).exists():

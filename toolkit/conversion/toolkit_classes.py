@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,25 +21,21 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject, convert, name_file
 from toolkit.common.plugins import PluginRecord
-from toolkit.common.registry import TASKS
 from toolkit.config.serialize import from_dict
 from toolkit.config.values import Size
 from toolkit.conversion import files, tensors
 from toolkit.conversion.files import ConvertedModel, build_on_meta
+from toolkit.conversion.heads import with_labels
 from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card
 from toolkit.conversion.native_classes import check_component
 from toolkit.conversion.tokenizer_files import Template, load_tokenizer, write_tokenizer
-from toolkit.data.formats.classification.split import ClassificationTokenizer
-from toolkit.data.formats.label_settings import read_labels, read_tables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, unpack_tokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, unpack_tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
-from toolkit.tasks.glue.task import Glue
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.load import load_checkpoint
-from toolkit.tasks.tagging.task import PosTagging
 
 if TYPE_CHECKING:
     from toolkit.huggingface.model import ToolkitPreTrainedModel
@@ -87,23 +83,6 @@ def import_folder(folder: Path, config: JsonObject, *, pairs: bool = False) -> C
     required = {n: tuple(t.shape) for n, t in build_on_meta(run, sizes).state_dict().items()}
     tensors.check_none(folder, tensors.compare_tensors(renamed, required, file))
     return ConvertedModel(run=run, sizes=sizes, tensors=renamed, tokenizer=tokenizer)
-
-
-def with_labels(tokenizer: Tokenizer, task: str, config: JsonObject, *, pairs: bool) -> Tokenizer:
-    """The tokenizer with the labels of a classifier or tagger, unless it has the same ones."""
-    factory, plain = TASKS[task].factory, unwrap_tokenizer(tokenizer)
-    if issubclass(factory, Glue):
-        labels = read_labels(config, {}, pairs=pairs)
-        same = isinstance(tokenizer, ClassificationTokenizer) and (
-            tokenizer.labels.fingerprint == labels.fingerprint
-        )
-        return tokenizer if same else ClassificationTokenizer(plain, labels)
-    if issubclass(factory, PosTagging):
-        tables = read_tables(config, {})
-        if not isinstance(tokenizer, TaggingTokenizer):
-            return TaggingTokenizer(plain, tables)
-        return TaggingTokenizer(plain, replace(tokenizer.tables, tags=tables.tags))
-    return tokenizer
 
 
 def export(
@@ -239,9 +218,8 @@ def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own deprecations
         try:
-            graph = program.export_program(model, shape)
             onnx = torch.onnx.export(
-                graph,
+                program.export_program(model, shape),
                 input_names=program.input_names(model),
                 output_names=program.output_names(model),
                 dynamo=True,

@@ -63,8 +63,7 @@ class JsonLinesSink:
         with report_write_errors("--save-dir", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                earlier = read_log(path)
-                write_log(path, [r for r in earlier if r.get("update", 0) <= resumed_at > 0])
+                write_log(path, [r for r in read_log(path) if r.get("update", 0) <= resumed_at > 0])
             self.file = path.open("ab", buffering=0)
 
     def write(self, event: str, values: EventValues) -> None:

@@ -51,8 +51,7 @@ class Table:
             ).rstrip()
             for line in cells
         ]
-        lines = [self.caption, *aligned, self.note]
-        return "".join(f"{line}\n" for line in lines if line)
+        return "".join(f"{line}\n" for line in [self.caption, *aligned, self.note] if line)
 
     def markdown(self) -> str:
         """A pipe table between its caption and its note."""
@@ -84,11 +83,10 @@ class Table:
 
     def values(self) -> JsonObject:
         """{"caption": ..., "marked": [row], "rows": [{column: cell}], "note": ...}."""
-        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         return {
             "caption": self.caption,
             "marked": list(self.marked),
-            "rows": rows,
+            "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
             "note": self.note,
         }
 

@@ -192,10 +192,9 @@ def best_of_each_variant(ranking: RankedRows, tuned: Collection[str], metric: st
         values = row.configuration.point.values
         variant = tuple(value for option, value in values.items() if option not in tuned)
         variants.setdefault(variant, []).append(row)
-    chosen = []
-    for rows in variants.values():
-        best = index_of_best([row.value for row in rows], metric)
-        chosen.append(rows[0 if best is None else best])
+    chosen = [
+        rows[index_of_best([row.value for row in rows], metric) or 0] for rows in variants.values()
+    ]
     best = index_of_best([row.value for row in chosen], metric)
     return replace(ranking, rows=chosen, best=best)
 

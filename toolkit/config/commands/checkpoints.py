@@ -179,8 +179,7 @@ class ValidateConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        splits = self.valid_subset.strip(", ")
-        if not splits:
+        if not self.valid_subset.strip(", "):
             raise ToolkitError("--valid-subset must name a split, but is empty.")
         if self.predictions is not None and not self.is_single:
             raise ToolkitError(ONE_EVALUATION)
@@ -306,8 +305,7 @@ class PredictConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        files = {"--input": self.input, "--output": self.output, "--json": self.json}
-        check_distinct_files(files)
+        check_distinct_files({"--input": self.input, "--output": self.output, "--json": self.json})
         if (self.resolved_output == "conllu") > (self.resolved_input == "conllu"):
             raise ToolkitError(
                 "--output-format conllu requires input in CoNLL-U. Choose text, tsv or jsonl."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, convert
+from toolkit.common.json_files import JsonError, JsonObject, convert
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
 from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
@@ -51,7 +51,7 @@ def read_labels(config: JsonObject, saved: JsonObject, *, pairs: bool) -> Labels
         labels |= saved
         schema = GLUE_SCHEMAS.get(str(saved.get("task")))
         if schema is not None and schema.pairs != saved.get("pairs"):
-            raise ValueError(f"pairs must be {schema.pairs} for {schema.name}")
+            raise JsonError(f"pairs must be {schema.pairs} for {schema.name}")
     return convert({**labels, "classes": classes}, Labels)
 
 
