@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.helpers.signed_files import sign_data_files, sign_files
+from toolkit.checkpoints.save_folder import manifest_text
 from toolkit.common.json_files import JsonObject, digest_json
 
 LINES = ["the cat sat on a mat", "dogs run far and the cat saw", "a mat and how the dogs run"]
