@@ -10,11 +10,12 @@ from toolkit.analysis.word_order import (
     compare_with_original,
     count_read_tokens,
     measure_word_order,
+    select_words,
+    shuffle_words,
 )
 from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.samples.masking import HashNoise
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.samples.word_order import select_words, shuffle_words
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.ragged import pack_rows, ragged_arange, split_rows
+from toolkit.common.arrays import pack_rows, ragged_arange, split_rows
 
 NOTHING = np.zeros(0, np.int64)
 

@@ -1,11 +1,15 @@
-"""Types of NumPy arrays, the id of a hidden position, and random numbers as a hash.
+"""Types of NumPy arrays, the id of a hidden position, ragged arrays, and random numbers as a hash.
 
 A random number is a hash of the position it is for, instead of a generator's state. The mixing
 function is the finalizer of SplitMix64 (Steele, Lea & Flood 2014, Fig. 16).
+
+The rows of a ragged array have different lengths and lie back to back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -51,3 +55,21 @@ def uniform(bits: UInt64) -> npt.NDArray[np.float64]:
 def derive_seed(*parts: int) -> int:
     """A seed for torch.manual_seed, 0 .. 2^63 - 1."""
     return int(mix(*parts)) >> 1
+
+
+def ragged_arange(starts: IntArray | int, counts: IntArray) -> IntArray:
+    """counts[0] integers from starts[0] on, then counts[1] from starts[1] on, ..., back to back."""
+    ends = np.cumsum(counts)
+    total = ends[-1] if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - ends + counts, counts)
+
+
+def pack_rows(rows: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    """The values of all rows back to back, and the number of values per row."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum())), lengths
+
+
+def split_rows(values: AnyArray, lengths: IntArray) -> list[AnyArray]:
+    """The rows that `pack_rows` packed."""
+    return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []

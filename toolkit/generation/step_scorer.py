@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from toolkit.data.ragged import split_rows
+from toolkit.common.arrays import split_rows
 from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.common.arrays import pack_rows, split_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.data.ragged import pack_rows, split_rows
 from toolkit.data.tokenizers.normalize import check_texts, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder

@@ -15,8 +15,8 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import is_running
-from toolkit.data.loading.array_batch import ArrayBatch
 from toolkit.data.loading.prefetch import (
+    ArrayBatch,
     BatchPrefetcher,
     BatchRequest,
     ExampleError,

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from toolkit.analysis.word_order import join_words, select_words, shuffle_words
 from toolkit.data.samples.masking import HashNoise
 from toolkit.data.samples.sequence_pairs import TokenTexts
-from toolkit.data.samples.word_order import join_words, select_words, shuffle_words
 from toolkit.data.tokenizers.vocabulary import append_special
 
 CLS, SEP, PAD = 60, 61, 62

@@ -1,9 +1,12 @@
-"""Micro-batches of an epoch, as a function of the seed, the epoch and the data."""
+"""Batches of examples: their source, and the micro-batches of an epoch.
+
+These are a function of the seed, the epoch and the data.
+"""
 
 from __future__ import annotations
 
 from dataclasses import astuple, is_dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -151,3 +154,28 @@ def _cut_batches(lengths: IntArray, max_tokens: int | None, batch_size: int | No
         start += size
         starts.append(start)
     return np.array(starts)
+
+
+Batch = TypeVar("Batch")
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+
+@runtime_checkable
+class BatchSource(Protocol[Batch_co]):
+    """Examples of a split; the batch planner reads their lengths, the workers collate them."""
+
+    lengths: IntArray
+    """Tokens of each example, special tokens included."""
+    fingerprint: str
+    """Changes when the examples do: data, vocabulary and the options that shape them."""
+
+    def collate(self, ids: IntArray, epoch: int | None) -> Batch_co:
+        """One micro-batch of these examples. With epoch None, for evaluation, always the same one.
+
+        Ids from len(lengths) on are further copies of example id % len(lengths): the same data
+        with other random draws.
+
+        Without ids: the batch of an idle rank. It passes through the model like any other, but its
+        weights, sentences, tokens and loss are zero.
+        """
+        ...

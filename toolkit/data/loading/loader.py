@@ -9,9 +9,14 @@ from typing import Generic
 import numpy as np
 
 from toolkit.common.arrays import IntArray
-from toolkit.data.loading.batching import BatchPlan, BatchPlanner, compute_fingerprint
+from toolkit.data.loading.batching import (
+    Batch,
+    BatchPlan,
+    BatchPlanner,
+    BatchSource,
+    compute_fingerprint,
+)
 from toolkit.data.loading.corpus_weights import CorpusWeights
-from toolkit.data.loading.examples import Batch, BatchSource
 from toolkit.data.loading.prefetch import BatchPrefetcher, BatchRequest
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -53,7 +54,23 @@ MAX_QUOTED = 40
 """Characters of an invalid value that an error quotes."""
 
 
-def raise_malformed(problems: Sequence[object], *, skippable: bool) -> NoReturn:
+class Problem(NamedTuple):
+    """A malformed row, question or file."""
+
+    path: Path
+    where: str
+    """Its line, or its place among the questions."""
+    what: str
+    kept: bool = False
+    """Whether a question stays, because it is only used for evaluation."""
+    lost: int = 1
+    """Number of rows or questions that are left out because of it, as far as known."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.where}: {self.what}"
+
+
+def raise_malformed(problems: Sequence[Problem], *, skippable: bool) -> NoReturn:
     """Report the first problem of a file and the number of problems."""
     count = f" The file has {len(problems):,} such problems." if len(problems) > 1 else ""
     advice = "Correct it, or give --on-malformed skip." if skippable else "Correct it."

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, FloatArray, IntArray, mix, uniform
-from toolkit.data.ragged import ragged_arange
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray, mix, ragged_arange, uniform
 from toolkit.data.samples.text_samples import SentenceBatch, describe_truncation
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary

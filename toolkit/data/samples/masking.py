@@ -13,8 +13,15 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, FloatArray, IntArray, UInt64, mix, uniform
-from toolkit.data.ragged import ragged_arange
+from toolkit.common.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    UInt64,
+    mix,
+    ragged_arange,
+    uniform,
+)
 from toolkit.data.samples.text_samples import SentenceBatch
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 

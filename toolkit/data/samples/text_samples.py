@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray
-from toolkit.data.ragged import ragged_arange
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 

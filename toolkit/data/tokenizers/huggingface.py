@@ -11,11 +11,10 @@ import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as HfTokenizer
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, pack_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
-from toolkit.data.ragged import pack_rows
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.normalize import split_long_words
 from toolkit.data.tokenizers.offsets import (

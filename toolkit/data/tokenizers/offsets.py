@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
-from toolkit.data.ragged import ragged_arange
+from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.data.tokenizers.normalize import lower_without_accents
 
 MAX_CACHED_WORDS, MAX_CACHED_IDS = 1 << 20, 1 << 23

@@ -12,11 +12,10 @@ from typing import Any
 
 import sentencepiece
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, pack_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
-from toolkit.data.ragged import pack_rows
 from toolkit.data.tokenizers.normalize import lower_without_accents, split_long_words
 from toolkit.data.tokenizers.offsets import (
     TokenOffsets,

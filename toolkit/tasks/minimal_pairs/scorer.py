@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from toolkit.common.arrays import FloatArray, IntArray
+from toolkit.common.arrays import FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.data.ragged import split_rows
 from toolkit.data.tokenizers.normalize import to_line
 from toolkit.optim.update import Precision
 from toolkit.tasks.batch import to_device

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
-from toolkit.data.ragged import split_rows
+from toolkit.common.arrays import IntArray, split_rows
 from toolkit.data.tokenizers.offsets import Span
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 

@@ -13,11 +13,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.ragged import ragged_arange
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     join_pairs,

@@ -13,13 +13,12 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.formats.tagging.treebanks import split_into_chunks, word_indices
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.ragged import ragged_arange
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import Examples, pad_rows
 from toolkit.tasks.tagging.config import ResolvedTaggingConfig

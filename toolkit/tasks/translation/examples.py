@@ -13,12 +13,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.ragged import ragged_arange
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import Examples, SplitSource

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolkit.data.formats.qa.split import GoldAnswer, QuestionProblem, SpanQuestion
+from toolkit.data.formats.qa.split import GoldAnswer, SpanQuestion
+from toolkit.data.preprocessing.report import Problem
 
 
 def test_answer_ends_after_its_last_character():
@@ -16,4 +17,4 @@ def test_question_is_labeled_if_it_has_answers_or_is_unanswerable():
 
 
 def test_problem_names_its_file_and_location():
-    assert str(QuestionProblem(Path("x.json"), "7", "it is blank.")) == "x.json:7: it is blank."
+    assert str(Problem(Path("x.json"), "7", "it is blank.")) == "x.json:7: it is blank."

@@ -181,7 +181,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
             total=rows,
             notes=list(list_first(split, "left out", problems)),
             events=[
-                ("left_out", {"file": str(it.path), "line": it.line, "what": it.what})
+                ("left_out", {"file": str(it.path), "line": int(it.where), "what": it.what})
                 for it in problems
             ],
         )

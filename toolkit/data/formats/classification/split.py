@@ -12,9 +12,8 @@ import numpy as np
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, digest_json, read_json, write_json
 from toolkit.config.declared import Options
-from toolkit.data.formats.folder_kinds import check_label_ids, tokenizer_of_kind
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import DataFolder, check_label_ids, tokenizer_of_kind
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 

@@ -20,7 +20,7 @@ from toolkit.common.arrays import AnyArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.data.formats.classification.split import GLUE_TASKS, ClassificationSplit
-from toolkit.data.preprocessing.report import MAX_QUOTED
+from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
 from toolkit.data.records import Record, read_tab_cells
 from toolkit.data.text_files import whole_file
 
@@ -244,23 +244,12 @@ class TableRow(NamedTuple):
     """None if the file has no labels."""
 
 
-class RowProblem(NamedTuple):
-    """A malformed row."""
-
-    path: Path
-    line: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.what}"
-
-
 class LabeledTable(NamedTuple):
     """The rows of a table, and the problems found in it."""
 
     path: Path
     rows: list[TableRow]
-    problems: list[RowProblem]
+    problems: list[Problem]
 
     @property
     def labeled(self) -> bool:
@@ -284,12 +273,12 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
     if not records:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
     layout, header = find_columns(records[0], task)
-    rows, problems = list[TableRow](), list[RowProblem]()
+    rows, problems = list[TableRow](), list[Problem]()
     for record in records[header:]:
         try:
             rows.append(parse_row(record, header, layout, task))
         except ValueError as error:
-            problems.append(RowProblem(path, record.line, str(error)))
+            problems.append(Problem(path, str(record.line), str(error)))
     if not rows and not problems:
         raise ToolkitError(f"{path} must hold rows, but has only its header. Give another file.")
     return LabeledTable(path, rows, problems)

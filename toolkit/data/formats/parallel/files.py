@@ -10,14 +10,12 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import NonNegativeInt, Options
-from toolkit.data.formats.folder_kinds import check_same_tokenizer, tokenizer_of_kind
 from toolkit.data.preprocessing.workers import load_tokenizer
-from toolkit.data.ragged import ragged_arange, split_rows
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import DataFolder, check_same_tokenizer, tokenizer_of_kind
 from toolkit.data.text_files import (
     COMPRESSION_SUFFIXES,
     FileChunk,

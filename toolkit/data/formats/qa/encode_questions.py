@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange, split_rows
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.split import (
     MULTIPLE_CHOICE,
@@ -27,7 +27,6 @@ from toolkit.data.formats.qa.split import (
     SpanQuestion,
 )
 from toolkit.data.preprocessing.workers import load_tokenizer
-from toolkit.data.ragged import ragged_arange, split_rows
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.normalize import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer

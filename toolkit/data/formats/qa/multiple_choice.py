@@ -19,12 +19,11 @@ from toolkit.data.formats.qa.split import (
     ChoiceQuestion,
     InvalidJsonError,
     Passage,
-    QuestionProblem,
     QuestionSource,
     read_json_text,
     utf8_size,
 )
-from toolkit.data.preprocessing.report import MAX_QUOTED
+from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
 from toolkit.data.records import read_csv_cells, read_tab_cells
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, whole_file
 
@@ -46,7 +45,7 @@ class RacePassage(NamedTuple):
 def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """The passages of a file, or of all .txt (else .json) files in a folder and its subfolders."""
     files, skipped = list_passage_files(path)
-    problems: list[QuestionProblem] = []
+    problems: list[Problem] = []
     read = [read_passage(file, max_bytes, answers_required, problems) for file in files]
     passages = drop_unusual_questions([each for each in read if each is not None], problems)
     notes = [f"{len(skipped):,} files skipped, {', '.join(skipped[:3])}"] if skipped else []
@@ -81,7 +80,7 @@ def sort_key(file: Path) -> tuple[str, int, str]:
 
 
 def read_passage(
-    path: Path, max_bytes: int, answers_required: bool, problems: list[QuestionProblem]
+    path: Path, max_bytes: int, answers_required: bool, problems: list[Problem]
 ) -> RacePassage | None:
     """The passage with its well-formed questions; None if the file has none."""
     try:
@@ -93,7 +92,7 @@ def read_passage(
     article, lists = content.get("article"), [content.get(name) for name in LISTS]
     questions, options, answers = (it if isinstance(it, list) else [] for it in lists)
     if not isinstance(article, str) or not article.strip() or not questions:
-        problems.append(QuestionProblem(path, "1", "a passage must have an article and questions."))
+        problems.append(Problem(path, "1", "a passage must have an article and questions."))
         return None
     if (size := utf8_size(article)) > max_bytes:
         raise ToolkitError(
@@ -102,7 +101,7 @@ def read_passage(
         )
     if len(options) != len(questions) or len(answers) not in (0, len(questions)):
         what = describe_counts(questions, options, answers)
-        problems.append(QuestionProblem(path, "1", what, lost=len(questions)))
+        problems.append(Problem(path, "1", what, lost=len(questions)))
         return None
     group, choices, numbers = path.parent.name, list[ChoiceQuestion](), list[int]()
     answers = answers or [None] * len(questions)
@@ -110,7 +109,7 @@ def read_passage(
         try:
             question = parse_question(*parts, answer_required=answers_required)
         except ValueError as error:
-            problems.append(QuestionProblem(path, f"question {number}", str(error)))
+            problems.append(Problem(path, f"question {number}", str(error)))
             continue
         choices.append(question._replace(name=f"{group}/{path.name} {number}", group=group))
         numbers.append(number)
@@ -157,7 +156,7 @@ def fill_blank(question: str, option: str) -> str:
 
 
 def drop_unusual_questions(
-    passages: Sequence[RacePassage], problems: list[QuestionProblem]
+    passages: Sequence[RacePassage], problems: list[Problem]
 ) -> list[RacePassage]:
     """Leave out questions that have another number of options than most."""
     counts = Counter(len(c.options) for each in passages for c in each.passage.choices)
@@ -171,7 +170,7 @@ def drop_unusual_questions(
                 continue
             found = len(choice.options)
             what = f"a question must have {usual} options as the others, but has {found}."
-            problems.append(QuestionProblem(each.path, f"question {number}", what))
+            problems.append(Problem(each.path, f"question {number}", what))
         if choices:
             kept.append(each._replace(passage=each.passage._replace(choices=choices)))
     return kept
@@ -199,7 +198,7 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
     """A passage for every row, with one question."""
     is_tsv = ".tsv" in path.suffixes
     read = read_tab_cells if is_tsv else read_csv_cells
-    passages, problems, layout = list[Passage](), list[QuestionProblem](), None
+    passages, problems, layout = list[Passage](), list[Problem](), None
     for record in read(whole_file(path, max_bytes)):
         number = len(passages) + len(problems)
         blank = "".join(record.values)
@@ -212,7 +211,7 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
         try:
             passages.append(parse_row(record.values, layout, number, answers_required))
         except ValueError as error:
-            problems.append(QuestionProblem(path, str(record.line), str(error)))
+            problems.append(Problem(path, str(record.line), str(error)))
     if not passages and not problems:
         raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
     return QuestionSource(path, passages, problems)

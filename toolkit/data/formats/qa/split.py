@@ -20,10 +20,10 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonError, JsonObject, decode, name_file, parse
 from toolkit.config.declared import Options
-from toolkit.data.formats.folder_kinds import check_kind
 from toolkit.data.preprocessing.input_files import FileNames, SplitFiles
+from toolkit.data.preprocessing.report import Problem
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import DataFolder, check_kind
 from toolkit.data.text_files import check_exists, read_text
 
 
@@ -216,27 +216,12 @@ class Passage(NamedTuple):
     choices: Sequence[ChoiceQuestion] = ()
 
 
-class QuestionProblem(NamedTuple):
-    """A malformed question or file."""
-
-    path: Path
-    where: str
-    what: str
-    kept: bool = False
-    """Whether the question stays, because it is only used for evaluation."""
-    lost: int = 1
-    """Number of questions that are left out because of it, as far as known."""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.where}: {self.what}"
-
-
 class QuestionSource(NamedTuple):
     """The contents of a file, or of a folder of files."""
 
     path: Path
     passages: Sequence[Passage]
-    problems: Sequence[QuestionProblem]
+    problems: Sequence[Problem]
     notes: Sequence[str] = ()
     """Further remarks, such as skipped files."""
     none_allowed: bool = False
@@ -251,7 +236,7 @@ def utf8_size(text: str) -> int:
 class InvalidJsonError(ToolkitError):
     """Raised for a file that is not JSON."""
 
-    def __init__(self, problem: QuestionProblem) -> None:
+    def __init__(self, problem: Problem) -> None:
         super().__init__(f"{problem} Copy it again.")
         self.problem = problem
 
@@ -260,21 +245,21 @@ def read_json_text(path: Path) -> object:
     """The value in a JSON file; an error names line and column."""
     text = read_text(path, may_be_empty=True)
     if not text.strip():
-        raise InvalidJsonError(QuestionProblem(path, "1", "the file must hold JSON, but is empty."))
+        raise InvalidJsonError(Problem(path, "1", "the file must hold JSON, but is empty."))
     try:
         return parse(text)
     except JsonError as error:
         raise InvalidJsonError(describe_json_error(path, text, error)) from error
 
 
-def describe_json_error(path: Path, text: str, problem: JsonError) -> QuestionProblem:
+def describe_json_error(path: Path, text: str, problem: JsonError) -> Problem:
     """The problem with its line, and with its column unless the file was cut off."""
     error = problem.__cause__
     if not isinstance(error, json.JSONDecodeError):
-        return QuestionProblem(path, "1", f"the file must hold questions, but is {problem}.")
+        return Problem(path, "1", f"the file must hold questions, but is {problem}.")
     line, fault = error.lineno, f"is not ({error.msg}) at column {error.colno}"
     if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
         line = text.count("\n") + 1
         size = f"which has {len(text):,} characters"
         fault = f"ends too early: it was cut off after {text[-20:]!r}, {size}"
-    return QuestionProblem(path, str(line), f"the file must be JSON to its end, but {fault}.")
+    return Problem(path, str(line), f"the file must be JSON to its end, but {fault}.")

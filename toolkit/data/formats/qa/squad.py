@@ -11,13 +11,12 @@ from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.qa.split import (
     GoldAnswer,
     Passage,
-    QuestionProblem,
     QuestionSource,
     SpanQuestion,
     read_json_text,
     utf8_size,
 )
-from toolkit.data.preprocessing.report import MAX_QUOTED
+from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
 
 UNKNOWN_START = -1
 """Offset of an answer that is not at the offset in the file."""
@@ -100,7 +99,7 @@ class SquadReader:
     def __init__(self, path: Path, max_bytes: int, evaluated: bool, answers_required: bool) -> None:
         self.path, self.max_bytes = path, max_bytes
         self.evaluated, self.answers_required = evaluated, answers_required
-        self.problems: list[QuestionProblem] = []
+        self.problems: list[Problem] = []
         self.paragraphs_without_questions = 0
         self.has_unanswerable = False
         """Whether a question has no answer, as in SQuAD 2.0."""
@@ -135,7 +134,7 @@ class SquadReader:
     def add_problem(
         self, where: ParagraphLocation | str, what: str, *, kept: bool = False, lost: int = 1
     ) -> None:
-        self.problems.append(QuestionProblem(self.path, str(where), what, kept, lost))
+        self.problems.append(Problem(self.path, str(where), what, kept, lost))
 
     def read_question(self, where: str, question: object, context: str) -> SpanQuestion | None:
         name = get_fields(question, "id")[0]

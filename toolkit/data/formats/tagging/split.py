@@ -19,16 +19,16 @@ from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import report_write_errors, write_output
 from toolkit.common.json_files import JsonObject, read_text
-from toolkit.data.formats.folder_kinds import (
-    check_label_ids,
-    check_same_tokenizer,
-    tokenizer_of_kind,
-)
 from toolkit.data.formats.tagging.sentence import TAG_COLUMNS, get_feature, set_feature
 from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, LabelTables, TaggingTokenizer
 from toolkit.data.formats.tagging.treebanks import first_tag
 from toolkit.data.storage.columns import Column
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.data_folder import (
+    DataFolder,
+    check_label_ids,
+    check_same_tokenizer,
+    tokenizer_of_kind,
+)
 from toolkit.data.storage.meta import read_meta
 from toolkit.data.text_files import strip_compression_suffix
 from toolkit.data.tokenizers.vocabulary import read_symbols

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.sentence import (
     MISSING_TAG,
@@ -21,7 +21,6 @@ from toolkit.data.formats.tagging.sentence import (
     TaggedSentence,
     attach_source,
 )
-from toolkit.data.ragged import ragged_arange
 from toolkit.data.text_files import (
     find_text_start,
     raise_at_line,

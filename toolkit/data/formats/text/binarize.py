@@ -14,12 +14,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.preprocessing.segmentation import ItemBatch, read_items
 from toolkit.data.preprocessing.workers import load_tokenizer, report_progress
-from toolkit.data.ragged import ragged_arange
 from toolkit.data.records import Record
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.text_files import FileChunk
