@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from toolkit.cli.command import prepare
-from toolkit.cli.plot import PLOTS
+from toolkit.cli.plot import COMMAND as PLOT
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.command import Command
 from toolkit.config.names import RESERVED_NAMES
@@ -135,15 +135,14 @@ def modes(words: list[str]) -> Command:
 def test_commands_of_a_page_are_parsed(page, words, example_files):
     example_files(page)
     module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
-    choose = getattr(module, "choose_command", lambda _: module.COMMAND)
-    command = choose(words[1:])
+    command = module.COMMAND
     if words[0] == "toolkit-generate" and words[1] not in command.commands:
         command = modes(words[1:])  # the checkpoint that would tell the mode is not there
     found = prepare(command, words[1:])
     if {"--help", "--help-all", "--list", "--version", "--print-config"} & set(words):
         assert isinstance(found, str)
         return
-    training = getattr(found.config, "training", None)
+    training = getattr(found[1].config, "training", None)
     assert training is None or training.max_update or training.max_epoch, "the run has no end"
 
 
@@ -173,5 +172,5 @@ def test_reserved_names_are_in_the_table_of_configuration():
 
 def test_every_kind_of_plot_has_its_keys_in_the_page_on_json():
     page = (REPOSITORY / "docs/reference/json-output.md").read_text(encoding="utf-8")
-    for kind in PLOTS:
+    for kind in PLOT.commands:
         assert f"| `{kind}` | `" in page

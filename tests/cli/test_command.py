@@ -2,7 +2,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -23,12 +23,12 @@ COMMAND = Command(name="toolkit-test", summary="", example="", config=Config)
 
 def test_execute_calls_the_command_with_its_config(capsys):
     seen = []
-    assert execute(COMMAND, lambda loaded: seen.append(loaded.config), ["--count", "3"]) == 0
+    assert execute(replace(COMMAND, act=seen.append), ["--count", "3"]) == 0
     assert seen == [Config(count=3)] and capsys.readouterr() == ("", "")
 
 
 def test_info_flag_prints_without_running_the_command(capsys):
-    assert execute(COMMAND, lambda loaded: pytest.fail("acted"), ["--version"]) == 0
+    assert execute(replace(COMMAND, act=lambda loaded: pytest.fail("acted")), ["--version"]) == 0
     assert capsys.readouterr().out.startswith("toolkit-test ")
 
 
@@ -36,7 +36,7 @@ def test_user_error_is_one_line_on_stderr_and_exit_code_2(capsys):
     def mistaken(_):
         raise ToolkitError("one must be two,\nbut is three.")
 
-    assert execute(COMMAND, mistaken, []) == 2
+    assert execute(replace(COMMAND, act=mistaken), []) == 2
     assert capsys.readouterr() == ("", "toolkit-test: one must be two, but is three.\n")
 
 
@@ -44,7 +44,7 @@ def test_very_long_words_of_an_error_are_shortened(capsys):
     def mistaken(_):
         raise ToolkitError(f"No such file: {'a' * 200}{'b' * 5000}.")
 
-    assert execute(COMMAND, mistaken, []) == 2
+    assert execute(replace(COMMAND, act=mistaken), []) == 2
     line = capsys.readouterr().err
     assert line.startswith("toolkit-test: No such file: aaa") and line.endswith("bb.\n")
     assert 300 < len(line) < 400
@@ -55,14 +55,14 @@ def test_lack_of_memory_is_one_line_on_stderr_and_exit_code_2(error, capsys):
     def grow(_):
         raise error("Unable to allocate 4 TiB\nmore")
 
-    assert execute(COMMAND, grow, []) == 2
+    assert execute(replace(COMMAND, act=grow), []) == 2
     assert re.fullmatch(
         r"toolkit-test: out of memory: Unable to allocate 4 TiB\. Use .*\n", capsys.readouterr().err
     )
 
 
 def test_invalid_option_is_one_line_on_stderr_and_exit_code_2(capsys):
-    assert execute(COMMAND, lambda loaded: None, ["--cuont", "3"]) == 2
+    assert execute(replace(COMMAND, act=lambda loaded: None), ["--cuont", "3"]) == 2
     stderr = capsys.readouterr().err
     assert (
         stderr == "toolkit-test: no option is called --cuont. Did you mean --count? See --help.\n"
@@ -70,26 +70,26 @@ def test_invalid_option_is_one_line_on_stderr_and_exit_code_2(capsys):
 
 
 def test_exit_code_of_the_command_is_returned():
-    assert execute(COMMAND, lambda loaded: 143, []) == 143
+    assert execute(replace(COMMAND, act=lambda loaded: 143), []) == 143
 
 
 def test_interruption_is_exit_code_130():
     def interrupted(_):
         raise KeyboardInterrupt
 
-    assert execute(COMMAND, interrupted, []) == 130
+    assert execute(replace(COMMAND, act=interrupted), []) == 130
 
 
 def test_other_exceptions_keep_their_traceback():
     with pytest.raises(ZeroDivisionError):
-        execute(COMMAND, lambda loaded: 1 // 0, [])
+        execute(replace(COMMAND, act=lambda loaded: 1 // 0), [])
 
 
 def test_error_of_the_operating_system_is_one_line(capsys):
     def denied(_):
         raise PermissionError(13, "Permission denied", "run/log")
 
-    assert execute(COMMAND, denied, []) == 2
+    assert execute(replace(COMMAND, act=denied), []) == 2
     assert capsys.readouterr() == (
         "",
         "toolkit-test: run/log: Permission denied. Check the path, or choose another.\n",
@@ -108,7 +108,7 @@ def test_other_broken_pipes_are_one_line(capfd):
     def lost(_):
         raise BrokenPipeError(32, "Broken pipe")
 
-    assert execute(COMMAND, lost, []) == 2
+    assert execute(replace(COMMAND, act=lost), []) == 2
     assert capfd.readouterr().err == "toolkit-test: cannot read or write: Broken pipe.\n"
 
 

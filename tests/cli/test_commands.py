@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from toolkit.cli.plot import PLOTS
+from toolkit.cli.plot import KINDS
 from toolkit.config.command import CommandGroup
 
 COMMANDS = {
@@ -55,10 +55,10 @@ def test_seeds_or_a_grid_start_a_sweep(several, monkeypatch):
     assert seen[0][0] == words and seen[0][1].is_sweep
 
 
-@pytest.mark.parametrize("kind", PLOTS)
-def test_each_kind_of_plot_calls_its_function(kind, monkeypatch):
-    seen = []
-    monkeypatch.setattr(PLOTS[kind].replace(":", "."), seen.append)
+@pytest.mark.parametrize("command", KINDS, ids=lambda command: command.name)
+def test_each_kind_of_plot_calls_its_function(command, monkeypatch):
+    seen, kind = [], command.config.kind
+    monkeypatch.setattr(command.act.replace(":", "."), seen.append)
     of_runs = kind in ("curve", "confusion", "minimal-pairs")
     words = [kind, "run"] if of_runs else [kind, "--path", "run"]
     words += ["--sentences", "text.txt"] * (kind in ("kernels", "attention", "perturbation"))

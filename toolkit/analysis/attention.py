@@ -11,7 +11,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from toolkit.analysis.attention_plot import HeadMap, MeanMap, draw_maps, draw_mean_maps
-from toolkit.analysis.plot_style import Figure, parse_labels, plot_style, save_plot, to_words
+from toolkit.analysis.plot_style import (
+    Figure,
+    open_plot,
+    parse_labels,
+    plot_style,
+    save_plot,
+    to_words,
+)
 from toolkit.analysis.read_text import (
     batch_lines,
     check_selection,
@@ -47,7 +54,7 @@ class SentenceAttention(NamedTuple):
 def plot_attention(c: AttentionConfig) -> None:
     """Draw the maps of a sentence, and report attention near the diagonal."""
     lines = read_lines(c.sentences) if c.sentences else [c.sentence]
-    with Output(c.json) as output:
+    with open_plot(c) as output:
         models = [analyze_checkpoint(path, lines, c, output) for path in c.path]
         localities = [row for model in models for row in model.locality]
         for row in localities:

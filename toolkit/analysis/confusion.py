@@ -10,13 +10,20 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from toolkit.analysis.plot_style import Axes, Figure, new_plot, parse_labels, plot_style, save_plot
+from toolkit.analysis.plot_style import (
+    Axes,
+    Figure,
+    new_plot,
+    open_plot,
+    parse_labels,
+    plot_style,
+    save_plot,
+)
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
 from toolkit.config.commands.plot import ConfusionConfig
-from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Table
 
 INCHES_PER_CLASS = 0.3
@@ -51,7 +58,7 @@ def plot_confusion(config: ConfusionConfig) -> None:
     matrices = [matrix for file in config.files for matrix in read_confusions(Path(file))]
     given = parse_labels(config.labels, [matrix.title for matrix in matrices])
     matrices = [it._replace(title=given.get(it.title, it.title)) for it in matrices]
-    with Output(config.json) as output:
+    with open_plot(config) as output:
         with plot_style(config):
             save_plot(draw_confusions(matrices, config.title), config)
         for matrix in matrices:

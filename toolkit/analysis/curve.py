@@ -21,6 +21,7 @@ from toolkit.analysis.plot_style import (
     line_style,
     marked_points,
     new_plot,
+    open_plot,
     parse_labels,
     plot_style,
     save_plot,
@@ -40,7 +41,7 @@ LABEL_LETTERS = 25  # per line of a y label
 
 def plot_curves(c: CurveConfig) -> None:
     """Plot the learning curves of runs."""
-    with Output(c.json) as output:
+    with open_plot(c) as output:
         draw_curves(read_runs(c.runs), c, output)
         print(c.output_file, file=output.text_stream)
 

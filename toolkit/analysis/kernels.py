@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from toolkit.analysis.kernels_plot import KernelRows, draw_kernels, kernel_table
-from toolkit.analysis.plot_style import parse_labels, plot_style, save_plot
+from toolkit.analysis.plot_style import open_plot, parse_labels, plot_style, save_plot
 from toolkit.analysis.read_text import (
     TextBatch,
     batch_lines,
@@ -35,7 +35,7 @@ def plot_kernels(c: KernelsConfig) -> None:
     """Draw, print and write the kernels of all checkpoints."""
     given = parse_labels(c.labels, c.path)
     lines = read_lines(c.sentences) if c.sentences else []
-    with Output(c.json) as output:
+    with open_plot(c) as output:
         by_path = {path: load_kernels(path, lines, c) for path in c.path}
         for path, kernels in by_path.items():
             for kernel in kernels:

@@ -15,6 +15,7 @@ from msgspec import Meta
 from toolkit.analysis.minimal_pairs_plot import GroupAccuracy, Panels, draw_panels
 from toolkit.analysis.plot_style import (
     label_variants,
+    open_plot,
     parse_labels,
     plot_style,
     save_plot,
@@ -33,7 +34,6 @@ from toolkit.common.json_files import (
 )
 from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
-from toolkit.reporting.console import Output
 from toolkit.reporting.runs import name_without_seed, short_names
 from toolkit.reporting.tables import Table
 from toolkit.tasks.minimal_pairs.results import describe_scoring
@@ -46,7 +46,7 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
     groups = group_paradigms(shared, c.phenomenon)
     labels = make_labels(models, groups, c.labels)
     panels = measure_groups(models, groups)
-    with Output(c.json) as output:
+    with open_plot(c) as output:
         with plot_style(c):
             save_plot(draw_panels(panels, labels, c), c)
         for group, panel in panels.items():

@@ -19,6 +19,7 @@ from toolkit.analysis.plot_style import (
     Figure,
     hide_box,
     new_plot,
+    open_plot,
     parse_labels,
     plot_style,
     save_plot,
@@ -34,7 +35,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PerturbationConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
-from toolkit.reporting.console import Output
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Table
 from toolkit.tasks.learner import Learner
@@ -45,7 +45,7 @@ Vectors = dict[str, Float[Tensor, " D"]]
 
 def plot_perturbation(c: PerturbationConfig) -> None:
     """Draw, print and write the differences between vectors of equal words."""
-    with Output(c.json) as output:
+    with open_plot(c) as output:
         lines = read_lines(c.sentences)
         if len(lines) < 2:
             raise ToolkitError(

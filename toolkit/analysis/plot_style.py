@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import write_output
+from toolkit.common.files import check_output, report_write_errors, write_output
 from toolkit.config.commands.plot import PlotOptions
+from toolkit.reporting.console import Output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -65,6 +67,15 @@ def marked_points(points: int, index: int) -> tuple[int, int]:
     """First marked point and distance of the marked points, which differ between lines."""
     step = max(1, points // MARKED_POINTS)
     return index % step, step
+
+
+def open_plot(c: PlotOptions) -> Output:
+    """The output of the command, once it is certain that the plot can be written."""
+    path = Path(c.output_file)
+    with report_write_errors("--output", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    check_output("--output", path)
+    return Output(c.json)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import AverageConfig
 
@@ -14,9 +14,10 @@ COMMAND = Command(
     "accept the result. It has no optimizer state, so no run can resume from it.",
     example="toolkit-average run --last 5 --kind epochs --output averaged",
     config=AverageConfig,
+    act="toolkit.commands.average:average",
     common=("output", "last", "kind"),
 )
-main = partial(execute, COMMAND, call("toolkit.commands.average:average"))
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

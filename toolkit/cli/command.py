@@ -13,7 +13,7 @@ from importlib import import_module
 
 from toolkit.common import system
 from toolkit.common.errors import describe_error
-from toolkit.config.command import Command, CommandGroup
+from toolkit.config.command import Act, Command, CommandGroup
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
 
@@ -22,25 +22,10 @@ KEPT = 150
 """Letters of a very long word that an error message keeps, at each end."""
 CPU_FALLBACKS = ("PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_ENABLE_XPU_FALLBACK")
 """Variables with which torch runs on the CPU, with a warning, what Apple's or Intel's GPU lacks."""
-Act = Callable[[LoadedConfig], int | None]
-"""Carries out a command; returns its exit code, or None for 0."""
 
 
-def call(function: str) -> Act:
-    """Call `module:function` with the command's config; imported only then, as torch is slow.
-
-    A command with more sections than those of a run gets all of them.
-    """
-
-    def act(loaded: LoadedConfig) -> None:
-        module, _, name = function.partition(":")
-        getattr(import_module(module), name)(loaded if loaded.extra else loaded.config)
-
-    return act
-
-
-def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | None = None) -> int:
-    """The exit code: that of `act`, 2 for a mistake of the user or of a disk, 130 for Ctrl-C.
+def execute(command: Command | CommandGroup, argv: Sequence[str] | None = None) -> int:
+    """The exit code: that of the command, 2 for a mistake of the user or a disk, 130 for Ctrl-C.
 
     Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
     """
@@ -51,9 +36,8 @@ def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | Non
     logging.getLogger("toolkit").setLevel(logging.INFO)
     for variable in CPU_FALLBACKS:  # torch reads them when it is imported
         os.environ.setdefault(variable, "1")
-    return report_errors(
-        command.name, lambda: run(command, act, sys.argv[1:] if argv is None else argv)
-    )
+    words = list(sys.argv[1:] if argv is None else argv)
+    return report_errors(command.name, lambda: run(command, words))
 
 
 def report_errors(name: str, act: Callable[[], int]) -> int:
@@ -92,23 +76,29 @@ def fail(name: str, message: str) -> int:
     return EXIT_USER_ERROR
 
 
-def run(command: Command | CommandGroup, act: Act, argv: Sequence[str]) -> int:
+def run(command: Command | CommandGroup, argv: Sequence[str]) -> int:
     """Carry out a command, or answer an info flag."""
     " ".join(argv).encode()  # paths are stored in files that are UTF-8
     prepared = prepare(command, argv)
-    if isinstance(prepared, LoadedConfig):
-        return act(prepared) or 0
-    print(prepared)
-    return 0
+    if isinstance(prepared, str):
+        print(prepared)
+        return 0
+    act, loaded = prepared
+    if isinstance(act, str):
+        module, _, name = act.partition(":")
+        act = getattr(import_module(module), name)
+    code = act(loaded if loaded.extra else loaded.config)
+    return code if isinstance(code, int) else 0
 
 
-def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfig | str:
-    """The configs to act on, or the text that an info flag asks for."""
+def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> tuple[Act, LoadedConfig] | str:
+    """The function to call with which configs, or the text that an info flag asks for."""
     if isinstance(command, CommandGroup):
         chosen, argv = command.choose(argv)
         return prepare(chosen, argv) if chosen else command.answer(argv)
+    command = command.variant(argv) if command.variant else command
     text = handle_info_flags(argv, command)
-    return load(argv, command) if text is None else text
+    return (command.act, load(argv, command)) if text is None else text
 
 
 OUTPUT_STREAMS = (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))

@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, OnnxConfig
 
@@ -15,18 +15,21 @@ DIRECTIONS = (
         "is downloaded.",
         example="toolkit-convert import bert-base-uncased bert",
         config=ImportConfig,
+        act="toolkit.conversion.convert:convert",
     ),
     Command(
         name="toolkit-convert export",
         summary="Write a checkpoint as a folder for Hugging Face Transformers.",
         example="toolkit-convert export run/checkpoint_best exported",
         config=ExportConfig,
+        act="toolkit.conversion.convert:convert",
     ),
     Command(
         name="toolkit-convert onnx",
         summary="Write a checkpoint as a graph for ONNX Runtime.",
         example="toolkit-convert onnx run/checkpoint_best graph",
         config=OnnxConfig,
+        act="toolkit.conversion.convert:convert",
     ),
 )
 COMMAND = CommandGroup(
@@ -38,7 +41,7 @@ COMMAND = CommandGroup(
     metavar="DIRECTION",
     commands={command.name.split()[-1]: command for command in DIRECTIONS},
 )
-main = partial(execute, COMMAND, call("toolkit.conversion.convert:convert"))
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.command import CHECKPOINT_LINKS, Command, CommandGroup
@@ -18,7 +18,7 @@ from toolkit.config.commands.generate import (
     ScoreConfig,
     TranslateConfig,
 )
-from toolkit.config.load import LoadedConfig, early_values, get_value, read_files
+from toolkit.config.load import early_values, get_value, read_files
 from toolkit.config.values import locate_checkpoint, read_saved_config, read_words
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
@@ -29,6 +29,7 @@ MODES = (
         summary="Translate sentences, or the source side of data folders.",
         example="toolkit-generate translate data --path run --gen-subset test --beam 5",
         config=TranslateConfig,
+        act="toolkit.commands.generate:generate",
         misplaced_paths=MISPLACED,
         common=SEARCH,
     ),
@@ -37,6 +38,7 @@ MODES = (
         summary="Continue texts with a language model.",
         example="toolkit-generate continue --path run --input prompts.txt --sampling",
         config=ContinueConfig,
+        act="toolkit.commands.generate:generate",
         misplaced_paths=MISPLACED,
         common=SEARCH,
     ),
@@ -45,6 +47,7 @@ MODES = (
         summary="Predict the masked tokens.",
         example="toolkit-generate fill-mask --path run --input masked.txt --top 3",
         config=FillMaskConfig,
+        act="toolkit.commands.generate:generate",
         misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
     ),
@@ -54,6 +57,7 @@ MODES = (
         "Needs a model trained with --task mpm.",
         example="toolkit-generate order --path run --input shuffled.txt",
         config=OrderConfig,
+        act="toolkit.commands.generate:generate",
         misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
     ),
@@ -62,6 +66,7 @@ MODES = (
         summary="Compare two text files: BLEU, chrF and TER. Needs no model.",
         example="toolkit-generate score system.txt reference.txt",
         config=ScoreConfig,
+        act="toolkit.commands.score:score",
     ),
 )
 
@@ -96,14 +101,7 @@ COMMAND = CommandGroup(
 )
 
 
-def generate(loaded: LoadedConfig) -> int | None:
-    """Run the mode of toolkit-generate that the options belong to."""
-    scores = isinstance(loaded.config, ScoreConfig)
-    act = "toolkit.commands.score:score" if scores else "toolkit.commands.generate:generate"
-    return call(act)(loaded)
-
-
-main = partial(execute, COMMAND, generate)
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
 from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
 from toolkit.config.sections import RunConfig
+
+
+def choose_command(argv: Sequence[str]) -> Command:
+    """COUNT if options describe a run, with --arch or in a file; else COMMAND."""
+    names = {word.partition("=")[0] for word in argv}
+    has_run = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
+    return COUNT if has_run else COMMAND
+
 
 COMMAND = Command(
     name="toolkit-inspect",
@@ -19,6 +28,8 @@ COMMAND = Command(
     "order of words.",
     example="toolkit-inspect data run/checkpoint_best --verify",
     config=InspectConfig,
+    act="toolkit.commands.inspect:inspect",
+    variant=choose_command,
     common=("verify", "examples", "flops", "word_order"),
 )
 COUNT = Command(
@@ -27,6 +38,7 @@ COUNT = Command(
     "described by the options of toolkit-train. Nothing is trained.",
     example="toolkit-inspect --flops --arch bert_small --batch-size 128 --max-update 1000000",
     config=RunConfig,
+    act="toolkit.commands.inspect:count_flops",
     components=COMPONENTS,
     sections={"inspect": FlopsConfig},
     common=("data.batch_size", "data.max_tokens", "training.update_freq", "training.max_update"),
@@ -34,19 +46,7 @@ COUNT = Command(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-inspect; returns the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    command = choose_command(words)
-    function = "count_flops" if command is COUNT else "inspect"
-    return execute(command, call(f"toolkit.commands.inspect:{function}"), words)
-
-
-def choose_command(argv: Sequence[str]) -> Command:
-    """COUNT if options describe a run, with --arch or in a file; else COMMAND."""
-    names = {word.partition("=")[0] for word in argv}
-    has_run = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
-    return COUNT if has_run else COMMAND
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

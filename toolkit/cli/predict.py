@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import PredictConfig
 
@@ -13,10 +13,11 @@ COMMAND = Command(
     "for each input line, in order. toolkit-generate translates, continues texts and fills masks.",
     example="toolkit-predict --path run --input reviews.tsv --output labels.tsv",
     config=PredictConfig,
+    act="toolkit.commands.predict:predict",
     misplaced_paths={"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."},
     common=("path", "input", "output", "input_format", "output_format", "text_columns"),
 )
-main = partial(execute, COMMAND, call("toolkit.commands.predict:predict"))
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

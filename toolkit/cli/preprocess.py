@@ -3,10 +3,10 @@
 import sys
 from functools import partial
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.config.commands.preprocess import PREPROCESS as COMMAND
 
-main = partial(execute, COMMAND, call("toolkit.data.preprocess:preprocess"))
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

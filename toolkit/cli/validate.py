@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from toolkit.cli.command import call, execute
+from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import MinimalPairsConfig, ValidateConfig
 from toolkit.config.values import read_words
+
+
+def choose_command(argv: Sequence[str]) -> Command:
+    """MINIMAL_PAIRS with --task; other options of a task have its name before a dot."""
+    return MINIMAL_PAIRS if "task" in [flag.name for flag in read_words(argv).flags] else COMMAND
+
 
 COMMAND = Command(
     name="toolkit-validate",
@@ -20,6 +27,8 @@ COMMAND = Command(
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
     "--results-path metrics.json",
     config=ValidateConfig,
+    act="toolkit.commands.validate:evaluate_checkpoints",
+    variant=choose_command,
     misplaced_paths={
         "raw": "Run toolkit-preprocess --validpref {path}{options} --tokenizer-from RUN --destdir "
         "data, then toolkit-validate data. For minimal pairs, add --task minimal_pairs.",
@@ -36,24 +45,13 @@ MINIMAL_PAIRS = Command(
     example="toolkit-validate blimp/data --task minimal_pairs --path run/checkpoint_best "
     "--results-path blimp.jsonl",
     config=MinimalPairsConfig,
+    act="toolkit.commands.minimal_pairs:evaluate_minimal_pairs",
     misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "scoring", "normalization", "limit", "results_path"),
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run toolkit-validate; returns the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    command = choose_command(words)
-    function = "toolkit.commands.validate:evaluate_checkpoints"
-    if command is MINIMAL_PAIRS:
-        function = "toolkit.commands.minimal_pairs:evaluate_minimal_pairs"
-    return execute(command, call(function), words)
-
-
-def choose_command(argv: Sequence[str]) -> Command:
-    """MINIMAL_PAIRS with --task; other options of a task have its name before a dot."""
-    return MINIMAL_PAIRS if "task" in [flag.name for flag in read_words(argv).flags] else COMMAND
+main = partial(execute, COMMAND)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,11 @@ FindSavedRun = Callable[[str, str], SavedRun | None]
 """The run to resume, from --save-dir and --restore-file; None to start from scratch."""
 
 
+Act = str | Callable[[Any], object]
+"""A function of the config, or of all sections if the command has more than those of a run; as
+text `module:function`, which is imported when the command runs, as torch is slow."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """A name, its purpose, and the config classes whose fields are its options."""
@@ -68,6 +73,10 @@ class Command:
     example: str
     config: type
     """RunConfig, or the config class of a command without sections."""
+    act: Act = ""
+    """The function that carries out the command; it may return an exit code."""
+    variant: Callable[[Sequence[str]], Command] | None = None
+    """Gives the command that the words mean, if some of them make it another one."""
     sections: Mapping[str, type] = field(default_factory=dict)
     """Sections in addition to those of a run."""
     components: Mapping[str, Registry] = field(default_factory=dict)

@@ -89,14 +89,17 @@ class LoadedConfig(NamedTuple):
     """RunConfig, or the config of a command without sections."""
     extra: dict[str, Any]
     """Section other than those of a run -> its config."""
+    argv: Sequence[str]
+    """The command line."""
 
 
 def load(argv: Sequence[str], command: Command) -> LoadedConfig:
     """The configs of a command line and the files it names."""
     built = resolve(argv, command).build_configs()
     if command.config is RunConfig:
-        return LoadedConfig(to_run_config(built), {name: built[name] for name in command.sections})
-    return LoadedConfig(built[""], {})
+        extra = {name: built[name] for name in command.sections}
+        return LoadedConfig(to_run_config(built), extra, argv)
+    return LoadedConfig(built[""], {}, argv)
 
 
 def to_run_config(configs: Mapping[str, Any]) -> RunConfig:

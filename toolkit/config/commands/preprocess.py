@@ -144,6 +144,7 @@ PREPROCESS = Command(
     example="toolkit-preprocess --trainpref a.txt,b.txt.gz --validpref held-out.txt "
     "--destdir data --vocab-size 8000",
     config=PreprocessConfig,
+    act="toolkit.data.preprocess:preprocess",
     common=(
         *("trainpref", "validpref", "testpref", "destdir", "vocab_size"),
         *("format.text_field", "format.segment_by", "format.valid_fraction", "workers"),
