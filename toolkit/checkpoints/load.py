@@ -53,8 +53,7 @@ def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
     facts = verify_checkpoint(path, optional=() if to_resume else RESUME_FILES)
-    missing = {MODEL, CONFIG} - facts.files.keys()
-    if missing:
+    if missing := {MODEL, CONFIG} - facts.files.keys():
         raise ToolkitError(
             f"checkpoint {path} must hold {', '.join(sorted(missing))}, but its manifest lists "
             f"none. Use a folder that toolkit-train wrote."
@@ -90,8 +89,7 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
 def load_weights(folder: Path, learner: nn.Module, *, file: str = MODEL) -> None:
     """Load a verified checkpoint's weights into a learner, which must match exactly."""
     saved, tensors = open_tensors([folder / file]), learner.state_dict()
-    problems = describe_mismatches(saved, tensors)
-    if problems:
+    if problems := describe_mismatches(saved, tensors):
         raise ToolkitError(
             f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
             f"Load it with the version of its architecture and task that wrote it."
@@ -102,8 +100,7 @@ def load_weights(folder: Path, learner: nn.Module, *, file: str = MODEL) -> None
 
 def check_finite(file: Path, weights: Iterable[tuple[str, Tensor]]) -> None:
     """Raise a ToolkitError if a weight is NaN or infinite: all predictions would be NaN."""
-    names = [name for name, tensor in weights if not tensor.isfinite().all()]
-    if names:
+    if names := [name for name, tensor in weights if not tensor.isfinite().all()]:
         raise ToolkitError(
             f"the weights in {file} are not finite (NaN or infinity in {join_first(names)}), so "
             f"predictions would be NaN. Its training diverged: use an earlier checkpoint."

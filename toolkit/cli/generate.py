@@ -74,8 +74,7 @@ MODES = (
 def infer_mode(argv: Sequence[str]) -> str:
     """The mode for the task of the checkpoint that --path names; "" without --path."""
     early = early_values(read_words(argv), MODES[0], "path")
-    paths = get_value(read_files(early, MODES[0]) | early, "path", [])
-    if not paths:
+    if not (paths := get_value(read_files(early, MODES[0]) | early, "path", [])):
         return ""
     path = Path(paths if isinstance(paths, str) else paths[0])
     checkpoint = locate_checkpoint(path, *CHECKPOINT_LINKS) or path

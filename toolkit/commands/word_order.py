@@ -80,8 +80,7 @@ def open_sentences(text: str, learner: Learner, path: str) -> tuple[DataFolder, 
     """The sentences of a text file or of a data folder, and the name of their split."""
     parts = [Path(part) for part in text.split(SHARD_SEPARATOR)]
     if not parts[0].is_dir():
-        lines = [line for line in read_text(Path(text)).split("\n") if line.strip()]
-        if not lines:
+        if not (lines := [line for line in read_text(Path(text)).split("\n") if line.strip()]):
             raise ToolkitError(f"--word-order {text} must have a sentence per line, but is blank.")
         return encode_raw_texts(learner.tokenizer, lines, None), SPLIT
     corpora = Corpora.open(text)

@@ -63,8 +63,7 @@ def load_folder(folder: str) -> Plugin:
     path = Path(os.path.realpath(folder))
     if not path.is_dir():
         raise ToolkitError(f"--user-dir: no such folder: {folder}.")
-    files = list_python_files(path)
-    if not files:
+    if not (files := list_python_files(path)):
         raise ToolkitError(f"--user-dir: no Python files in {folder}.")
     digest = sha256(str(path))[:8]
     module = f"{PACKAGE}.{re.sub(r'[^0-9A-Za-z]', '_', path.name)}_{digest}"
@@ -164,8 +163,7 @@ def check_loaded(needed: Iterable[PluginRecord], what: str) -> None:
     for plugin in needed:
         if plugin["name"] not in {p.name for p in list_loaded()}:
             load_installed()
-        digests = [p.sha256 for p in list_loaded() if p.name == plugin["name"]]
-        if not digests:
+        if not (digests := [p.sha256 for p in list_loaded() if p.name == plugin["name"]]):
             raise ToolkitError(
                 f"{what} requires the plugin {plugin['name']!r}, which is not loaded. Pass its "
                 "folder with --user-dir."

@@ -172,8 +172,7 @@ def wait_to_be_ended() -> None:
 
 def record_error(message: str) -> None:
     """Store an error for torchrun, whose table of failed ranks shows it as `traceback`."""
-    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if path:
+    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         extra = {"py_callstack": message, "timestamp": str(int(time.time()))}
         with suppress(OSError):
             error = dumps({"message": {"message": message, "extraInfo": extra}})

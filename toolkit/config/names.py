@@ -231,11 +231,10 @@ def find_owners(name: str, components: Mapping[str, Registry]) -> str:
     """The components that have such an option: "--format text"; empty if none has it."""
     section, _, last = name.rpartition(".")
     for kind, registry in components.items():
-        if section in ("", kind):
-            owners = [it for it in registry.names() if has_option(registry, it, last)]
-            if owners:
-                more = " and others" * (len(owners) > 3)
-                return f"{to_flag(kind)} {', '.join(owners[:3])}{more}"
+        known = registry.names() if section in ("", kind) else []
+        if owners := [it for it in known if has_option(registry, it, last)]:
+            more = " and others" * (len(owners) > 3)
+            return f"{to_flag(kind)} {', '.join(owners[:3])}{more}"
     return ""
 
 

@@ -271,8 +271,7 @@ def drop_unknown_callbacks(values: OptionValues) -> OptionValues:
 
     A model can be used without the plugins that observed its training.
     """
-    unknown = [name for name in selected_callbacks(values) if name not in CALLBACKS]
-    if not unknown:
+    if not (unknown := [name for name in selected_callbacks(values) if name not in CALLBACKS]):
         return values
     known = [name for name in selected_callbacks(values) if name in CALLBACKS]
     prefixes = tuple(f"{callback_section(name)}." for name in unknown)

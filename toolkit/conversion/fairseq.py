@@ -193,8 +193,7 @@ def subword_backend(folder: Path, words: WordLevelTokenizer) -> HfTokenizer | No
     for pieces, merges in BYTE_LEVEL:
         if (folder / pieces).is_file() and (folder / merges).is_file():
             return byte_level_backend(words, folder / pieces, folder / merges)
-    models_here = [folder / name for name in UNIGRAM if (folder / name).is_file()]
-    if not models_here:
+    if not (models_here := [folder / name for name in UNIGRAM if (folder / name).is_file()]):
         return None
     proto = parse_model(read_bytes(models_here[0]))  # SentencePiece as in Conneau et al. 2020
     tokenizer_files.check_expressible(proto)

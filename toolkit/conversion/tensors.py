@@ -70,8 +70,7 @@ def find_mappings(
         layer = LAYER.search(name)
         general = LAYER.sub("*", name)
         stem, _, part = general.rpartition(".")
-        external = table.get(general) or (f"{table[stem]}.{part}" if stem in table else "")
-        if external:
+        if external := table.get(general) or (f"{table[stem]}.{part}" if stem in table else ""):
             before, _, rest = external.replace("*", layer[0] if layer else "").partition("{")
             several, _, after = rest.partition("}")
             parts = tuple(before + it + after for it in several.split()) or (before,)

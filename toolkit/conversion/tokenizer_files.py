@@ -142,8 +142,7 @@ def special_token_ids(ids: Mapping[str, int], settings: JsonObject) -> dict[str,
         tokens = [settings.get(it) for it in (ROLE_SETTINGS[role], FALLBACK_SETTINGS.get(role, ""))]
         names = [it.get("content") if isinstance(it, dict) else it for it in tokens]
         named = [name for name in names if isinstance(name, str) and name][:1]
-        known = [ids[text] for text in (*named, SPECIAL[role], f"<{role}>") if text in ids]
-        if known:
+        if known := [ids[text] for text in (*named, SPECIAL[role], f"<{role}>") if text in ids]:
             roles[role] = known[0]
     if missing := [ROLE_SETTINGS[role] for role in ROLES if role not in roles]:
         raise ToolkitError(

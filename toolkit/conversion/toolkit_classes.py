@@ -203,8 +203,7 @@ def export_graph(
 
 def check_packages() -> None:
     """Raise a ToolkitError that names the packages that ONNX export misses."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise ToolkitError(
             f"toolkit-convert onnx requires {', '.join(missing)}. Install with: "
             f"pip install 'toolkit-seq[hf,onnx]'"

@@ -98,8 +98,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
     runs: dict[Path, LoggedRun] = {}
     for folder in map(Path, folders):
         is_run = (folder / METRICS_FILE).exists()
-        logs = sorted(folder.glob(METRICS_FILE if is_run else f"*/{METRICS_FILE}"))
-        if not logs:
+        if not (logs := sorted(folder.glob(METRICS_FILE if is_run else f"*/{METRICS_FILE}"))):
             raise ToolkitError(
                 f"No run in {folder}: it has no {METRICS_FILE}, nor have its subfolders. "
                 f"Name the --save-dir of a run."

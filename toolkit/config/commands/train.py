@@ -92,8 +92,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        repeated = sorted(seed for seed, count in Counter(self.seeds).items() if count > 1)
-        if repeated:
+        if repeated := sorted(seed for seed, count in Counter(self.seeds).items() if count > 1):
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
         grid = self.parse_grid()
         for option in self.tuned():
