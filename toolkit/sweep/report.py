@@ -101,7 +101,6 @@ def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, fold
 
 SUMMARY = ("mean", "deviation")
 DIFFERENCE = ("difference", "low", "high")
-TESTS = ("p", "sign_p")
 
 
 def comparison_table(
