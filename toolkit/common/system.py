@@ -25,8 +25,7 @@ from datetime import datetime
 from errno import ENOLCK, EOPNOTSUPP
 from functools import cache
 from pathlib import Path
-
-from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, dumps, read_json, write_json
@@ -179,7 +178,7 @@ def record_error(message: str) -> None:
             Path(path).write_text(error, "utf-8", errors="backslashreplace")
 
 
-LOCK, HOLDER = ".lock", ".lock.json"
+LOCK, HOLDER, WITHOUT_FLOCK = ".lock", ".lock.json", ".exists"
 
 log = logging.getLogger(__name__)
 
@@ -201,10 +200,12 @@ class FolderLock:
 
     def __init__(self, folder: Path, remedy: str = "choose another --save-dir") -> None:
         self.folder, self.remedy = folder, remedy
-        self._finalizer: weakref.finalize[[BaseFileLock], FolderLock] | None = None
+        self._finalizer: weakref.finalize[[Any], FolderLock] | None = None
 
     def acquire(self) -> None:
         """Raises a ToolkitError if another process holds the folder."""
+        from filelock import Timeout  # slow to import
+
         folder = self.folder.resolve()
         try:
             lock = lock_file(folder / LOCK)
@@ -230,8 +231,10 @@ class FolderLock:
             self._finalizer()
 
 
-def lock_file(path: Path) -> BaseFileLock:
+def lock_file(path: Path) -> Any:
     """Lock a file with flock, or by its existence if the file system has no flock."""
+    from filelock import BaseFileLock, FileLock, SoftFileLock
+
     lock: BaseFileLock = FileLock(path, is_singleton=True, thread_local=False)
     try:
         lock.acquire(timeout=0)
@@ -239,19 +242,19 @@ def lock_file(path: Path) -> BaseFileLock:
         if error.errno not in (ENOLCK, EOPNOTSUPP):
             raise
         path.unlink(missing_ok=True)  # the file in which flock failed
-        lock = SoftFileLock(path.with_suffix(".exists"), is_singleton=True, thread_local=False)
+        lock = SoftFileLock(path.with_suffix(WITHOUT_FLOCK), is_singleton=True, thread_local=False)
         lock.acquire(timeout=0)
     return lock
 
 
-def release(lock: BaseFileLock) -> None:
+def release(lock: Any) -> None:
     """Release once; the last release removes the files while they are still locked."""
     if not lock.is_locked:
         return  # a forked child never holds its parent's lock
     path = Path(lock.lock_file)
     if lock.lock_counter == 1:
         path.with_name(HOLDER).unlink(missing_ok=True)
-        if not isinstance(lock, SoftFileLock):
+        if path.suffix != WITHOUT_FLOCK:
             path.unlink(missing_ok=True)
     lock.release()
 
