@@ -34,8 +34,7 @@ from toolkit.data.samples.masking import MASKING_STRATEGIES
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples
-from toolkit.tasks.pretraining.masking_config import MaskingConfig
+from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
 
 Row = tuple[str, str]
 

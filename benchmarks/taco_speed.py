@@ -25,7 +25,7 @@ from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
-from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
+from toolkit.tasks.pretraining.mpm import MaskedPositionsBatch
 
 WORDS, WIDTH = 30_004, 256
 REFERENCE = "taco mlm, bf16"

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from toolkit.data.formats.classification.split import Labels
     from toolkit.data.tokenizers.tokenizer import Tokenizer
     from toolkit.models.interface import EncoderModel, Inputs
-    from toolkit.tasks.build import build_model
-    from toolkit.tasks.dataset import TaskDataset
+    from toolkit.tasks.build import build_model, load_checkpoint
+    from toolkit.tasks.examples import TaskDataset
     from toolkit.tasks.learner import Learner
-    from toolkit.tasks.load import load_checkpoint
 
 __version__ = "0.1.0"
 
@@ -60,12 +59,12 @@ _LAZY = {
     "Inputs": "toolkit.models.interface",
     "Labels": "toolkit.data.formats.classification.split",
     "Learner": "toolkit.tasks.learner",
-    "TaskDataset": "toolkit.tasks.dataset",
+    "TaskDataset": "toolkit.tasks.examples",
     "Tokenizer": "toolkit.data.tokenizers.tokenizer",
     "build_model": "toolkit.tasks.build",
     "evaluate": "toolkit.api.fit",
     "fit": "toolkit.api.fit",
-    "load_checkpoint": "toolkit.tasks.load",
+    "load_checkpoint": "toolkit.tasks.build",
     "preprocess": "toolkit.api.fit",
     "train": "toolkit.api.fit",
 }

@@ -12,8 +12,8 @@ from workloads import RATE
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.examples import SHAPE_MULTIPLE
-from toolkit.tasks.language_modeling.examples import BlockBatch
-from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
+from toolkit.tasks.language_modeling import BlockBatch
+from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 from toolkit.tasks.translation.examples import TranslationBatch
 
 

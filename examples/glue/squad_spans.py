@@ -20,8 +20,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.metrics.squad import exact_match
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import SquadExamples
+from toolkit.tasks.squad.examples import SquadConfig, SquadExamples
 
 EXACT = "exact"
 BATCH = 64

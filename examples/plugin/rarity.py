@@ -4,10 +4,8 @@ from torch import nn
 
 from toolkit import register_task
 from toolkit.criteria import IGNORED, Classes
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples
-from toolkit.tasks.pretraining.masking_config import MaskingConfig
-from toolkit.tasks.task import Task
-from toolkit.tasks.token_metrics import accuracy
+from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
+from toolkit.tasks.task import Task, accuracy
 
 
 class RarityExamples(MaskedExamples):

@@ -8,16 +8,15 @@ from torch import Tensor, arange, from_numpy, nn
 
 from toolkit import register_task
 from toolkit.config.declared import Options, PositiveInt
-from toolkit.criteria import Classes
+from toolkit.criteria import IGNORED, Classes
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_SINGLE, TokenColumn, join_pairs
 from toolkit.data.storage.memory_folder import SPLIT, MemoryFolder
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.predictor import ItemBatches, Predictor
+from toolkit.tasks.predictions import Predictor, Results
 from toolkit.tasks.raw_items import InputField
-from toolkit.tasks.task import Task
-from toolkit.tasks.token_metrics import accuracy
+from toolkit.tasks.task import Task, accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +38,8 @@ class RatingBatch(NamedTuple):
 
 class RatingExamples(Examples):
     """Reviews, each with its number of stars as the target."""
+
+    idle_values = {"targets": IGNORED, "ids": -1}  # noqa: RUF012
 
     def __init__(self, config, source):
         columns = source.folder.split(source.name).columns
@@ -69,6 +70,23 @@ class RatingPrediction(NamedTuple):
         return str(self.stars), f"{self.probability:.4f}"
 
 
+class Ratings(Results):
+    """The predicted ratings of reviews."""
+
+    def __init__(self, examples):
+        super().__init__(examples)
+        self.stars, self.probability = self.make_array("i8"), self.make_array("f8")
+
+    def update(self, batch, predictions):
+        probability, best = predictions["stars"].logits.softmax(-1).max(-1)
+        self.store(batch.ids, self.stars, best + 1)
+        self.store(batch.ids, self.probability, probability)
+
+    def records(self):
+        rows = zip(self.stars.tolist(), self.probability.tolist(), strict=True)
+        return [RatingPrediction(*row) for row in rows]
+
+
 class RatingPredictor(Predictor):
     """Reads the text of a review."""
 
@@ -84,29 +102,14 @@ class RatingPredictor(Predictor):
         no_stars = np.ones(len(items), np.int64)
         columns = {"tokens": self.tokenizer.encode_lines(items), "stars": (no_stars, no_stars)}
         folder = MemoryFolder("reviews", self.tokenizer, columns)
-        return RatedItems(RatingExamples(self.config, SplitSource(folder, SPLIT)))
-
-
-class RatedItems(ItemBatches):
-    """Raw reviews and their ratings."""
-
-    def __init__(self, examples):
-        self.examples, self.predicted = examples, {}
-
-    def update(self, batch, predictions):
-        probability, best = predictions["stars"].logits.softmax(-1).max(-1)
-        rows = zip(batch.ids.tolist(), best.tolist(), probability.tolist(), strict=True)
-        self.predicted |= {i: RatingPrediction(star + 1, p) for i, star, p in rows}
-
-    def results(self):
-        return [self.predicted[i] for i in range(len(self.examples))]
+        return Ratings(RatingExamples(self.config, SplitSource(folder, SPLIT)))
 
 
 @register_task("rating", RatingConfig())
 class Rating(Task):
     """-log p(stars | review), p = softmax(W x + b), x the state of [CLS]."""
 
-    examples_class, coefficients = RatingExamples, {"stars": 1.0}
+    examples_class, results_class, coefficients = RatingExamples, Ratings, {"stars": 1.0}
     reports_perplexity = False
 
     def __init__(self, c, encoder, make_encoder):

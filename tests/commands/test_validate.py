@@ -17,7 +17,7 @@ from toolkit.config.load import load
 from toolkit.config.sections import ComponentConfig
 from toolkit.config.values import Overrides
 from toolkit.distributed import World
-from toolkit.tasks.load import load_with_task
+from toolkit.tasks.build import load_with_task
 from toolkit.training.run import TrainingRun, run
 
 

@@ -96,6 +96,23 @@ def test_error_in_a_plugin_keeps_its_type(folder):
     assert sys.modules[load_folder(str(folder)).module].MENDED
 
 
+@pytest.mark.parametrize(
+    ("code", "new"),
+    [
+        ("from toolkit.tasks.predictor import Predictor", "toolkit.tasks.predictions"),
+        ("from toolkit.tasks.predictions import ItemBatches", "toolkit.tasks.predictions.Results"),
+        (
+            "from toolkit.tasks.task import Task\nclass Old(Task):\n    collector = None",
+            "results_class",
+        ),
+    ],
+)
+def test_old_names_of_the_toolkit_are_answered_with_the_new_ones(folder, code, new):
+    (folder / "old.py").write_text(code)
+    with pytest.raises(ToolkitError, match=f" is now .?{new}"):
+        load_folder(str(folder))
+
+
 def test_find_plugins_lists_the_plugins_of_components(folder):
     (folder / "arch.py").write_text("def build(): ...\n")
     plugin = load_folder(str(folder))

@@ -8,7 +8,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.distributed.sharded_tensors import to_full
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.mlm import MaskedExamples
 from toolkit.training.run import TrainingRun
 
 BATCHES = 4

@@ -12,8 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples
-from toolkit.tasks.pretraining.masking_config import MaskingConfig
+from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 

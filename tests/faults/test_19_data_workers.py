@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.prefetch import ExampleError
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.mlm import MaskedExamples
 from toolkit.training.run import run
 
 BAD = 7

@@ -12,10 +12,10 @@ from toolkit.models.interface import Inputs
 from toolkit.models.packing import Packing
 from toolkit.tasks.batch import Batch, MaskedBatch
 from toolkit.tasks.glue.examples import GlueBatch
-from toolkit.tasks.language_modeling.examples import BlockBatch
+from toolkit.tasks.language_modeling import BlockBatch
 from toolkit.tasks.multiple_choice.examples import MultipleChoiceBatch
-from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
-from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
+from toolkit.tasks.pretraining.mpm import MaskedPositionsBatch
+from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
 from toolkit.tasks.translation.examples import TranslationBatch

@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.models.interface import Sizes
-from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.tasks.task import EncoderFactory
 
 NONE = {"fixed": False, "dynamic": False}
 COMPOSITE: dict[str, object] = {}

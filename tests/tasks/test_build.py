@@ -9,8 +9,8 @@ from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.sections import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
-from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.task import EncoderFactory
 
 
 def test_build_model_passes_overrides_to_the_architecture():

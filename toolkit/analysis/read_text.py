@@ -17,8 +17,8 @@ from toolkit.data.text_files import read_text
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.reporting.console import Progress
+from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_checkpoint
 
 BATCH_SIZE = 32  # sentences per forward pass
 MAX_TOKENS = 512  # per line; an absolute position table may allow fewer

@@ -27,6 +27,7 @@ from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import to_device
 from toolkit.tasks.examples import SHAPE_MULTIPLE, pad_to_multiple
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.task import ScoresTargets, require
 
 ORIGINAL = 1
 """Window of one word, which leaves the original order."""
@@ -192,7 +193,8 @@ def sum_token_losses(
     wanted = pad_to_multiple(sentences.tokens[targets], 0, SHAPE_MULTIPLE).to(device)
     positions = pad_to_multiple(selected, 0, SHAPE_MULTIPLE).to(device)
     moved = to_device(inputs, device, packs=learner.uses_packing)
-    found = learner.task.score_targets(encoder, moved, positions, wanted)
+    task = require(learner.task, ScoresTargets)
+    found = task.score_targets(encoder, moved, positions, wanted)
     losses, correct = -found.log_probabilities, found.is_best
     rows = np.nonzero(targets)[0]
     sums = np.zeros((2, len(targets)))

@@ -22,8 +22,7 @@ from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
 from toolkit.tasks.batch import Batch
-from toolkit.tasks.dataset import TaskDataset
-from toolkit.tasks.examples import Examples
+from toolkit.tasks.examples import Examples, TaskDataset
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.evaluation import evaluate_model
@@ -137,7 +136,7 @@ def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) ->
             examples=len(examples),
             world=World(device=device),
             precision=Precision("fp32", device),
-            collector=learner.task.collector(examples),
+            results=learner.task.results(examples),
         )
     finally:
         learner.train(was_training)

@@ -32,12 +32,15 @@ from toolkit.generation.generate import GenerationRequest, batch_requests, selec
 from toolkit.generation.output import FillMaskOutput, GeneratedText, GenerationOutput
 from toolkit.optim.update import DTYPES, resolve_precision
 from toolkit.reporting.console import Output, Progress
+from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_checkpoint
-from toolkit.tasks.pretraining.fill_mask import encode_masked
-from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words
-from toolkit.tasks.task import Task
+from toolkit.tasks.pretraining.predictions import (
+    check_orderable,
+    encode_hidden_words,
+    encode_masked,
+)
+from toolkit.tasks.task import FillsMasks, OrdersWords, Task
 from toolkit.tasks.text_generation import TextGenerator
 
 
@@ -91,9 +94,9 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
     if c.mode == "continue":
         tasks = "language_modeling"
     elif c.mode == "fill-mask":
-        supported, tasks = type(task).fill_mask is not Task.fill_mask, "mlm, mpm or rtd"
+        supported, tasks = isinstance(task, FillsMasks), "mlm, mpm or rtd"
     elif c.mode == "order":
-        supported, tasks = type(task).order_words is not Task.order_words, "mpm"
+        supported, tasks = isinstance(task, OrdersWords), "mpm"
     if not supported:
         what, given = f"toolkit-generate {c.mode}", f"--task {TASKS.find_name(type(task))}"
         raise wrong_training_error(what, f"--task {tasks}", given, path)

@@ -32,10 +32,10 @@ from toolkit.data.records import LineStream, read_json_lines, read_tab_cells, re
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress, TextStream
+from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_checkpoint
-from toolkit.tasks.predictor import TRUNCATED, ItemPrediction, Predictor, predict_batches
+from toolkit.tasks.predictions import TRUNCATED, ItemPrediction, Predictor, predict_batches
 from toolkit.tasks.raw_items import (
     Fields,
     Values,
@@ -44,9 +44,8 @@ from toolkit.tasks.raw_items import (
     read_item,
     rename_fields,
 )
-from toolkit.tasks.tagging.predictor import TagPrediction
-from toolkit.tasks.tagging.span_predictor import SpanPrediction
-from toolkit.tasks.task import Task
+from toolkit.tasks.tagging.predictions import SpanPrediction, TagPrediction
+from toolkit.tasks.task import PredictsItems
 from toolkit.training.data import batch_limits
 
 
@@ -202,7 +201,7 @@ class LinePredictor:
 
     def predict(self, items: Sequence[Any]) -> Sequence[ItemPrediction]:
         batches = self.predictor.start(items)
-        self.truncated += batches.truncated
+        self.truncated += batches.examples.truncated
         c = DataConfig(max_tokens_valid=self.c.max_tokens, batch_size_valid=self.c.batch_size)
         longest = int(batches.examples.lengths.max(initial=0))
         max_tokens, batch_size = batch_limits(c, longest, self.device, training=False)
@@ -236,7 +235,7 @@ class LinePredictor:
 def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
     """The predictor of the learner's task; raises if the task has none for this input."""
     task, name = learner.task, TASKS.find_name(type(learner.task))
-    if type(task).predictor is Task.predictor:
+    if not isinstance(task, PredictsItems):
         mode = f" Use toolkit-generate {task.generation_mode}." if task.generation_mode else ""
         options = "--task glue, pos_tagging, squad or another that classifies, tags or answers"
         raise wrong_training_error("toolkit-predict", options, f"--task {name}", c.path, mode)

@@ -22,10 +22,10 @@ from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
+from toolkit.tasks.build import load_with_task
 from toolkit.tasks.capabilities import max_input_length, wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_with_task
-from toolkit.tasks.predictions import PredictionCollector
+from toolkit.tasks.predictions import Results
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.result import print_metrics
@@ -59,14 +59,14 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
         if config.predictions is not None:
             check_output("--predictions", config.predictions, allow_folder=True)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
-        collector: PredictionCollector[Any] | None = None
+        predicted: Results[Any, Any] | None = None
         for each in [it for path in config.path for it in list_evaluations(path, config)]:
-            metrics, collector = evaluate_checkpoint(each, config, world, output)
+            metrics, predicted = evaluate_checkpoint(each, config, world, output)
             results.append((each, metrics))
         if world.is_main:
             report_metrics(results, config, output)
-            if config.predictions and collector:  # last: metrics outlive an unwritable file
-                collector.write(Path(config.predictions))
+            if config.predictions and predicted:  # last: metrics outlive an unwritable file
+                predicted.write(Path(config.predictions))
                 output.print_line(f"wrote {config.predictions}")
         return {each.name: metrics for each, metrics in results}
 
@@ -88,18 +88,18 @@ def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
 
 def evaluate_checkpoint(
     evaluation: Evaluation, config: ValidateConfig, world: World, output: Output
-) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
+) -> tuple[dict[str, Metrics], Results[Any, Any] | None]:
     """Metrics of a checkpoint on every split, and its predictions on the last one."""
     path = evaluation.path
     learner = load_with_task(Path(path), evaluation.task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
-    metrics, collector = {}, None
+    metrics, predicted = {}, None
     for name in split_names(config.valid_subset):
         split = open_subset(name, corpora, learner, config, world)
-        examples, collector = len(split.examples.lengths), learner.task.collector(split.examples)
-        if config.predictions and collector is None:
+        examples, predicted = len(split.examples.lengths), learner.task.results(split.examples)
+        if config.predictions and predicted is None:
             given = TASKS.find_name(type(learner.task))
             raise wrong_training_error("--predictions", "a task such as pos_tagging", given)
         if world.is_main and (remark := split.examples.remark):
@@ -117,11 +117,11 @@ def evaluate_checkpoint(
                 world=world,
                 precision=precision,
                 on_progress=progress.advance,
-                collector=collector,
+                results=predicted,
             )
-        if collector and world.is_main:
-            report_details(collector, evaluation, name, config, output)
-    return metrics, collector
+        if predicted and world.is_main:
+            report_details(predicted, evaluation, name, config, output)
+    return metrics, predicted
 
 
 def open_subset(
@@ -146,16 +146,16 @@ def open_subset(
 
 
 def report_details(
-    collector: PredictionCollector[Any],
+    predicted: Results[Any, Any],
     evaluation: Evaluation,
     subset: str,
     config: ValidateConfig,
     output: Output,
 ) -> None:
     """Report per-class and per-item results of a task on a checkpoint's split."""
-    for event, values in collector.events():
+    for event, values in predicted.events():
         output.write(event, {**evaluation.source, "subset": subset, **values})
-    tables = collector.tables()
+    tables = predicted.tables()
     if tables and not config.is_single:
         output.print_line(f"{evaluation.name} {subset}")
     for table in tables:

@@ -27,9 +27,10 @@ from toolkit.distributed.world import select_device
 from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
+from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.capabilities import HasTokensPerSample, wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_checkpoint
+from toolkit.tasks.task import ScoresTargets
 
 VALID = "valid"
 """Split of a data folder that is read."""
@@ -55,7 +56,7 @@ def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list
     """The losses of one checkpoint, which are printed and written."""
     assert config.word_order is not None, "the option chooses this mode"
     learner = load_checkpoint(locate_checkpoint(Path(path), LAST) or path)
-    if not learner.task.scorings:
+    if not isinstance(learner.task, ScoresTargets):
         task, options = TASKS.find_name(type(learner.task)), "--task mlm, mpm or language_modeling"
         raise wrong_training_error("--word-order", options, task, path)
     learner = learner.to(select_device(config.device))

@@ -102,7 +102,7 @@ TASKS = {
     ),
     **make_builtins("tasks.translation.task", translation="translation (Sutskever et al. 2014)"),
     **make_builtins(
-        "tasks.language_modeling.task",
+        "tasks.language_modeling",
         language_modeling="causal language modeling: each token from those before it",
     ),
     **make_builtins("tasks.squad.task", squad="extractive question answering (SQuAD 1.1, 2.0)"),
@@ -115,10 +115,10 @@ TASKS = {
         "tasks.pretraining.mpm", mpm="masked tokens and masked positions together (TACO)"
     ),
     **make_builtins(
-        "tasks.minimal_pairs.task",
+        "tasks.untrained",
         minimal_pairs="evaluation only: which of two sentences is more probable (BLiMP)",
+        encode="an encoder without a head, to fine-tune from",
     ),
-    **make_builtins("tasks.headless", encode="an encoder without a head, to fine-tune from"),
     **make_builtins(
         "tasks.pretraining.rtd", rtd="replaced token detection (ELECTRA, Clark et al. 2020)"
     ),

@@ -12,7 +12,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -69,9 +70,37 @@ def load_folder(folder: str) -> Plugin:
     module = f"{PACKAGE}.{re.sub(r'[^0-9A-Za-z]', '_', path.name)}_{digest}"
     if module not in _loaded:
         make_package(PACKAGE, None)
-        import_package(module, path)
+        with name_what_moved(path):
+            import_package(module, path)
         _loaded[module] = Plugin(path.name, hash_files(files, path), module, path)
     return _loaded[module]
+
+
+MOVED = {
+    "toolkit.tasks.predictor": "toolkit.tasks.predictions",
+    "toolkit.tasks.token_metrics": "toolkit.tasks.task",
+    "toolkit.tasks.encoder_factory": "toolkit.tasks.task",
+    "toolkit.tasks.pretraining.masked_examples": "toolkit.tasks.pretraining.mlm",
+    "toolkit.tasks.pretraining.masking_config": "toolkit.tasks.pretraining.mlm",
+    "ItemBatches": "toolkit.tasks.predictions.Results",
+    "PredictionCollector": "toolkit.tasks.predictions.Results",
+}
+"""Name that plugins may import -> what it is now."""
+
+
+@contextmanager
+def name_what_moved(folder: Path) -> Iterator[None]:
+    """Turn the error about an old name of the toolkit into one that has the new name."""
+    try:
+        yield
+    except ImportError as error:
+        for old, new in MOVED.items():
+            if repr(old) in str(error):
+                raise ToolkitError(
+                    f"{folder} imports {old}, which is now {new}. Change the plugin, as "
+                    f"docs/guides/extending.md describes."
+                ) from error
+        raise
 
 
 def load_installed() -> None:

@@ -34,8 +34,8 @@ from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, unpack_tok
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
+from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.load import load_checkpoint
 
 if TYPE_CHECKING:
     from toolkit.huggingface.model import ToolkitPreTrainedModel

@@ -17,17 +17,16 @@ except ModuleNotFoundError as error:
 from toolkit.huggingface import export_files
 from toolkit.huggingface.config import ToolkitConfig, has_components
 from toolkit.huggingface.generation import ToolkitForCausalLM, ToolkitForConditionalGeneration
-from toolkit.huggingface.masked_lm import ToolkitForMaskedLM, ToolkitForPreTraining
-from toolkit.huggingface.model import ToolkitModel
-from toolkit.huggingface.sequence_classification import (
+from toolkit.huggingface.heads import (
+    ToolkitForMaskedLM,
     ToolkitForMultipleChoice,
-    ToolkitForSequenceClassification,
-)
-from toolkit.huggingface.to_huggingface import to_huggingface
-from toolkit.huggingface.token_classification import (
+    ToolkitForPreTraining,
     ToolkitForQuestionAnswering,
+    ToolkitForSequenceClassification,
     ToolkitForTokenClassification,
 )
+from toolkit.huggingface.model import ToolkitModel
+from toolkit.huggingface.to_huggingface import to_huggingface
 from toolkit.huggingface.tokenizer import ToolkitTokenizer
 
 __all__ = [

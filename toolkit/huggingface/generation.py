@@ -16,8 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput, Seq2S
 from transformers.utils import can_return_tuple
 
 from toolkit.huggingface.config import ToolkitConfig
-from toolkit.huggingface.inputs import find_padding
-from toolkit.huggingface.model import ToolkitPreTrainedModel
+from toolkit.huggingface.model import ToolkitPreTrainedModel, find_padding
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Encoded
 

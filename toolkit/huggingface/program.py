@@ -14,8 +14,8 @@ from torch.export import Dim, ExportedProgram
 
 from toolkit.common.errors import ToolkitError
 from toolkit.huggingface.generation import ToolkitForConditionalGeneration
+from toolkit.huggingface.heads import ToolkitForMultipleChoice
 from toolkit.huggingface.model import ToolkitPreTrainedModel
-from toolkit.huggingface.sequence_classification import ToolkitForMultipleChoice
 
 OPTIONS, LENGTH, CHARACTERS = 4, 18, 7
 """Sizes of example inputs where any size works."""

@@ -18,16 +18,15 @@ from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.generation.hypothesis import SpecialTokens
 from toolkit.huggingface.config import ToolkitConfig
 from toolkit.huggingface.generation import ToolkitForCausalLM, ToolkitForConditionalGeneration
-from toolkit.huggingface.masked_lm import ToolkitForMaskedLM, ToolkitForPreTraining
-from toolkit.huggingface.model import ToolkitModel, ToolkitPreTrainedModel, is_derived_task
-from toolkit.huggingface.sequence_classification import (
+from toolkit.huggingface.heads import (
+    ToolkitForMaskedLM,
     ToolkitForMultipleChoice,
-    ToolkitForSequenceClassification,
-)
-from toolkit.huggingface.token_classification import (
+    ToolkitForPreTraining,
     ToolkitForQuestionAnswering,
+    ToolkitForSequenceClassification,
     ToolkitForTokenClassification,
 )
+from toolkit.huggingface.model import ToolkitModel, ToolkitPreTrainedModel, is_derived_task
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
 from toolkit.tasks.learner import Learner

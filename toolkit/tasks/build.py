@@ -1,10 +1,20 @@
-"""Build an encoder, or a learner with a task's heads, from names and configs."""
+"""Build a learner from names and configs, or load that of a checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import overload
 
+from toolkit.checkpoints.load import (
+    check_finite,
+    find_checkpoint,
+    load_weights,
+    read_config,
+    weights_file,
+)
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.sections import ComponentConfig
@@ -13,10 +23,8 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_encoder_only
-from toolkit.tasks.encoder_factory import EncoderFactory, override_config
-from toolkit.tasks.learner import Learner
-from toolkit.tasks.origin import Origin
-from toolkit.tasks.task import Task
+from toolkit.tasks.learner import Learner, Origin
+from toolkit.tasks.task import EncoderFactory, Task, override_config
 
 
 @overload
@@ -117,3 +125,26 @@ def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) ->
     learner = Learner(encoder, build(task.config, encoder, make_encoder))
     learner.origin = Origin(arch, task, sizes)
     return learner
+
+
+def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
+    """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
+
+    It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
+    the moving average if the run has one, as in its validation.
+    """
+    return load_with_task(Path(path), None, weights=weights)
+
+
+def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "auto") -> Learner:
+    """`load_checkpoint` with other options of the run's task, on which no weights depend."""
+    folder = find_checkpoint(path)
+    run, sizes = read_config(folder)
+    run = replace(run, task=task or run.task)
+    learner = build_learner(run.arch, run.task, sizes)
+    learner.origin = learner.require_origin()._replace(run=run)
+    learner.metadata = read_manifest(folder).metadata
+    load_weights(folder, learner, file=(file := weights_file(folder, weights)))
+    check_finite(folder / file, learner.named_parameters())
+    learner.tokenizer = Tokenizer.load(folder)
+    return learner.eval()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import OF_MODEL, Options
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel
 
@@ -74,3 +75,12 @@ def wrong_training_error(
     return ToolkitError(
         f"{what} requires a model trained with {options}; {model} was trained with {given}.{more}"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureOptions(Options):
+    """Options of every task that reads features from an encoder."""
+
+    layer_mixing: bool = field(default=False, metadata=OF_MODEL)
+    """Feed the head a learned weighted average of the states of all layers and of the embeddings,
+    times a learned scale, instead of the last layer's states (Peters et al. 2018)."""

@@ -1,15 +1,16 @@
-"""Examples of a task: what it makes of one split of a data folder."""
+"""Examples of a task: what it makes of a split, for the trainer and for loops of your own."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
@@ -60,6 +61,8 @@ class Examples(ABC, Generic[B]):
     """What is left out of the data, such as `1,200 cut, 3,400 tokens lost (1.2%)`."""
     advice: str = ""
     """Options that keep more of the data, if much of it is left out."""
+    truncated: int = 0
+    """Number of items that are longer than the model reads."""
     row_multiple: int = 1
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
     """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
@@ -117,3 +120,46 @@ def pad_rows(values: IntArray | BoolArray, rows: int, fill: int) -> Shaped[Tenso
     padded = np.full(rows, fill, values.dtype)
     padded[: len(values)] = values
     return torch.from_numpy(padded)
+
+
+class TaskDataset(Dataset[Batch]):
+    """Examples that torch's DataLoader makes batches of, and `learner.loss` reads.
+
+    `DataLoader(dataset, batch_size=8, shuffle=True, collate_fn=dataset.collate)` fetches whole
+    batches from `__getitems__`, and `collate` returns them as they are. Item i is a batch with this
+    example only.
+
+    In training, random choices such as masks are drawn for each batch from torch's default
+    generator; otherwise they are the same every time.
+    """
+
+    def __init__(self, examples: Examples[Any], *, training: bool) -> None:
+        self.examples, self.training = examples, training
+        if not len(self):
+            raise ToolkitError(
+                "the data must have at least one example for the task, but have none. Give more."
+            )
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, index: int) -> Batch:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"example {index} of {len(self)}")
+        return self.__getitems__([index % len(self)])
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """One batch of these examples."""
+        draw = int(torch.randint(1 << 31, ())) if self.training else None
+        batch: Batch = self.examples.make_batch(np.array(indices, np.int64), draw)
+        return batch
+
+    @staticmethod
+    def collate(batch: Batch | list[Batch]) -> Batch:
+        """The batch that the DataLoader fetched, unchanged."""
+        if isinstance(batch, list):
+            raise ToolkitError(
+                "dataset.collate requires a DataLoader of the dataset itself or of its Subset, "
+                "which fetch whole batches. Make one dataset of all texts."
+            )
+        return batch

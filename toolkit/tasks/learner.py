@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import torch
 from jaxtyping import Float
@@ -14,28 +17,59 @@ from torch import Tensor, nn
 from toolkit.checkpoints.load import check_data_matches_checkpoint, check_metadata, write_model
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import Criterion
+from toolkit.common.registry import CRITERIA, TASKS
+from toolkit.config.load import compose
+from toolkit.config.sections import ComponentConfig, RunConfig
+from toolkit.criteria import Criterion, LazyPrediction
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
-from toolkit.models.interface import EncoderModel
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.generation.output import MaskPrediction
+from toolkit.models.interface import EncoderModel, Inputs, Sizes
 from toolkit.models.module_names import find_modules
 from toolkit.tasks.batch import Batch, to_device
-from toolkit.tasks.dataset import TaskDataset
-from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
-from toolkit.tasks.origin import Origin
-from toolkit.tasks.task import Task
-from toolkit.tasks.text_model import TextModel
+from toolkit.tasks.capabilities import wrong_training_error
+from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts, to_integers
+from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource, TaskDataset
+from toolkit.tasks.predictions import TRUNCATED, Predictor, parse_items, predict_batches
+from toolkit.tasks.task import FillsMasks, OrdersWords, PredictsItems, ReadsItems, Task, require
+
+log = logging.getLogger(__name__)
 
 
-class Learner(TextModel):
+class Origin(NamedTuple):
+    """Architecture, task and sizes, by which a learner is built again."""
+
+    arch: ComponentConfig
+    task: ComponentConfig
+    sizes: Sizes
+    run: RunConfig | None = None
+    """The training run, if the learner is that of a checkpoint."""
+
+    def to_run(self) -> RunConfig:
+        """The run, or one with default training options."""
+        run = self.run or compose({"arch": self.arch.name, "task": self.task.name})
+        return replace(run, arch=self.arch, task=self.task)
+
+    def make_criterion(self) -> Criterion:
+        """The criterion of the run, or the task's default."""
+        config = self.to_run().criterion
+        criterion: Criterion = CRITERIA[config.name].factory(config.config)
+        return criterion
+
+
+class Learner(nn.Module):
     """An encoder and its task: the module to wrap for data parallelism.
 
     Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
-    `encoder` and `task` are attributes; `build_model` and `load_checkpoint` make learners.
+    `encoder` and `task` are attributes; `build_model` and `load_checkpoint` make learners. The
+    methods on texts run in evaluation mode.
     """
 
     def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
-        super().__init__(encoder, task)
+        super().__init__()
+        self.encoder, self.task = encoder, task
+        self._tokenizer: Tokenizer | None = None
         self._frozen: tuple[nn.Module, ...] = ()
         self.origin: Origin | None = None
         """What it was built from; None if it was not built by build_model or load_checkpoint."""
@@ -104,7 +138,8 @@ class Learner(TextModel):
         With `training`, random choices such as masks are drawn for each batch; otherwise they
         depend on `seed` only.
         """
-        folder = self.task.encode_items(self.encoder, self.tokenizer, items, labels)
+        reader = require(self.task, ReadsItems)
+        folder = reader.encode_items(self.encoder, self.tokenizer, items, labels)
         return self._make_dataset(SplitSource(folder, SPLIT, seed, training, SHAPE_MULTIPLE))
 
     def open_dataset(
@@ -149,3 +184,195 @@ class Learner(TextModel):
             tokenizer=self.tokenizer,
             facts={"reasons": ["save"], "metadata": check_metadata(metadata)},
         )
+
+    @property
+    def uses_packing(self) -> bool:
+        """Whether batches on a GPU need `Inputs.packing`."""
+        return self.encoder.uses_packing
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the training data; load_checkpoint sets it."""
+        if self._tokenizer is None:
+            raise ToolkitError(
+                "The learner has no tokenizer. Load it with load_checkpoint, give build_model a "
+                "tokenizer, or set learner.tokenizer."
+            )
+        return self._tokenizer
+
+    @tokenizer.setter
+    def tokenizer(self, tokenizer: Tokenizer) -> None:
+        rows, tokens = self.encoder.token_embedding.num_embeddings, len(tokenizer.vocabulary)
+        if tokens > rows:
+            raise ToolkitError(
+                f"the tokenizer must have at most {rows:,} tokens, as many as the model's "
+                f"embedding, but has {tokens:,}. Build the model with this tokenizer."
+            )
+        self._tokenizer = tokenizer
+
+    def forward(self, batch: Batch) -> Mapping[str, LazyPrediction]:
+        """Objective -> predictions and targets for a batch; call the learner itself instead."""
+        return self.task.predict(self.encoder, batch)
+
+    def encode(self, texts: Sequence[str]) -> Inputs:
+        """The texts as one batch for the encoder, on its device: `learner.encoder(inputs)`.
+
+        Special tokens are added. Texts are truncated to the length that the encoder reads.
+        """
+        device = self.encoder.token_embedding.weight.device
+        return to_device(
+            collate_texts(self._encode_rows(texts), self.tokenizer.vocabulary.pad), device
+        )
+
+    @overload
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
+        pooling: Pooling = "mean",
+        batch_size: int = 32,
+    ) -> Tensor: ...
+    @overload
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
+        pooling: None,
+        batch_size: int = 32,
+    ) -> list[Tensor]: ...
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
+        pooling: Pooling | None = "mean",
+        batch_size: int = 32,
+    ) -> Tensor | list[Tensor]:
+        """One vector per text, (N, D): the mean of the states of its tokens, [CLS] and [SEP] too.
+
+        `pooling` is mean, max, first (the state of the first token) or None: then the result is a
+        list with the states of the tokens of each text, (S, D). `layers` is the layer to read, 0
+        for the embeddings and -1 for the last; several make vectors of (L, D). The encoder reads
+        `batch_size` texts at a time. Vectors are on the CPU and do not depend on the other texts,
+        up to rounding.
+        """
+        with self._evaluating() as tokenizer:
+            vectors = embed_rows(
+                self._encode_rows(texts),
+                self.encoder,
+                tokenizer.vocabulary.pad,
+                layers=to_integers(layers),
+                pooling=pooling,
+                batch_size=batch_size,
+            )
+        return vectors if pooling is None else torch.stack(vectors)
+
+    def _encode_rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text with the special tokens of the task."""
+        special = self.task.special_tokens(self.tokenizer.vocabulary)
+        return encode_texts(texts, self.tokenizer, self.encoder, special)
+
+    @overload
+    def fill_mask(
+        self, sentences: str, top: int = 5, *, batch_size: int = 32
+    ) -> list[MaskPrediction]: ...
+    @overload
+    def fill_mask(
+        self, sentences: list[str], top: int = 5, *, batch_size: int = 32
+    ) -> list[list[MaskPrediction]]: ...
+    def fill_mask(
+        self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
+    ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
+        """The `top` most probable tokens for each [MASK]; one list per sentence.
+
+        The encoder reads `batch_size` sentences at a time.
+        """
+        check_limits(batch_size=batch_size)
+        texts = [sentences] if isinstance(sentences, str) else sentences
+        task = require(self.task, FillsMasks)
+        with self._evaluating() as tokenizer:
+            predictions = [
+                prediction
+                for start in range(0, len(texts), batch_size)
+                for prediction in task.fill_mask(
+                    self.encoder, tokenizer, texts[start : start + batch_size], top
+                )
+            ]
+        return predictions[0] if isinstance(sentences, str) else predictions
+
+    def order_words(self, sentence: str, top: int = 5) -> tuple[str, list[MaskPrediction]]:
+        """The sentence with its words in braces, or all of them, in their most probable order.
+
+        Also the `top` most probable positions of each token of these words.
+        """
+        with self._evaluating() as tokenizer:
+            task = require(self.task, OrdersWords)
+            return task.order_words(self.encoder, tokenizer, sentence, top)
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tag of each word of each sentence: a list of words, or text with spaces between."""
+        check_is_list("tag", sentences)
+        if not isinstance(self.task, PredictsItems) or "tags" not in self._predictor().columns:
+            given = TASKS.find_name(type(self.task))
+            raise wrong_training_error("Tagging words", "--task pos_tagging", given)
+        return [prediction.tags for prediction in self.predict(sentences)]
+
+    def predict(
+        self,
+        items: Sequence[object],
+        *,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Any]:
+        """One prediction per item, such as a LabelPrediction: a NamedTuple of the task's.
+
+        An item is a text; a tuple, such as a pair or a question with its passage; a list of words;
+        or a mapping with the names that tables and JSON use. A batch has at most `batch_size` items
+        and `max_tokens` tokens, padding included; without a limit it is that of evaluation: 32
+        items. An item longer than `max_tokens` is a batch by itself.
+        """
+        check_limits(batch_size=batch_size, max_tokens=max_tokens)
+        check_is_list("predict", items)
+        with self._evaluating():
+            predictor = self._predictor()
+            results = predictor.start(parse_items(predictor, items))
+            if truncated := results.examples.truncated:
+                log.warning(f"{truncated:,} of {len(items):,} items {TRUNCATED}.")
+            return list(
+                predict_batches(
+                    results,
+                    self,
+                    next(self.parameters()).device,
+                    max_tokens=max_tokens,
+                    batch_size=batch_size,
+                    packs=self.uses_packing,
+                )
+            )
+
+    def _predictor(self) -> Predictor[Any, Any]:
+        return require(self.task, PredictsItems).predictor(self.encoder, self.tokenizer)
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[Tokenizer]:
+        """In evaluation mode, with the tokenizer."""
+        tokenizer, training = self.tokenizer, self.training
+        self.eval()
+        try:
+            yield tokenizer
+        finally:
+            self.train(training)
+
+
+def check_is_list(method: str, items: object) -> None:
+    """Raise if a single item is given in place of a list of them."""
+    if isinstance(items, str | Mapping):
+        raise ToolkitError(f"learner.{method} takes a list of items. Put a single one in brackets.")
+
+
+def check_limits(**limits: int | None) -> None:
+    """Raise unless the limits of a batch are positive, or None for no limit."""
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise ToolkitError(f"{name} must be at least 1, but is {limit}. Raise it.")

@@ -1,6 +1,7 @@
-"""Predictions collected over a split, for metrics that are not means and for prediction files.
+"""Results of a task: predictions for a split, with metrics and files, and for raw items.
 
-toolkit-validate collects them, and validation during training if `Task.collects_in_training`.
+toolkit-validate, toolkit-predict and `learner.predict` store predictions in the same `Results`;
+validation during training does if `Task.collects_in_training`. A `Predictor` reads raw items.
 """
 
 from __future__ import annotations
@@ -8,24 +9,29 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
+from toolkit.common import json_files
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import Prediction
+from toolkit.common.files import write_output
+from toolkit.criteria import LazyPrediction, Prediction, compute_logits
+from toolkit.data.loading.batching import BatchPlanner
 from toolkit.distributed import World
 from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.examples import Examples
+from toolkit.tasks.raw_items import InputField, Values, read_item
 
-B = TypeVar("B", bound=Batch, contravariant=True)
 Array = npt.NDArray[Any]
 Event = tuple[str, dict[str, object]]
 """Name and values of an event for --json."""
@@ -33,11 +39,34 @@ Event = tuple[str, dict[str, object]]
 SCORES = ("precision", "recall", "f1")
 
 
-class PredictionCollector(ABC, Generic[B]):
-    """Base class: `make_array` what is predicted per example, `store` it in `update`."""
+TRUNCATED = "were truncated, as in training"
 
-    def __init__(self, count: int) -> None:
-        self.seen = np.zeros(count, bool)
+
+@runtime_checkable
+class ItemPrediction(Protocol):
+    """The prediction for one item: a NamedTuple whose fields are the keys of its JSON object."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+    def to_row(self) -> tuple[str, ...]:
+        """Cells of a table, in the order of `Predictor.columns`."""
+        ...
+
+
+I = TypeVar("I")  # noqa: E741
+B = TypeVar("B", bound=Batch)
+R = TypeVar("R", bound=ItemPrediction, covariant=True)
+
+
+class Results(ABC, Generic[B, R]):
+    """Predictions for the examples of a split, or of raw items: what is learned from them.
+
+    A subclass makes an array per value with `make_array`, and stores values in `update`.
+    """
+
+    def __init__(self, examples: Examples[B], count: int | None = None) -> None:
+        """`count` is the number of what the ids of batches count, by default the examples."""
+        self.examples = examples
+        self.seen = np.zeros(len(examples) if count is None else count, bool)
         self._arrays: list[Array] = []
 
     def make_array(self, dtype: npt.DTypeLike, *shape: int, fill: float = 0) -> Array:
@@ -71,9 +100,13 @@ class PredictionCollector(ABC, Generic[B]):
                 array[index] = np.array(part, array.dtype).reshape(-1, *array.shape[1:])
         assert self.seen.all(), "every example is in one batch of one rank"
 
-    @abstractmethod
-    def compute(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Metrics of the whole split."""
+        return {}
+
+    def records(self) -> Sequence[R]:
+        """One prediction per item, in order."""
+        return []
 
     def tables(self) -> Sequence[Table]:
         """Tables for the console."""
@@ -83,9 +116,65 @@ class PredictionCollector(ABC, Generic[B]):
         """Events for --json."""
         return []
 
-    @abstractmethod
     def write(self, path: Path) -> None:
-        """Write the predictions in the format of the data they belong to."""
+        """Write the predictions in the format of the data they belong to; by default JSON lines."""
+        lines = [json_files.dumps(record._asdict()) + "\n" for record in self.records()]
+        write_output("--predictions", path, "".join(lines))
+
+
+class Predictor(ABC, Generic[I, R]):
+    """Raw items of a task: their fields, and the predictions for them."""
+
+    fields: Sequence[InputField]
+    """The parts of an item, by name."""
+    columns: tuple[str, ...]
+    """Names of the cells of a prediction in a table."""
+
+    @abstractmethod
+    def parse(self, values: Values) -> I:
+        """The item with these values; raises a ToolkitError if nothing can be predicted for it."""
+
+    @abstractmethod
+    def start(self, items: Sequence[I]) -> Results[Any, R]:
+        """The items, encoded as examples, which must be those of toolkit-validate."""
+
+
+def parse_items(predictor: Predictor[I, Any], items: Sequence[object]) -> list[I]:
+    """The items in Python's types, parsed; an error names the item's index."""
+    parsed = []
+    for index, item in enumerate(items):
+        try:
+            parsed.append(predictor.parse(read_item(predictor.fields, item)))
+        except ToolkitError as error:
+            raise ToolkitError(f"item {index}: {error}") from None
+    return parsed
+
+
+@torch.no_grad()
+def predict_batches(
+    results: Results[B, R],
+    predict: Callable[[Any], Mapping[str, LazyPrediction]],
+    device: torch.device,
+    *,
+    max_tokens: int | None = None,
+    batch_size: int | None = None,
+    packs: bool = False,
+) -> Sequence[R]:
+    """The predictions for all items, which are batched by length.
+
+    An item longer than `max_tokens` is a batch by itself.
+    """
+    examples = results.examples
+    if not len(examples):
+        return results.records()
+    lengths = examples.lengths if max_tokens is None else examples.lengths.clip(max=max_tokens)
+    plan = BatchPlanner(
+        lengths, max_tokens=max_tokens, batch_size=batch_size, seed=0, fingerprint=""
+    ).in_order()
+    for index in range(len(plan)):
+        batch = to_device(examples.collate(plan.batch(index), None), device, packs=packs)
+        results.update(batch, compute_logits(predict(batch)))
+    return results.records()
 
 
 def class_table(confusion: IntArray, classes: Sequence[str], *, column: str, count: str) -> Table:

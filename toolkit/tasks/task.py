@@ -1,28 +1,36 @@
-"""A task: its data, heads and metrics."""
+"""A task: its data, heads and metrics.
+
+N targets   E width of the table   V vocabulary
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import TASKS
-from toolkit.criteria import LazyPrediction, Prediction
+from toolkit.common.registry import ARCHITECTURES, TASKS, suggest_name
+from toolkit.config.sections import ComponentConfig
+from toolkit.criteria import IGNORED, LazyPrediction, Prediction
+from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
+from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
+from toolkit.nn.init import memory_limit
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length, wrong_training_error
 from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.predictions import PredictionCollector
-from toolkit.tasks.predictor import Predictor
+from toolkit.tasks.predictions import Predictor, Results
 
 
 class Ratio(NamedTuple):
@@ -65,6 +73,9 @@ B = TypeVar("B", bound=Batch)
 class Task(nn.Module, ABC, Generic[C, E, B]):
     """Heads and metrics for one kind of work; registered with `@register_task(name, config)`.
 
+    What only some tasks can do, they declare by methods: `ReadsItems`, `PredictsItems`,
+    `FillsMasks`, `ScoresTargets` and `OrdersWords`.
+
     The parameters are the classes of its config, examples and batches. Built as
     `Task(config, encoder, make_encoder)`: `make_encoder(**overrides)` builds a second encoder of
     the same architecture, `make_encoder.scale(fraction)` a smaller one; `make_encoder.sizes` has
@@ -74,22 +85,30 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     criterion: ClassVar[str] = "cross_entropy"
     """Name of the default criterion."""
     collects_in_training: ClassVar[bool] = False
-    """Whether validation during training collects predictions, for metrics that are not means."""
+    """Whether validation during training has results, for metrics that are not means."""
     reports_perplexity: ClassVar[bool] = True
     """Whether to report exp of the first objective's loss."""
     is_generative: ClassVar[bool] = False
     """Whether its architectures have a decoder."""
     generation_mode: ClassVar[str] = ""
     """Mode of toolkit-generate for checkpoints of the task: translate, continue or fill-mask."""
-    scorings: ClassVar[Sequence[str]] = ()
-    """Scores of sentences that its models give, for minimal pairs, the default first."""
     examples_class: ClassVar[type[Examples[Any]]]
     """Class of the examples."""
+    results_class: ClassVar[type[Results[Any, Any]] | None] = None
+    """Class of the results, called with the examples; None if there are none."""
     default_tokens: ClassVar[int | None] = None
     """Replaces tokens_per_sample 0, as far as the architecture allows; 0 for its maximum. None if
     the examples do not depend on the architecture."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "collector" in vars(cls):
+            raise ToolkitError(
+                f"{cls.__name__}.collector is now `results_class`, a class of results "
+                f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
+            )
 
     @classmethod
     def examples(cls, config: C, source: SplitSource) -> E:
@@ -113,63 +132,15 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         assert isinstance(config, HasTokensPerSample), "default_tokens replaces tokens_per_sample"
         return resolve_length(config, arch, cls.default_tokens)
 
-    def collector(self, examples: E) -> PredictionCollector[B] | None:
-        """Collects predictions for toolkit-validate; None if the task has no use for them."""
-        return None
+    def results(self, examples: E) -> Results[B, Any] | None:
+        """Stores the predictions for examples; None if the task has no use for them."""
+        return None if self.results_class is None else self.results_class(examples)
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """Ids before and after a text, as the encoder reads it: [CLS] and [SEP] if it has them."""
         if vocabulary.cls == vocabulary.pad:
             return (), ()
         return (vocabulary.cls,), (vocabulary.sep,)
-
-    def encode_items(
-        self,
-        encoder: EncoderModel,
-        tokenizer: Tokenizer,
-        items: Sequence[object],
-        labels: Sequence[object] | None,
-    ) -> MemoryFolder:
-        """Raw items to train on, encoded, as a data folder in memory."""
-        raise ToolkitError(
-            f"Task {TASKS.find_name(type(self))} reads no examples from memory. Run "
-            f"toolkit-preprocess, and open the data folder with learner.open_dataset."
-        )
-
-    def fill_mask(
-        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
-    ) -> list[list[MaskPrediction]]:
-        """The `top` most probable tokens for each [MASK] of each sentence."""
-        raise self._unsupported_error("Filling masks", "mlm")
-
-    def score_targets(
-        self,
-        encoder: EncoderModel,
-        inputs: Inputs,
-        selected: Int[Tensor, " N"],
-        targets: Int[Tensor, " N"],
-    ) -> TargetScores:
-        """log p of target tokens, for `scorings`; `selected` are flat indices into B x S."""
-        raise self._unsupported_error("Scoring sentences", "mlm, mpm or language_modeling")
-
-    def tag(
-        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]
-    ) -> list[list[str]]:
-        """The tag of each word of each sentence."""
-        raise self._unsupported_error("Tagging words", "pos_tagging")
-
-    def order_words(
-        self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
-    ) -> tuple[str, list[MaskPrediction]]:
-        """The sentence in its most probable order, and the `top` positions of each moved token."""
-        raise self._unsupported_error("Ordering words", "mpm")
-
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> Predictor[Any, Any]:
-        """Reads raw items, and turns the model's predictions into results."""
-        raise self._unsupported_error("Predicting for raw items", "glue, squad or pos_tagging")
-
-    def _unsupported_error(self, what: str, task: str) -> ToolkitError:
-        return wrong_training_error(what, f"--task {task}", TASKS.find_name(type(self)))
 
 
 class TextTask(Task[C, E, B]):
@@ -182,4 +153,185 @@ class TextTask(Task[C, E, B]):
         items: Sequence[object],
         labels: Sequence[object] | None,
     ) -> MemoryFolder:
+        """The texts as a data folder in memory."""
         return encode_raw_texts(tokenizer, items, labels)
+
+
+@runtime_checkable
+class ReadsItems(Protocol):
+    """A task that can be trained on raw items: `learner.dataset`."""
+
+    def encode_items(
+        self,
+        encoder: EncoderModel,
+        tokenizer: Tokenizer,
+        items: Sequence[object],
+        labels: Sequence[object] | None,
+    ) -> MemoryFolder:
+        """The items as a data folder in memory."""
+        ...
+
+
+@runtime_checkable
+class PredictsItems(Protocol):
+    """A task with predictions for raw items: `learner.predict` and toolkit-predict."""
+
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> Predictor[Any, Any]:
+        """Reads the items, and stores the model's predictions for them."""
+        ...
+
+
+@runtime_checkable
+class FillsMasks(Protocol):
+    """A task whose models predict masked tokens."""
+
+    def fill_mask(
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
+    ) -> list[list[MaskPrediction]]:
+        """The `top` most probable tokens for each [MASK] of each sentence."""
+        ...
+
+
+@runtime_checkable
+class ScoresTargets(Protocol):
+    """A task whose models give probabilities of tokens: minimal pairs and word order."""
+
+    @property
+    def scorings(self) -> Sequence[str]:
+        """Names of the sentence scores that follow from them, the default first."""
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        """log p of target tokens; `selected` are flat indices into B x S."""
+        ...
+
+
+@runtime_checkable
+class OrdersWords(Protocol):
+    """A task whose models predict positions."""
+
+    def order_words(
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
+    ) -> tuple[str, list[MaskPrediction]]:
+        """The sentence in its most probable order, and the `top` positions of each moved token."""
+        ...
+
+
+CAPABILITIES: Mapping[type, tuple[str, str, str]] = {
+    ReadsItems: (
+        "Training on texts in memory",
+        "mlm, mpm, rtd, language_modeling or glue",
+        " Run toolkit-preprocess, and open the data folder with learner.open_dataset.",
+    ),
+    PredictsItems: ("Predicting for raw items", "glue, squad or pos_tagging", ""),
+    FillsMasks: ("Filling masks", "mlm", ""),
+    ScoresTargets: ("Scoring sentences", "mlm, mpm or language_modeling", ""),
+    OrdersWords: ("Ordering words", "mpm", ""),
+}
+"""Capability -> what it is for, tasks that have it, and another way, for the error about others."""
+P = TypeVar("P")
+
+
+def require(task: object, capability: type[P]) -> P:
+    """The task, which must have a capability; else a ToolkitError that names tasks that do."""
+    if isinstance(task, capability):
+        return task
+    what, tasks, more = CAPABILITIES[capability]
+    name = TASKS.find_name(type(task))
+    raise wrong_training_error(what, f"--task {tasks}", name, more=more)
+
+
+class EncoderFactory(NamedTuple):
+    """Builds encoders of one architecture for data of these sizes."""
+
+    arch: ComponentConfig
+    sizes: Sizes
+
+    def __call__(self, **overrides: object) -> EncoderModel:
+        """An encoder with some of the architecture's options changed."""
+        config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
+        with memory_limit():
+            encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
+        return encoder
+
+    def scale(self, fraction: float) -> EncoderModel:
+        """An encoder with this fraction of the widths and heads."""
+        config = self.arch.config
+        if not isinstance(config, ArchConfig):
+            raise ToolkitError(
+                f"Architecture {self.arch.name!r} cannot be scaled: {type(config).__name__} is not "
+                f"derived from toolkit.models.interface.ArchConfig."
+            )
+        try:
+            return self(**config.scaled_options(fraction))
+        except ToolkitError as error:
+            raise ToolkitError(
+                f"Architecture {self.arch.name!r} cannot be scaled by {fraction}: {error} Choose a "
+                f"fraction that divides the number of heads, such as 0.5 or 0.3333."
+            ) from error
+
+
+def override_config(config: C, changes: Mapping[str, object], owner: str) -> C:
+    """The config with some fields changed; unknown fields are an error."""
+    known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+    for name in changes:
+        if name not in known:
+            raise ToolkitError(f"{owner} has no option {name!r}. {suggest_name(name, known)}")
+    return dataclasses.replace(config, **changes)  # type: ignore[type-var]
+
+
+ROWS_PER_CHUNK = 512
+"""Rows of states whose scores over the vocabulary exist at a time."""
+
+
+def token_metrics(prediction: Prediction) -> dict[str, Metric]:
+    """nll, ppl = exp(nll) and accuracy."""
+    total, correct = negative_log_likelihood(prediction), accuracy(prediction)
+    return {
+        "nll": Ratio(total, correct.weight),
+        "ppl": Perplexity(total, correct.weight),
+        "accuracy": correct,
+    }
+
+
+def accuracy(prediction: Prediction) -> Ratio:
+    """Fraction of the targets that are the most probable class; IGNORED ones do not count."""
+    logits, targets = prediction
+    correct = (logits.argmax(-1) == targets).sum()
+    return Ratio(correct.float(), (targets != IGNORED).sum().float())
+
+
+@torch.no_grad()
+def negative_log_likelihood(prediction: Prediction) -> Float[Tensor, ""]:
+    """-sum_n log p_n(target_n), without label smoothing."""
+    return CrossEntropy(CrossEntropyConfig()).total(prediction)
+
+
+def score_targets(
+    states: Float[Tensor, "N E"],
+    table: Float[Tensor, "V E"],
+    bias: Float[Tensor, " V"] | None,
+    targets: Int[Tensor, " N"],
+) -> TargetScores:
+    """log softmax(states @ table.T + bias) at the targets, in fp32 at least.
+
+    bf16 would round differences between two sentences to ties.
+    """
+    with torch.autocast(states.device.type, enabled=False):
+        dtype = torch.promote_types(states.dtype, torch.float32)
+        x, weight = states.to(dtype), table.to(dtype)
+        offset = None if bias is None else bias.to(dtype)
+        chunks = zip(x.split(ROWS_PER_CHUNK), targets.split(ROWS_PER_CHUNK), strict=True)
+        found = [score_rows(F.linear(rows, weight, offset), wanted) for rows, wanted in chunks]
+    return TargetScores(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+
+
+def score_rows(scores: Float[Tensor, "n V"], targets: Int[Tensor, " n"]) -> TargetScores:
+    """log p of the targets by the scores of all tokens."""
+    of_targets = scores.gather(1, targets[:, None])[:, 0]
+    return TargetScores(of_targets - scores.logsumexp(1), of_targets == scores.amax(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from toolkit.metrics.classification import roc_auc
 from toolkit.optim.update import Precision
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.predictions import PredictionCollector
+from toolkit.tasks.predictions import Results
 from toolkit.tasks.task import Perplexity, Ranking
 from toolkit.training.callbacks.logging import loss_metrics, perplexity
 from toolkit.training.device import run_in_memory
@@ -83,11 +83,11 @@ def evaluate_model(
     world: World,
     precision: Precision,
     on_progress: Callable[[int], object] = lambda examples: None,
-    collector: PredictionCollector[Batch] | None = None,
+    results: Results[Batch, Any] | None = None,
 ) -> Metrics:
     """Losses, perplexity and the task's metrics of a split of `examples` examples.
 
-    `on_progress` is called with this rank's number of examples after each batch; `collector`
+    `on_progress` is called with this rank's number of examples after each batch; `results`
     receives the predictions.
     """
     learner.eval()
@@ -96,7 +96,7 @@ def evaluate_model(
     def evaluate(batch: Batch) -> None:
         learner.encoder.check_ids(batch.inputs)
         moved = to_device(batch, world.device, packs=learner.uses_packing)
-        totals.add(batch_statistics(learner, criterion, moved, precision, collector))
+        totals.add(batch_statistics(learner, criterion, moved, precision, results))
         on_progress(batch.sentences)
 
     with torch.no_grad():
@@ -110,9 +110,9 @@ def evaluate_model(
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
     task = learner.task
     metrics = compute_metrics(sums, task.coefficients, with_perplexity=task.reports_perplexity)
-    if collector:
-        collector.sync(world)
-        metrics |= collector.compute()
+    if results:
+        results.sync(world)
+        metrics |= results.metrics()
     return {**metrics, "examples": seen}
 
 
@@ -147,17 +147,17 @@ def batch_statistics(
     criterion: Criterion,
     batch: Batch,
     precision: Precision,
-    collector: PredictionCollector[Batch] | None = None,
+    results: Results[Batch, Any] | None = None,
 ) -> dict[str, Tensor | float]:
     """One batch's numerators ("over"), denominators ("under") and histograms ("above", "below")."""
     with precision.autocast():
         predictions = compute_logits(learner(batch))
         totals = criterion(predictions)
         task_metrics = learner.task.metrics(predictions, batch)
-        if collector:
+        if results:
             if not is_sharded(learner):  # ranks would have to take equally many steps
-                collector.update_from_encoder(learner.encoder, batch)
-            collector.update(batch, predictions)  # last: nothing may run out of memory after it
+                results.update_from_encoder(learner.encoder, batch)
+            results.update(batch, predictions)  # last: nothing may run out of memory after it
     sums: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
     for name, total in totals.items():
         sums |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}

@@ -192,7 +192,7 @@ def evaluate_split(
     """The metrics of a split with the current weights, with a progress bar on the main rank."""
     examples, world = len(split.examples.lengths), trainer.world
     task = trainer.learner.task
-    collector = task.collector(split.examples) if task.collects_in_training else None
+    results = task.results(split.examples) if task.collects_in_training else None
     bar = f"validating {split.name}", -(-examples // world.size), "examples"
     with console.progress(*bar) if console else Progress(*bar, quiet=True) as progress:
         return evaluate_model(
@@ -203,7 +203,7 @@ def evaluate_split(
             world=world,
             precision=trainer.precision,
             on_progress=progress.advance,
-            collector=collector,
+            results=results,
         )
 
 

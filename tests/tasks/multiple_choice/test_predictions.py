@@ -10,40 +10,39 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Classes
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
-from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
-from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
+from toolkit.tasks.multiple_choice.examples import MultipleChoiceConfig, MultipleChoiceExamples
+from toolkit.tasks.multiple_choice.predictions import MultipleChoiceResults
 
 
 @pytest.fixture
 def collect(questions):
-    """A collector of predictions, updated batch by batch in another order."""
+    """Results, updated batch by batch in another order."""
 
     def call(form, predicted):
         source = SplitSource(questions(form), "valid")
         examples = MultipleChoiceExamples(MultipleChoiceConfig(tokens_per_sample=30), source)
         split = examples.split
-        collector = MultipleChoiceCollector(split)
+        results = MultipleChoiceResults(examples)
         everything = np.arange(len(split))
         for ids in (everything[2:], everything[:2], everything[:0]):
             batch = examples.collate(ids, None)
             scores = torch.zeros(batch.option_rows.shape)
             for row, question in enumerate(ids.tolist()):
                 scores[row, predicted[question]] = 1.0
-            collector.update(batch, {"choice": Classes(scores, batch.targets)})
-        collector.sync(World())
-        return collector
+            results.update(batch, {"choice": Classes(scores, batch.targets)})
+        results.sync(World())
+        return results
 
     return call
 
 
 def test_groups_have_separate_accuracies(collect):
-    metrics = collect("race", [1, 0, 0, 0]).compute()
+    metrics = collect("race", [1, 0, 0, 0]).metrics()
     assert metrics == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
 
 
 def test_single_group_has_no_separate_accuracy(collect):
-    assert collect("swag", [1, 2, 1, 2, 0, 0, 1, 0]).compute() == {"accuracy": 5 / 8}
+    assert collect("swag", [1, 2, 1, 2, 0, 0, 1, 0]).metrics() == {"accuracy": 5 / 8}
 
 
 def test_race_predictions_are_letters_by_passage(collect, tmp_path):
@@ -65,29 +64,17 @@ def test_swag_predictions_are_rows_and_labels(collect, tmp_path):
     ],
 )
 def test_predictions_reject_two_files_of_the_same_name(collect, tmp_path, form, count, message):
-    collector = collect(form, [0] * count)
-    collector.split.records[1] = collector.split.records[0]
+    results = collect(form, [0] * count)
+    results.split.records[1] = results.split.records[0]
     with pytest.raises(ToolkitError, match=message):
-        collector.write(tmp_path / "x")
+        results.write(tmp_path / "x")
 
 
 def test_questions_without_known_answers_do_not_count(collect):
-    collector = collect("race", [1, 0, 0, 0])
-    collector.split.answers[[1, 2, 3]] = [-1, -1, -1]
-    assert collector.compute() == {
+    results = collect("race", [1, 0, 0, 0])
+    results.split.answers[[1, 2, 3]] = [-1, -1, -1]
+    assert results.metrics() == {
         "accuracy": 1.0,
         "high_accuracy": 1.0,
         "middle_accuracy": pytest.approx(float("nan"), nan_ok=True),
     }
-
-
-def test_sync_gathers_the_predictions_of_all_ranks(collect, monkeypatch):
-    predicted = [1, 2, 0, 2, 0, 0, 1, 0]
-    complete = collect("swag", predicted)
-    gathered = [
-        json.dumps([ids, [predicted[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])
-    ]
-    monkeypatch.setattr(World, "all_gather", lambda world, text: gathered)
-    collector = MultipleChoiceCollector(complete.split)
-    collector.sync(World(size=2))
-    assert collector.predicted.tolist() == predicted and collector.compute() == complete.compute()

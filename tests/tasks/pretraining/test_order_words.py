@@ -10,9 +10,9 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.heads import PositionHead
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
-from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words, order_words
+from toolkit.tasks.pretraining.predictions import check_orderable, encode_hidden_words, order_words
+from toolkit.tasks.task import EncoderFactory
 
 WORDS = "bob once asked alice to borrow a book"
 

@@ -14,7 +14,7 @@ from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.metrics.classification import roc_auc
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
+from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 
 every_architecture = pytest.mark.parametrize(
     "name", ["bert_tiny", "composite_bert_tiny", "taco_tiny", "convbert_tiny"]

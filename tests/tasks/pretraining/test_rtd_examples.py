@@ -10,8 +10,8 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.pretraining.rtd_config import ReplacedTokenConfig
-from toolkit.tasks.pretraining.rtd_examples import (
+from toolkit.tasks.pretraining.rtd import (
+    ReplacedTokenConfig,
     ReplacedTokenExamples,
     ReplacedTokensBatch,
     check_mask_token,

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
-from toolkit.criteria import Classes, ProjectedClasses, projected_cross_entropy
+from toolkit.criteria import Classes, ProjectedClasses, cross_entropy
 from toolkit.nn.ops import aligned_linear
 from toolkit.tasks.pretraining import token_sampling
 from toolkit.tasks.pretraining.token_sampling import (
@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("sample", SAMPLERS)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(token_sampling, "TOKENS_PER_BLOCK", 3)
     monkeypatch.setattr(token_sampling, "CPU_ROWS", 3)
-    monkeypatch.setitem(projected_cross_entropy.ROWS_PER_CHUNK, "cpu", 8)
+    monkeypatch.setitem(cross_entropy.ROWS_PER_CHUNK, "cpu", 8)
 
 
 @BOTH
@@ -83,7 +83,7 @@ def test_tokens_of_logits_that_are_not_stored_are_those_of_stored_ones(
         logits = prediction.to_classes().logits
         assert (logits.dtype == torch.bfloat16) == autocast
         found = sample_tokens(prediction, draws)
-        chunks = list(projected_cross_entropy.split_logits(prediction))
+        chunks = list(cross_entropy.split_logits(prediction))
     assert [len(chunk) for chunk in chunks] == [8, 8, 8, 8, 5]
     computed, added = torch.cat(chunks).tensor_split([11], dim=-1)
     torch.testing.assert_close(computed, logits)

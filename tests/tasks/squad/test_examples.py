@@ -12,8 +12,7 @@ from toolkit.data.formats.qa.encode_questions import character_span
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import SquadExamples
+from toolkit.tasks.squad.examples import SquadConfig, SquadExamples
 
 
 def make_examples(folder, split="train", training=False, **options):

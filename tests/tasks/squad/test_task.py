@@ -13,8 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import SquadExamples
+from toolkit.tasks.squad.examples import SquadConfig, SquadExamples
 from toolkit.training.run import run
 
 ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]

@@ -9,13 +9,11 @@ from toolkit.config.load import compose
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.preprocess import preprocess
-from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig
-from toolkit.tasks.tagging.examples import TaggingExamples
+from toolkit.tasks.tagging.examples import PosTaggingConfig, ResolvedTaggingConfig, TaggingExamples
 from toolkit.tasks.tagging.task import PosTagging, mean_per_word
+from toolkit.tasks.task import EncoderFactory
 from toolkit.training.run import run
 
 SIZES = Sizes(tokens=50, characters=30, tags=5)
@@ -142,9 +140,6 @@ def test_pretrained_encoder_is_finetuned_as_a_tagger(tagged, tmp_path, pooling):
 
 def test_tag_requires_a_tagger():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
-    with pytest.raises(ToolkitError, match="The learner has no tokenizer"):
-        learner.tag([["a"]])
-    learner.tokenizer = WordLevelTokenizer.from_counts({"a": 1}, size=1)
     with pytest.raises(ToolkitError, match=r"--task pos_tagging; this one was trained with mlm"):
         learner.tag([["a"]])
 
@@ -159,7 +154,7 @@ def test_patience_stops_training_by_the_accuracy(tagged, tmp_path):
 def test_tags_do_not_depend_on_padding_and_other_sentences(tagged, arch):
     from toolkit.common.registry import ARCHITECTURES, TASKS
     from toolkit.config.sections import ComponentConfig
-    from toolkit.tasks.tagging.config import resolve_tagging
+    from toolkit.tasks.tagging.examples import resolve_tagging
 
     torch.manual_seed(0)
     component = ComponentConfig(arch, ARCHITECTURES[arch].config)

@@ -8,8 +8,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation.config import TranslationConfig
-from toolkit.tasks.translation.examples import TranslationExamples
+from toolkit.tasks.translation.examples import TranslationConfig, TranslationExamples
 
 
 @pytest.fixture

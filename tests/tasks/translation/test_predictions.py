@@ -13,9 +13,8 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation import predictions
-from toolkit.tasks.translation.config import TranslationConfig
-from toolkit.tasks.translation.examples import TranslationExamples
-from toolkit.tasks.translation.predictions import TranslationCollector
+from toolkit.tasks.translation.examples import TranslationConfig, TranslationExamples
+from toolkit.tasks.translation.predictions import TranslationResults
 
 
 class Backwards(GenerativeModel):
@@ -37,8 +36,13 @@ def split(parallel):
 
 
 @pytest.fixture
-def translate(split, monkeypatch):
-    """A collector of translations by a perfect model, and the maximum lengths that it was given."""
+def examples(split):
+    return TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
+
+
+@pytest.fixture
+def translate(examples, monkeypatch):
+    """Translations by a perfect model, and the maximum lengths that it was given."""
     bounds = []
 
     def best(model, inputs, words, *, beam, max_length):
@@ -48,79 +52,77 @@ def translate(split, monkeypatch):
         return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
 
     monkeypatch.setattr(predictions, "generate_best", best)
-    examples = TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
 
     def call(*batches):
-        collector = TranslationCollector(split, beam=3)
+        results = TranslationResults(examples, beam=3)
         for rows in batches:
-            collector.update_from_encoder(
+            results.update_from_encoder(
                 Backwards(), examples.collate(np.array(rows, np.int64), None)
             )
-        collector.sync(World())
-        return collector, bounds
+        results.sync(World())
+        return results, bounds
 
     return call
 
 
 def test_perfect_translations_have_the_highest_scores(translate, split):
-    collector, bounds = translate([4, 2, 0], [], [8, 1, 3], [5, 6, 7])
-    assert collector.compute() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    results, bounds = translate([4, 2, 0], [], [8, 1, 3], [5, 6, 7])
+    assert results.metrics() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
     lengths = split.source.lengths[[4, 2, 0]] + 1
     assert bounds[:3] == (2 * lengths + 20).tolist()
 
 
-def test_blank_sources_have_empty_translations_as_in_generation(split, monkeypatch):
+def test_blank_sources_have_empty_translations_as_in_generation(split, examples, monkeypatch):
     end, pad = split.tokenizer.vocabulary.sep, split.tokenizer.vocabulary.pad
     word = split.tokenizer.encode("dogs")
     monkeypatch.setattr(predictions, "generate_best", lambda *_, **options: [word, word])
     tokens = torch.tensor([[*word, end], [end, pad]])
-    examples = TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
     batch = examples.collate(np.array([0, 1]), None)
-    collector = TranslationCollector(split, beam=1)
-    collector.update_from_encoder(
+    results = TranslationResults(examples, beam=1)
+    results.update_from_encoder(
         Backwards(), batch._replace(inputs=Inputs(tokens, padding=tokens == pad))
     )
-    assert collector.translations == {0: "dogs", 1: ""}
+    assert results.translations == {0: "dogs", 1: ""}
 
 
 def test_translations_are_written_in_order(translate, split, tmp_path):
-    collector, _ = translate([4, 2, 0], [8, 1, 3], [5, 6, 7])
-    collector.write(tmp_path / "translations.txt")
+    results, _ = translate([4, 2, 0], [8, 1, 3], [5, 6, 7])
+    results.write(tmp_path / "translations.txt")
     assert (tmp_path / "translations.txt").read_text().splitlines() == split.references(
         np.arange(9)
     )
 
 
-def test_translations_are_single_lines_whatever_they_contain(split, tmp_path):
-    collector = TranslationCollector(split, beam=1)
-    collector.translations = {0: "a\nb", 1: "c"}
-    collector.write(tmp_path / "translations.txt")
+def test_translations_are_single_lines_whatever_they_contain(examples, tmp_path):
+    results = TranslationResults(examples, beam=1)
+    results.translations = {0: "a\nb", 1: "c"}
+    results.write(tmp_path / "translations.txt")
     assert (tmp_path / "translations.txt").read_text() == "a b\nc\n"
 
 
 def test_signatures_are_in_tables_and_events(translate):
-    collector, _ = translate([0, 1], [2, 3])
-    [table] = collector.tables()
+    results, _ = translate([0, 1], [2, 3])
+    [table] = results.tables()
     assert "tok:13a" in table.text()
-    assert [(kind, it["name"]) for kind, it in collector.events()] == [
+    assert [(kind, it["name"]) for kind, it in results.events()] == [
         ("score", "bleu"),
         ("score", "chrf"),
     ]
 
 
-def test_scores_are_empty_if_the_model_could_not_translate(split):
-    collector = TranslationCollector(split, beam=1)
-    collector.sync(World())
-    assert collector.compute() == {} and collector.tables() == [] == collector.events()
+def test_scores_are_empty_if_the_model_could_not_translate(examples):
+    results = TranslationResults(examples, beam=1)
+    results.sync(World())
+    assert results.metrics() == {} and results.tables() == [] == results.events()
 
 
 def test_scores_ignore_case_if_the_vocabulary_is_lowercased(translate, split, monkeypatch):
     plain = split.references
     monkeypatch.setattr(split, "references", lambda rows: [it.upper() for it in plain(rows)])
     monkeypatch.setattr(split.tokenizer.target, "lowercase", True)
-    collector, _ = translate([0, 1], [2, 3])
-    assert collector.compute() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
-    assert "case:lc" in collector.tables()[0].text()
+    results, _ = translate([0, 1], [2, 3])
+    assert results.metrics() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    assert "case:lc" in results.tables()[0].text()
 
 
 def test_sync_gathers_the_translations_of_all_ranks(translate, split, monkeypatch):

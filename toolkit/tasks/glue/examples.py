@@ -6,7 +6,8 @@ N rows of the batch, as many as B
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
+from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.loading.batching import compute_fingerprint
@@ -25,9 +27,28 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.samples.text_samples import describe_truncation
+from toolkit.models.heads import HeadKind
 from toolkit.models.interface import Inputs
+from toolkit.tasks.capabilities import FeatureOptions
 from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.glue.config import GlueConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueConfig(FeatureOptions, section="task"):
+    """Options of the task glue."""
+
+    head: HeadKind = field(default="pooled", metadata=OF_MODEL)
+    """What the label is predicted from. pooled: tanh of a linear map of the first token's last
+    state, as in BERT and Chang et al. 2021; plain: that state itself, as in ConvBERT; gelu: like
+    pooled with gelu in place of tanh, as in the ELECTRA and ConvBERT classifiers of Transformers.
+    TACO's state concatenates its token and position streams."""
+    head_dropout: Rate = field(default=0.1, metadata=OF_MODEL)
+    """Dropout rate of the head's inputs."""
+    tokens_per_sample: Annotated[int, AtLeast(5, or_zero=True)] = 0
+    """Maximum number of tokens per text or pair, special tokens included; longer ones are truncated
+    token by token at the end of the longer text. 0 for 128, or the architecture's
+    maximum if less."""
+
 
 OBJECTIVE = "label"
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from jaxtyping import Float, Int
+from torch import Tensor
+
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
@@ -12,14 +15,11 @@ from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import SentenceHead, build_features, build_pooler
-from toolkit.models.interface import EncoderModel
-from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.glue.config import GlueConfig
-from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
-from toolkit.tasks.glue.predictions import GlueCollector
-from toolkit.tasks.glue.predictor import GluePredictor
-from toolkit.tasks.predictor import parse_items
-from toolkit.tasks.task import Task
+from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueConfig, GlueExamples
+from toolkit.tasks.glue.predictions import GluePredictor, GlueResults
+from toolkit.tasks.predictions import parse_items
+from toolkit.tasks.task import EncoderFactory, Task
 
 
 @register_task("glue", GlueConfig())
@@ -31,7 +31,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
 
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
-    examples_class = GlueExamples
+    examples_class, results_class = GlueExamples, GlueResults
     default_tokens = 128
 
     def __init__(self, c: GlueConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
@@ -48,9 +48,14 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         self.pooler = build_pooler(c.head, encoder.width)
         self.head = SentenceHead(encoder.width, labels, c.head_dropout)
 
+    def scores(
+        self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " N"]
+    ) -> Float[Tensor, "N C"]:
+        """Scores of the classes, or the value, by the state of each row's first token."""
+        return self.head(self.pooler(self.features.select(encoder, inputs, selected)))
+
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
-        states = self.features.select(encoder, batch.inputs, batch.selected)  # (N, D)
-        scores = self.head(self.pooler(states))  # (N, D) -> (N, C)
+        scores = self.scores(encoder, batch.inputs, batch.selected)
         if self.is_regression:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}
         return {OBJECTIVE: Classes(scores, batch.targets)}
@@ -64,9 +69,6 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
     ) -> MemoryFolder:
         predictor = self.predictor(encoder, tokenizer)
         return encode_raw_texts(predictor.tokenizer, parse_items(predictor, items), labels)
-
-    def collector(self, examples: GlueExamples) -> GlueCollector:
-        return GlueCollector(examples.split)
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> GluePredictor:
         if not isinstance(tokenizer, ClassificationTokenizer):

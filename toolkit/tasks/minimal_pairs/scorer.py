@@ -6,26 +6,32 @@
     log_likelihood              sum_t log p(x_t | x_1 .. x_{t-1})
 
 t runs over the tokens of the text. Special tokens around it are read, never scored.
+
+B inputs   S tokens of an input   N targets
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from toolkit.common.arrays import FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.tokenizers.normalize import to_line
+from toolkit.data.tokenizers.offsets import Span
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.batch import to_device
-from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.minimal_pairs.targets import TargetTable
-from toolkit.tasks.minimal_pairs.words import find_word_ends
+from toolkit.tasks.task import ScoresTargets, require
 
 
 class EncodedSentence(NamedTuple):
@@ -75,13 +81,13 @@ class SentenceScorer:
         for owner, sentence in enumerate(sentences):
             add(table, owner, sentence)
         totals = np.zeros(len(sentences))
-        encoder, task = self.learner.encoder, self.learner.task
+        encoder, task = self.learner.encoder, require(self.learner.task, ScoresTargets)
         device = encoder.token_embedding.weight.device
         with self.precision.autocast():  # around all batches, so that weights are cast once
             for batch in table.batches(self.max_tokens):
-                inputs, selected, targets = to_device(batch.model_inputs, device)
+                inputs, selected, targets, owners = to_device(batch, device)
                 scores = task.score_targets(encoder, inputs, selected, targets).log_probabilities
-                np.add.at(totals, batch.owners, scores.double().cpu().numpy())
+                np.add.at(totals, owners, scores.double().cpu().numpy())
         return totals
 
     def _add_masked(self, table: TargetTable, owner: int, sentence: EncodedSentence) -> None:
@@ -102,10 +108,7 @@ class SentenceScorer:
 
 def choose_scoring(learner: Learner, scoring: str) -> str:
     """The scoring that auto means for a learner; raises a ToolkitError if it lacks it."""
-    known, task = learner.task.scorings, TASKS.find_name(type(learner.task))
-    if not known:
-        options = "--task mlm, mpm or language_modeling"
-        raise wrong_training_error("Evaluation on minimal pairs", options, task)
+    known, task = require(learner.task, ScoresTargets).scorings, TASKS.find_name(type(learner.task))
     if learner.encoder.is_word_level or learner.encoder.fixed_length:
         raise ToolkitError(
             "Minimal pairs require a model that reads text of any length; this encoder reads words "
@@ -117,3 +120,108 @@ def choose_scoring(learner: Learner, scoring: str) -> str:
             f"{scoring}."
         )
     return known[0] if scoring == "auto" else scoring
+
+
+def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
+    """For each token of each sentence, the index after the last token of its word.
+
+    A word is a run of letters, with their vowel signs and accents, and digits. Chinese characters
+    and all others are words by themselves, as in BERT's tokenizer. The characters that tokens
+    cover decide, so the marks of SentencePiece, WordPiece and byte-level pieces lead to the same
+    words.
+    """
+    offsets = tokenizer.encode_with_offsets(sentences)
+    edges = np.stack([offsets.starts, offsets.ends], 1)
+    rows = split_rows(edges, offsets.lengths)
+    return [
+        word_ends([(start, end) for start, end in spans.tolist()], sentence)
+        for spans, sentence in zip(rows, sentences, strict=True)
+    ]
+
+
+def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
+    """The index after the last token of each token's word, from the tokens' characters."""
+    ends = np.full(len(spans), len(spans))
+    for token in range(len(spans) - 1, 0, -1):
+        joined = continues_word(spans[token - 1], spans[token], sentence)
+        ends[token - 1] = ends[token] if joined else token
+    return ends
+
+
+def continues_word(before: Span, span: Span, sentence: str) -> bool:
+    """Whether a token continues the word of the token before it."""
+    (start, end), first = before, span[0]
+    if first < end or (start == end == first):  # bytes of one character, or a mark alone
+        return True
+    return first == end < len(sentence) and joins(sentence[end - 1]) and joins(sentence[first])
+
+
+def joins(character: str) -> bool:
+    """Whether a word may go on before and after this character."""
+    if unicodedata.name(character, "").startswith("CJK "):
+        return False
+    return character.isalnum() or unicodedata.category(character).startswith("M")
+
+
+class TargetBatch(NamedTuple):
+    """Inputs of equal length, and the tokens whose log-probabilities are asked for."""
+
+    inputs: Inputs
+    selected: Int[Tensor, " N"]
+    """Flat index of each target's position into B x S."""
+    targets: Int[Tensor, " N"]
+    owners: IntArray
+    """The sentence that each target belongs to."""
+
+
+class TargetTable:
+    """Targets by input; equal inputs are stored, and later computed, once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._rows: list[IntArray] = []
+        self._targets: list[tuple[int, int, int, int]] = []
+
+    def add(self, row: IntArray, position: int, target: int, owner: int) -> None:
+        """Ask for log p(target) at a position of an input, on behalf of a sentence."""
+        number = self._numbers.setdefault(row.tobytes(), len(self._rows))
+        if number == len(self._rows):
+            self._rows.append(row)
+        self._targets.append((number, position, target, owner))
+
+    def __len__(self) -> int:
+        """Number of distinct inputs."""
+        return len(self._rows)
+
+    def batches(self, max_tokens: int) -> Iterator[TargetBatch]:
+        """All inputs, those of equal length together, so that none is padded."""
+        if not self._rows:
+            return
+        lengths = np.array([len(row) for row in self._rows])
+        order = np.argsort(lengths, kind="stable")
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        targets = np.array(self._targets)
+        targets[:, 0] = rank[targets[:, 0]]
+        targets = targets[np.argsort(targets[:, 0], kind="stable")]
+        for first, last in _cut(lengths[order], max_tokens):
+            low, high = np.searchsorted(targets[:, 0], [first, last])
+            number, position, target, owner = targets[low:high].T
+            tokens = np.stack([self._rows[row] for row in order[first:last]])
+            selected = (number - first) * tokens.shape[1] + position
+            yield TargetBatch(
+                Inputs(torch.from_numpy(tokens)),
+                torch.from_numpy(selected),
+                torch.from_numpy(target.copy()),
+                owner,
+            )
+
+
+def _cut(lengths: IntArray, max_tokens: int) -> Iterator[tuple[int, int]]:
+    """First and last row of batches of equal lengths, which ascend; at least one row each."""
+    first = 0
+    for length in np.unique(lengths):
+        last = int(np.searchsorted(lengths, length, "right"))
+        size = max(1, max_tokens // int(length))
+        yield from ((start, min(start + size, last)) for start in range(first, last, size))
+        first = last

@@ -6,7 +6,8 @@ N questions of the batch   B their options   O maximum number of options
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray, ragged_arange
+from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
@@ -23,10 +25,28 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.samples.text_samples import describe_truncation
+from toolkit.models.heads import HeadKind
 from toolkit.models.interface import Inputs
+from toolkit.tasks.capabilities import FeatureOptions
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.glue.examples import to_inputs
-from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultipleChoiceConfig(FeatureOptions, section="task"):
+    """Options of the task multiple_choice."""
+
+    head: HeadKind = field(default="pooled", metadata=OF_MODEL)
+    """What an option's score is computed from. pooled: tanh of a linear map of the first token's
+    last state, as in BERT; plain: that state itself; gelu: like pooled with
+    gelu in place of tanh, as in ELECTRA of Transformers. TACO's state concatenates its streams."""
+    head_dropout: Rate = field(default=0.1, metadata=OF_MODEL)
+    """Dropout rate of the head's inputs."""
+    tokens_per_sample: Annotated[int, AtLeast(8, or_zero=True)] = 0
+    """Maximum number of tokens of a passage with one option, special tokens included; longer pairs
+    are truncated token by token at the end of the longer text. 0 for 512, or the architecture's
+    maximum if less."""
+
 
 OBJECTIVE = "choice"
 NO_OPTION = -1
@@ -70,7 +90,6 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         self.remark = describe_truncation(passages + split.option_lengths, kept)
         cut = passages + split.option_lengths > kept
         self.truncated = int(np.logical_or.reduceat(cut, self._first_options).sum())
-        """Number of questions with a truncated option."""
         self.fingerprint = compute_fingerprint(
             split.folder.fingerprint, split.name, c.tokens_per_sample
         )

@@ -1,27 +1,237 @@
-"""Masked language modeling (Devlin et al. 2019, section 3.1)."""
+"""Masked language modeling (Devlin et al. 2019, section 3.1), and the masking that others share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
-from toolkit.criteria import LazyPrediction, Prediction, project
+from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, Size
+from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
+from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.samples.electra_segments import SegmentedSamples
+from toolkit.data.samples.masking import HashNoise, MaskedPositions, Masking
+from toolkit.data.samples.text_samples import SentenceBatch, TextSamples
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.pretraining.fill_mask import fill_mask
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples
-from toolkit.tasks.pretraining.masking_config import MaskingConfig
-from toolkit.tasks.task import Metric, TargetScores, TextTask
-from toolkit.tasks.token_metrics import accuracy, score_targets
+from toolkit.tasks.batch import Batch, MaskedBatch
+from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.pretraining.predictions import fill_mask
+from toolkit.tasks.task import (
+    EncoderFactory,
+    Metric,
+    TargetScores,
+    TextTask,
+    accuracy,
+    score_targets,
+)
+
+OpenFraction = Annotated[float, Above(0), Below(1)]
+MaskingStrategy = Literal["bernoulli", "exact", "whole_word", "span", "electra"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskingConfig(Options, section="task"):
+    """Options of every task that masks tokens."""
+
+    tokens_per_sample: Annotated[int, AtLeast(4)] = 128
+    """Maximum number of tokens per sentence, special tokens included; longer ones are truncated."""
+    sample_mode: Literal["pairs", "blocks", "documents"] = "pairs"
+    """Unit of one sentence. pairs: two segments of whole items, see pair_mode; blocks: running
+    text, across all boundaries; documents: the same within one document."""
+    pair_mode: Literal["chang", "electra"] = "chang"
+    """How sample_mode pairs forms two segments. chang: items 1-2, 3-4, ..., token types all 0;
+    electra: items of a document packed to tokens_per_sample, sometimes to fewer, and split into two
+    segments, sometimes one, with token types 0 and 1 (Clark et al. 2020, code)."""
+    masking: MaskingStrategy = "bernoulli"
+    """Which tokens are selected. bernoulli: each independently; exact: an exact fraction;
+    whole_word: all subwords of a word; span: runs of words as in SpanBERT; electra: drawn with
+    replacement, as for ELECTRA's generator."""
+    mask_rate: OpenFraction = 0.15
+    """Fraction of tokens to predict."""
+    mask_token_rate: Fraction | None = None
+    """Fraction of these replaced by [MASK]. Default 0.8, with electra 0.85."""
+    random_token_rate: Fraction | None = None
+    """Fraction of these replaced by a random token. Default 0.1, with electra 0."""
+    span_max: Size = 3
+    """Maximum number of words in a span."""
+    span_p: OpenFraction = 0.2
+    """Parameter of the geometric distribution of span lengths."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sum("mask_token_rate and random_token_rate", self.replacement_rates)
+
+    @property
+    def replacement_rates(self) -> tuple[float, float]:
+        """Fractions replaced by [MASK] and by a random token: as given, or the paper's."""
+        masked, random = (0.85, 0.0) if self.masking == "electra" else (0.8, 0.1)
+        return (
+            masked if self.mask_token_rate is None else self.mask_token_rate,
+            random if self.random_token_rate is None else self.random_token_rate,
+        )
+
+
+def check_sum(names: str, rates: tuple[float, float]) -> None:
+    """Raise a ToolkitError if two rates exceed 1 together."""
+    if sum(rates) > 1:
+        raise ToolkitError(
+            f"task.{names} must sum to at most 1, but are {rates[0]} and {rates[1]}."
+        )
+
+
+OBJECTIVE = "mlm"
+B = TypeVar("B", bound=Batch)
+C = TypeVar("C")
+E = TypeVar("E", bound=Examples[Any])
+
+
+class MaskingExamples(Examples[B]):
+    """The sentences of one split; every epoch masks other tokens."""
+
+    def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
+        folder, column = source.folder, source.folder.split(source.name).column("tokens")
+        self._seed, self._training = source.seed, source.training
+        self.row_multiple = source.row_multiple
+        mode, tokens = config.sample_mode, config.tokens_per_sample
+        self._samples: TextSamples | SegmentedSamples
+        if mode == "pairs" and config.pair_mode == "electra":
+            self._samples = SegmentedSamples(column, folder.vocabulary, tokens_per_sample=tokens)
+        else:
+            self._samples = TextSamples(
+                column, folder.vocabulary, sample_mode=mode, tokens_per_sample=tokens
+            )
+        mask_token_rate, random_token_rate = config.replacement_rates
+        self._masking = Masking(
+            strategy=config.masking,
+            vocabulary=folder.vocabulary,
+            tokens_per_sample=tokens,
+            rate=config.mask_rate,
+            mask_token_rate=mask_token_rate,
+            random_token_rate=random_token_rate,
+            span_max=config.span_max,
+            span_p=config.span_p,
+        )
+        self.lengths, self.remark = self._samples.lengths, self._samples.remark
+        self.advice = self._samples.advice
+        if not len(self.lengths):
+            raise ToolkitError(
+                f"Split {source.name!r} of {folder.name} has a single item, but --task.sample-mode "
+                f"pairs requires two. Add --task.sample-mode blocks, or more text."
+            )
+        self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, config, source.seed)
+
+    def mask_tokens(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
+        """Sentences with masked tokens; the targets are the original ones."""
+        sentences = self.read_sentences(ids)
+        tokens, masked = self._masking.apply(sentences, self.noise(ids, epoch))
+        targets = sentences.tokens[masked.rows, masked.positions]
+        return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
+
+    def read_sentences(self, ids: IntArray) -> SentenceBatch:
+        return self._samples.read_batch(ids % len(self))
+
+    def noise(self, ids: IntArray, epoch: int | None) -> HashNoise:
+        """Random numbers per sentence; those of copies differ."""
+        return HashNoise(self._seed, epoch if self._training else None, ids)
+
+    def to_batch(
+        self,
+        objective: str,
+        sentences: SentenceBatch,
+        masked: MaskedPositions,
+        targets: IntArray,
+        *,
+        tokens: IntArray,
+        positions: IntArray | None = None,
+    ) -> MaskedBatch:
+        """The tokens and positions that the encoder reads, and the targets."""
+        width = tokens.shape[1]
+        padded = int(sentences.lengths.min()) < width
+        padding = np.arange(width) >= sentences.lengths[:, None] if padded else None
+        return MaskedBatch(
+            inputs=Inputs(
+                tokens=torch.from_numpy(tokens),
+                positions=_to_tensor(positions),
+                segments=_to_tensor(sentences.segments),
+                padding=_to_tensor(padding),
+                max_position=None if positions is None else max(width - 1, int(positions.max())),
+            ),
+            selected=self.pad(masked.rows * width + masked.positions, 0),
+            targets=self.pad(targets, IGNORED),
+            weights={objective: float(len(targets))},
+            sentences=len(sentences.lengths),
+            tokens=int(sentences.lengths.sum()),
+        )
+
+
+class MaskedExamples(MaskingExamples[MaskedBatch]):
+    """Sentences with masked tokens, for tasks with no other objective."""
+
+    def make_batch(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
+        return self.mask_tokens(ids, epoch)
+
+
+def _to_tensor(values: npt.NDArray[Any] | None) -> Tensor | None:
+    return None if values is None else torch.from_numpy(values)
+
+
+class TokenTask(TextTask[C, E, B]):
+    """A task with a head that predicts masked tokens."""
+
+    generation_mode = "fill-mask"
+
+    @abstractmethod
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+        """The encoder and the head that predict masked tokens."""
+
+    def fill_mask(
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
+    ) -> list[list[MaskPrediction]]:
+        return fill_mask(*self.token_head(encoder), tokenizer, sentences, top)
+
+
+class TokenScores(TokenTask[C, E, B]):
+    """A task whose encoder predicts masked tokens, so that it scores sentences."""
+
+    scorings = ("pseudo_log_likelihood", "within_word_left_to_right")
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        output = partial(score_targets, targets=targets)
+        found: TargetScores
+        found = predict_tokens(*self.token_head(encoder), inputs, selected, output)
+        return found
+
+
+def predict_tokens(
+    encoder: EncoderModel,
+    head: TokenHead,
+    inputs: Inputs,
+    selected: Int[Tensor, " N"],
+    output: Callable[[Tensor, Tensor, Tensor], object],
+) -> Any:
+    """`output` of the head's states, table and bias at the selected positions."""
+    states = encoder.select_states(inputs, selected)  # (N, D)
+    return head(states, encoder.token_embedding.weight, output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +240,9 @@ class MaskedLanguageModelConfig(MaskingConfig):
 
 
 @register_task("mlm", MaskedLanguageModelConfig())
-class MaskedLanguageModel(TextTask[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
+class MaskedLanguageModel(TokenScores[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
     """-log p(x_n | the rest), n over the selected positions."""
 
-    generation_mode = "fill-mask"
-    scorings = ("pseudo_log_likelihood", "within_word_left_to_right")
     coefficients: Mapping[str, float] = {"mlm": 1.0}
     examples_class = MaskedExamples
 
@@ -44,30 +252,15 @@ class MaskedLanguageModel(TextTask[MaskedLanguageModelConfig, MaskedExamples, Ma
         super().__init__()
         self.head = TokenHead(encoder)
 
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+        return encoder, self.head
+
     def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:
-        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         output = partial(project, targets=batch.targets)
-        return {"mlm": self.head(states, encoder.token_embedding.weight, output)}
+        return {"mlm": predict_tokens(encoder, self.head, batch.inputs, batch.selected, output)}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: MaskedBatch
     ) -> Mapping[str, Metric]:
         """Fraction of the selected positions whose most probable token is correct."""
         return {"accuracy": accuracy(predictions["mlm"])}
-
-    def score_targets(
-        self,
-        encoder: EncoderModel,
-        inputs: Inputs,
-        selected: Int[Tensor, " N"],
-        targets: Int[Tensor, " N"],
-    ) -> TargetScores:
-        states = encoder.select_states(inputs, selected)  # (N, D)
-        output = partial(score_targets, targets=targets)
-        found: TargetScores = self.head(states, encoder.token_embedding.weight, output)
-        return found
-
-    def fill_mask(
-        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
-    ) -> list[list[MaskPrediction]]:
-        return fill_mask(self.head, encoder, tokenizer, sentences, top)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Annotated, NamedTuple
 
-from torch import nn
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
+from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
+from toolkit.config.declared import OF_MODEL, Above, AtMost, PositiveFloat
 from toolkit.criteria import (
     IGNORED,
     Binary,
@@ -17,21 +25,107 @@ from toolkit.criteria import (
     ProjectedClasses,
     project,
 )
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.generation.output import MaskPrediction
+from toolkit.data.samples.masking import SAMPLE
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.metrics.classification import score_histogram
 from toolkit.models.heads import DetectionHead, TokenHead
-from toolkit.models.interface import EncoderModel
-from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.pretraining.fill_mask import fill_mask
-from toolkit.tasks.pretraining.rtd_config import ReplacedTokenConfig
-from toolkit.tasks.pretraining.rtd_examples import (
-    ReplacedTokenExamples,
-    ReplacedTokensBatch,
+from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.mlm import (
+    MaskingConfig,
+    MaskingExamples,
+    MaskingStrategy,
+    TokenTask,
+    predict_tokens,
 )
 from toolkit.tasks.pretraining.token_sampling import sample_tokens
-from toolkit.tasks.task import Metric, Ranking, Ratio, TextTask
-from toolkit.tasks.token_metrics import accuracy
+from toolkit.tasks.task import EncoderFactory, Metric, Ranking, Ratio, accuracy
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedTokenConfig(MaskingConfig):
+    """Options of the task rtd."""
+
+    masking: MaskingStrategy = "electra"
+    """Which tokens the generator predicts. electra: drawn with replacement, as in ELECTRA; exact:
+    an exact fraction; bernoulli: each independently; whole_word: all subwords of a word; span: runs
+    of words."""
+    generator_size: Annotated[float, Above(0), AtMost(1)] = field(default=0.25, metadata=OF_MODEL)
+    """The generator's widths and heads as a fraction of the model's, at least one head. The paper
+    uses 0.25 for small models and 0.3333 for base."""
+    discriminator_weight: PositiveFloat = field(default=50.0, metadata=OF_MODEL)
+    """Weight of the discriminator's loss; the generator's is 1."""
+
+
+class ReplacedTokensBatch(NamedTuple):
+    """Sentences with masked tokens, and random numbers to sample replacements with."""
+
+    inputs: Inputs
+    selected: Int[Tensor, " N"]
+    """Flat indices of the selected positions into B x S; padding rows repeat index 0."""
+    targets: Int[Tensor, " N"]
+    """Original token of each selected position; IGNORED (-100) in padding rows."""
+    draws: Float[Tensor, " N"]
+    """A uniform number in [0, 1) per row; a position selected twice has the same twice."""
+    weights: dict[str, float]
+    sentences: int
+    tokens: int
+
+    @property
+    def original(self) -> Int[Tensor, " BS"]:
+        """The original sentences, flattened."""
+        return self.with_tokens(self.targets)
+
+    def with_tokens(self, new: Int[Tensor, " N"]) -> Int[Tensor, " BS"]:
+        """The sentences with new tokens at the selected positions; padding rows do nothing."""
+        tokens = self.inputs.tokens.flatten()
+        kept = tokens.index_select(0, self.selected)
+        return tokens.scatter(0, self.selected, torch.where(self.targets == IGNORED, kept, new))
+
+    def labels(self, tokens: Int[Tensor, " BS"]) -> Int[Tensor, " BS"]:
+        """1 where a token is not the original; IGNORED in padding and for an idle rank."""
+        labels = (tokens != self.original).long()
+        if not self.weights["rtd"]:
+            return torch.full_like(labels, IGNORED)
+        padding = self.inputs.padding
+        return labels if padding is None else labels.masked_fill(padding.flatten(), IGNORED)
+
+
+class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
+    """The sentences of one split; every epoch masks other tokens.
+
+    The generator's loss sums over the selected positions, the discriminator's over all tokens.
+    """
+
+    def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
+        check_mask_token(source.folder.vocabulary, source.folder.name)
+        super().__init__(config, source)
+
+    def make_batch(self, ids: IntArray, epoch: int | None) -> ReplacedTokensBatch:
+        batch = self.mask_tokens(ids, epoch)
+        rows, positions = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
+        draws = self.noise(ids, epoch).at(SAMPLE, rows, positions)
+        return ReplacedTokensBatch(
+            inputs=batch.inputs,
+            selected=batch.selected,
+            targets=batch.targets,
+            draws=torch.from_numpy(draws.astype(np.float32)),
+            weights={**batch.weights, "rtd": float(batch.tokens)},
+            sentences=batch.sentences,
+            tokens=batch.tokens,
+        )
+
+
+def check_mask_token(vocabulary: Vocabulary, name: str) -> None:
+    """[MASK] must differ from the other special tokens: the generator predicts what it hides."""
+    others = {role: i for role, i in vocabulary.roles.items() if role != "mask"}
+    same = [role for role, i in others.items() if i == vocabulary.mask]
+    if same:
+        raise ToolkitError(
+            f"Task rtd requires a vocabulary with a separate [MASK] token, but that of {name} uses "
+            f"{vocabulary.symbols[vocabulary.mask]!r} also as {same[0]}. Run toolkit-preprocess "
+            f"with a vocabulary that has one."
+        )
 
 
 class Generator(nn.Module):
@@ -43,22 +137,20 @@ class Generator(nn.Module):
         self.encoder, self.head = encoder, TokenHead(encoder)
 
     def forward(self, batch: ReplacedTokensBatch) -> Classes | ProjectedClasses:
-        states = self.encoder.select_states(batch.inputs, batch.selected)
         output = partial(project, targets=batch.targets)
         scores: Classes | ProjectedClasses
-        scores = self.head(states, self.encoder.token_embedding.weight, output)
+        scores = predict_tokens(self.encoder, self.head, batch.inputs, batch.selected, output)
         return scores
 
 
 @register_task("rtd", ReplacedTokenConfig())
-class ReplacedTokens(TextTask[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTokensBatch]):
+class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTokensBatch]):
     """-log p_G(x_n | the rest) + w (-log p_D(y_t | x')), a mean over n and one over t (section 2).
 
     n runs over the selected positions, where x' has tokens sampled from p_G; y_t = [x'_t != x_t],
     t over all tokens. The encoder is the discriminator.
     """
 
-    generation_mode = "fill-mask"
     examples_class = ReplacedTokenExamples
 
     def __init__(
@@ -68,6 +160,9 @@ class ReplacedTokens(TextTask[ReplacedTokenConfig, ReplacedTokenExamples, Replac
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
         self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
+
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+        return self.generator.encoder, self.generator.head
 
     def predict(
         self, encoder: EncoderModel, batch: ReplacedTokensBatch
@@ -102,8 +197,3 @@ class ReplacedTokens(TextTask[ReplacedTokenConfig, ReplacedTokenExamples, Replac
             "replaced": Ratio(replaced, tokens),
             "auc": auc,
         }
-
-    def fill_mask(
-        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
-    ) -> list[list[MaskPrediction]]:
-        return fill_mask(self.generator.head, self.generator.encoder, tokenizer, sentences, top)

@@ -32,34 +32,20 @@ def sample_tokens(
     arbitrary token; the loss reveals them. Logits that the loss does not store are computed twice,
     chunk by chunk: here and for the loss, which is summed after the tokens have been read.
     """
+    chunks: Iterable[Tensor]
+    if isinstance(prediction, ProjectedClasses):  # classes of -inf may follow the last
+        chunks, classes = split_logits(prediction), len(prediction.table)
+    else:
+        chunks, classes = [prediction.logits], prediction.logits.shape[-1]
     samples, start = [], 0
-    for logits in iterate_logits(prediction):
-        for rows in logits.split(rows_at_once(logits)):
+    on_cpu = draws.device.type == "cpu"
+    for logits in chunks:
+        rows_at_once = CPU_ROWS if on_cpu else max(1, GPU_LOGITS // logits.shape[-1])
+        for rows in logits.split(rows_at_once):
             sampler = invert_sums_in_two_levels if rows.is_cuda else invert_sums
             samples.append(sampler(rows, draws[start : start + len(rows)]))
             start += len(rows)
-    return torch.cat(samples).clamp(max=count_classes(prediction) - 1)
-
-
-def count_classes(prediction: Classes | ProjectedClasses) -> int:
-    """Number of classes of a prediction."""
-    if isinstance(prediction, ProjectedClasses):
-        return len(prediction.table)
-    return prediction.logits.shape[-1]
-
-
-def iterate_logits(prediction: Classes | ProjectedClasses) -> Iterable[Float[Tensor, "n V"]]:
-    """Logits of some rows at a time; there may be classes of -inf after the last."""
-    if isinstance(prediction, ProjectedClasses):
-        return split_logits(prediction)
-    return [prediction.logits]
-
-
-def rows_at_once(logits: Float[Tensor, "n V"]) -> int:
-    """Number of rows to sample at a time on the device of the logits."""
-    if logits.device.type == "cpu":
-        return CPU_ROWS
-    return max(1, GPU_LOGITS // logits.shape[-1])
+    return torch.cat(samples).clamp(max=classes - 1)
 
 
 def invert_sums(logits: Float[Tensor, "n V"], draws: Float[Tensor, " n"]) -> Int[Tensor, " n"]:

@@ -6,7 +6,8 @@ B windows of the batch   S positions of a window
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -14,15 +15,39 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
+from toolkit.config.declared import AtLeast, PositiveInt
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.encode_questions import Windows, split_into_windows
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR, SPECIAL_OF_SINGLE, join_pairs
 from toolkit.models.interface import Inputs
+from toolkit.tasks.capabilities import FeatureOptions
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.glue.examples import to_inputs
-from toolkit.tasks.squad.config import SquadConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquadConfig(FeatureOptions, section="task"):
+    """Options of the task squad."""
+
+    tokens_per_sample: Annotated[int, AtLeast(8, or_zero=True)] = 0
+    """Maximum number of tokens of question and passage, special tokens included; longer passages
+    are read in several windows. 0 for 384, or the architecture's maximum if less."""
+    stride: PositiveInt = 128
+    """Passage tokens between the starts of two windows."""
+    question_tokens: PositiveInt = 64
+    """Maximum number of tokens of a question; longer ones, and those longer than half a window, are
+    truncated."""
+    answer_tokens: PositiveInt = 30
+    """Maximum number of tokens of a predicted answer."""
+    nbest: PositiveInt = 20
+    """Number of answers kept per question."""
+
+    @property
+    def max_question_tokens(self) -> int:
+        return min(self.question_tokens, (self.tokens_per_sample - SPECIAL_OF_PAIR) // 2)
+
 
 START, END = "begin", "end"
 UNKNOWN = -2

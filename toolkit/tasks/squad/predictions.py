@@ -1,4 +1,7 @@
-"""Predictions of the task squad: the official metrics and prediction files."""
+"""Predictions of the task squad: the official metrics and files, and answers to raw questions.
+
+B windows   S positions of a window   L maximum number of tokens of an answer   N answers kept
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,53 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from toolkit.common.arrays import BoolArray, FloatArray
 from toolkit.common.files import write_output
 from toolkit.criteria import Prediction
-from toolkit.data.formats.qa.encode_questions import character_span, max_context_tokens
+from toolkit.data.formats.qa.encode_questions import (
+    character_span,
+    encode_span_questions,
+    max_context_tokens,
+)
+from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.generation.output import to_single_line
 from toolkit.metrics.squad import best_scores, best_threshold
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.predictions import (
-    PredictionCollector,
+    Predictor,
+    Results,
     check_unique_ids,
 )
-from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
-from toolkit.tasks.squad.span_search import best_spans
+from toolkit.tasks.raw_items import InputField, Values
+from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadConfig, SquadExamples
 
 ANSWERS, NBEST, ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
 TUNED_ON = "valid"
 """The split on which the threshold for unanswerable questions is tuned."""
+
+
+class AnswerPrediction(NamedTuple):
+    """The best answer to a question."""
+
+    answer: str
+    """Empty if the passage has no token, or by a model of SQuAD 2.0 does not answer it."""
+    probability: float
+    """Of the best answer among the n best."""
+    start: int
+    """Its first character in the passage; -1 without an answer."""
+    end: int
+    """The character after its last."""
+    no_answer_odds: float
+    """Score of "no answer" minus that of the best answer."""
+
+    def to_row(self) -> tuple[str, ...]:
+        """Answer and probability as text."""
+        return to_single_line(self.answer), f"{self.probability:.4f}"
 
 
 class QuestionPrediction(NamedTuple):
@@ -55,15 +88,21 @@ class QuestionPrediction(NamedTuple):
             return ""
         return self.texts[0]
 
+    def to_answer(self, threshold: float | None) -> AnswerPrediction:
+        """The best answer with its place."""
+        probability = next(iter(self.probabilities), 0.0)
+        if not (text := self.text(threshold)):
+            return AnswerPrediction("", probability, -1, -1, self.null_odds)
+        return AnswerPrediction(text, probability, *self.spans[0], self.null_odds)
 
-class SquadCollector(PredictionCollector[SquadBatch]):
-    """Collects the best answers of each window of a split and scores them."""
+
+class SquadResults(Results[SquadBatch, AnswerPrediction]):
+    """The best answers of each window."""
 
     def __init__(self, examples: SquadExamples, threshold: Tensor) -> None:
-        super().__init__(len(examples))
-        self.examples, self.split = examples, examples.split
-        self._threshold = threshold
-        nbest = examples.config.nbest
+        super().__init__(examples)
+        self.split, self.windows, self.config = examples.split, examples.windows, examples.config
+        self._threshold, nbest = threshold, examples.config.nbest
         self.scores = self.make_array(np.float32, nbest, fill=-np.inf)
         """Scores of the best answers of each window."""
         self.tokens = self.make_array(np.int64, nbest, 2)
@@ -77,13 +116,13 @@ class SquadCollector(PredictionCollector[SquadBatch]):
             return
         (start, _), (end, _) = predictions[START], predictions[END]
         may_start = torch.from_numpy(self.start_mask(batch)).to(start.device)
-        c = self.examples.config
+        c = self.config
         scores, *positions = best_spans(
             start, end, may_start, batch.allowed, max_tokens=c.answer_tokens, count=c.nbest
         )
         count = scores.shape[1]
         self.scores[windows, :count] = scores.cpu().numpy()
-        offsets = self.examples.windows.starts[windows] - batch.passage_starts.cpu().numpy()
+        offsets = self.windows.starts[windows] - batch.passage_starts.cpu().numpy()
         tokens = torch.stack(positions, -1).cpu().numpy() + offsets[:, None, None]
         self.tokens[windows, :count] = tokens
         self.store(batch.window_ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
@@ -96,7 +135,7 @@ class SquadCollector(PredictionCollector[SquadBatch]):
         mask = np.zeros(batch.allowed.shape, bool)
         starts = batch.passage_starts.tolist()
         for row, (window, start) in enumerate(zip(batch.window_ids.tolist(), starts, strict=True)):
-            tokens = max_context_tokens(self.examples.windows, window)
+            tokens = max_context_tokens(self.windows, window)
             mask[row, start : start + len(tokens)] = tokens
         return mask
 
@@ -106,7 +145,7 @@ class SquadCollector(PredictionCollector[SquadBatch]):
         return [self.predict_question(question) for question in range(len(self.split))]
 
     def predict_question(self, question: int) -> QuestionPrediction:
-        first_windows = self.examples.windows.first_windows
+        first_windows = self.windows.first_windows
         windows = slice(first_windows[question], first_windows[question + 1])
         scores = self.scores[windows].ravel()
         order = np.argsort(-scores, kind="stable")
@@ -142,7 +181,7 @@ class SquadCollector(PredictionCollector[SquadBatch]):
         ]
         return np.array(rows, np.float64).reshape(-1, 2)
 
-    def compute(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Fractions from 0 to 1, like accuracies; split valid sets the threshold."""
         if not self.labeled:
             return {}
@@ -175,6 +214,56 @@ class SquadCollector(PredictionCollector[SquadBatch]):
     def write(self, path: Path) -> None:
         ids = [record["id"] for record in self.split.records]
         write_answers(path, ids, self.predicted, self.threshold)
+
+    def records(self) -> list[AnswerPrediction]:
+        threshold = float(self._threshold) or None  # 0 before it is tuned
+        return [question.to_answer(threshold) for question in self.predicted]
+
+
+QuestionAndContext = tuple[str, str]
+
+
+class SquadPredictor(Predictor[QuestionAndContext, AnswerPrediction]):
+    """Reads a question and a passage.
+
+    A model whose threshold for unanswerable questions was tuned may leave a question unanswered.
+    """
+
+    fields = (InputField(("question",)), InputField(("context", "passage", "article")))
+    columns = ("answer", "probability")
+
+    def __init__(self, config: SquadConfig, tokenizer: Tokenizer, null_threshold: Tensor) -> None:
+        self.config, self.tokenizer, self.null_threshold = config, tokenizer, null_threshold
+
+    def parse(self, values: Values) -> QuestionAndContext:
+        return values["question"], values["context"]
+
+    def start(self, items: Sequence[QuestionAndContext]) -> SquadResults:
+        folder = encode_span_questions(self.tokenizer, items)
+        examples = SquadExamples(self.config, SplitSource(folder, SPLIT))
+        return SquadResults(examples, self.null_threshold)
+
+
+def best_spans(
+    start: Float[Tensor, "B S"],
+    end: Float[Tensor, "B S"],
+    may_start: Bool[Tensor, "B S"],
+    may_end: Bool[Tensor, "B S"],
+    *,
+    max_tokens: int,
+    count: int,
+) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"], Int[Tensor, "B N"]]:
+    """The largest start_i + end_j with i <= j < i + L, and their i and j; -inf if there are fewer.
+
+    (Devlin et al. 2019, section 4.2; their code tries pairs of the 20 best of either.)
+    """
+    starts = start.float().masked_fill(~may_start, -math.inf)
+    ends = end.float().masked_fill(~may_end, -math.inf)
+    window = F.pad(ends, (0, max_tokens - 1), value=-math.inf).unfold(1, max_tokens, 1)  # (B, S, L)
+    totals = (starts[..., None] + window).flatten(1)  # (B, S, L) -> (B, S L)
+    scores, pairs = totals.topk(min(count, totals.shape[1]))
+    first = pairs // max_tokens
+    return scores, first, first + pairs % max_tokens
 
 
 def write_answers(

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import SpanHead, build_features
-from toolkit.models.interface import EncoderModel
-from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
-from toolkit.tasks.squad.predictions import SquadCollector
-from toolkit.tasks.squad.predictor import SquadPredictor
-from toolkit.tasks.task import Task
+from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadConfig, SquadExamples
+from toolkit.tasks.squad.predictions import SquadPredictor, SquadResults
+from toolkit.tasks.task import EncoderFactory, Task
 
 IMPOSSIBLE = -1e4
 """Score of a position where no answer starts or ends; representable in every precision."""
@@ -45,14 +43,19 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
         self.head = SpanHead(encoder.width)
         self.register_buffer("null_threshold", torch.zeros(()))
 
+    def scores(
+        self, encoder: EncoderModel, inputs: Inputs, allowed: Bool[Tensor, "B S"]
+    ) -> Float[Tensor, "2 B S"]:
+        """Scores of each position as the start and as the end of the answer."""
+        scores = self.head(self.features(encoder, inputs))  # (B, S, D) -> (B, S, 2)
+        return scores.masked_fill(~allowed[..., None], IMPOSSIBLE).movedim(-1, 0).contiguous()
+
     def predict(self, encoder: EncoderModel, batch: SquadBatch) -> dict[str, Prediction]:
-        scores = self.head(self.features(encoder, batch.inputs))  # (B, S, D) -> (B, S, 2)
-        scores = scores.masked_fill(~batch.allowed[..., None], IMPOSSIBLE)
-        start, end = scores.movedim(-1, 0).contiguous()  # (B, S, 2) -> (2, B, S)
+        start, end = self.scores(encoder, batch.inputs, batch.allowed)
         return {START: MaskedClasses(start, batch.starts), END: MaskedClasses(end, batch.ends)}
 
-    def collector(self, examples: SquadExamples) -> SquadCollector:
-        return SquadCollector(examples, self.null_threshold)
+    def results(self, examples: SquadExamples) -> SquadResults:
+        return SquadResults(examples, self.null_threshold)
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> SquadPredictor:
         config = self.resolve_for(self.config, encoder)

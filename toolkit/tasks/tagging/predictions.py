@@ -1,41 +1,126 @@
-"""Predictions of the task pos_tagging: metrics per tag, and the treebank with predicted tags."""
+"""Predicted tags, and the spans that they mark: metrics and files of a split, and raw sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction
-from toolkit.data.formats.tagging.split import TaggedSplit, write_predictions
-from toolkit.metrics.classification import confusion_matrix, macro_f1
+from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_predictions
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.metrics.classification import (
+    ClassMetrics,
+    SpanTags,
+    compute_span_metrics,
+    confusion_matrix,
+    find_spans,
+    macro_f1,
+    mark_sentence_starts,
+)
 from toolkit.reporting.tables import Table
-from toolkit.tasks.predictions import Event, PredictionCollector, class_events, class_table
-from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch
+from toolkit.tasks.predictions import (
+    Event,
+    Predictor,
+    Results,
+    class_events,
+    class_table,
+    metrics_table,
+)
+from toolkit.tasks.raw_items import InputField, Values
+from toolkit.tasks.tagging.examples import (
+    OBJECTIVE,
+    ResolvedTaggingConfig,
+    TaggingBatch,
+    TaggingExamples,
+)
 
 MAX_CONFUSIONS = 8
 """Confusions in the console's table."""
 
 
-class TaggingCollector(PredictionCollector[TaggingBatch]):
-    """Collects the predicted tags of a split and scores them."""
+class TagPrediction(NamedTuple):
+    """The most probable tag of each word."""
 
-    def __init__(self, split: TaggedSplit) -> None:
-        super().__init__(len(split.types))
-        self.split = split
+    words: list[str]
+    tags: list[str]
+    probabilities: list[float]
+    """Probability of each tag."""
+
+    def to_row(self) -> tuple[str, ...]:
+        """The tags, separated by spaces."""
+        return (" ".join(self.tags),)
+
+
+class PredictedSpan(TypedDict):
+    """The words from `start`, counted from 0, to the one before `end`."""
+
+    type: str
+    start: int
+    end: int
+    text: str
+    """The words, separated by spaces."""
+
+
+class SpanPrediction(NamedTuple):
+    """The most probable tag of each word, and the spans of these tags."""
+
+    words: list[str]
+    tags: list[str]
+    probabilities: list[float]
+    """Probability of each tag."""
+    spans: list[PredictedSpan]
+
+    def to_row(self) -> tuple[str, ...]:
+        return (" ".join(self.tags),)
+
+
+class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
+    """The predicted tag of each word."""
+
+    def __init__(self, examples: TaggingExamples) -> None:
+        self.sentences = examples.split
+        super().__init__(examples, len(self.sentences.types))
         self.predicted = self.make_array(np.int64)
         """Label of each word."""
+        self.probabilities = self.make_array(np.float64)
+        """Probability of this label."""
 
     def update(self, batch: TaggingBatch, predictions: Mapping[str, Prediction]) -> None:
         logits, _ = predictions[OBJECTIVE]
-        self.store(batch.word_ids, self.predicted, logits.argmax(-1))
+        labels = logits.argmax(-1, keepdim=True)
+        self.store(batch.word_ids, self.predicted, labels[:, 0])
+        probabilities = logits.double().softmax(-1).gather(-1, labels)
+        self.store(batch.word_ids, self.probabilities, probabilities[:, 0])
+
+    @property
+    def split(self) -> TaggedSplit:
+        """The sentences of a split, which have true tags."""
+        assert isinstance(self.sentences, TaggedSplit), "validation reads a data folder"
+        return self.sentences
+
+    def records(self) -> Sequence[TagPrediction | SpanPrediction]:
+        words, edges = self.sentences.words, np.append(0, np.cumsum(self.sentences.lengths))
+        every = [words[index] for index in self.sentences.types.tolist()]
+        tags, probabilities = self.predicted_tags, self.probabilities.tolist()
+        return [
+            TagPrediction(every[start:end], tags[start:end], probabilities[start:end])
+            for start, end in pairwise(edges.tolist())
+        ]
+
+    @property
+    def predicted_tags(self) -> list[str]:
+        """The tag of each word."""
+        return [self.tags[label] for label in self.predicted.tolist()]
 
     @property
     def tags(self) -> list[str]:
-        return self.split.tables.tags
+        return self.sentences.tables.tags
 
     @cached_property
     def true_tags(self) -> list[str]:
@@ -57,7 +142,7 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         labels, predicted = self.true_labels[scored], self.predicted[scored]
         return confusion_matrix(labels, predicted, len(self.true_tags))
 
-    def compute(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         known = bool(self.confusion.any())
         return {"macro_f1": macro_f1(self.confusion, self.true_tags)} if known else {}
 
@@ -83,4 +168,78 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         return class_events(self.confusion, self.true_tags, event="tag", predicted=len(self.tags))
 
     def write(self, path: Path) -> None:
-        write_predictions(self.split, [self.tags[label] for label in self.predicted], path)
+        write_predictions(self.split, self.predicted_tags, path)
+
+
+class SpanResults(TaggingResults):
+    """Sentences in which the tag of a word is unknown are left out of the metrics of spans."""
+
+    @cached_property
+    def span_metrics(self) -> list[ClassMetrics]:
+        """Those of all spans first, then those of each type; empty if no sentence has tags."""
+        lengths, true = self.split.lengths, self.true_labels
+        span_tags = SpanTags.parse(self.true_tags)
+        unknown = np.bincount(
+            np.repeat(np.arange(len(lengths)), lengths), true == -2, minlength=len(lengths)
+        ).astype(bool)
+        words = ~np.repeat(unknown, lengths)
+        starts = mark_sentence_starts(lengths[~unknown])
+        true_spans = find_spans(true[words], starts, span_tags)
+        predicted_spans = find_spans(self.predicted[words], starts, span_tags)
+        if not words.any():
+            return []
+        return compute_span_metrics(true_spans, predicted_spans, span_tags.types)
+
+    def metrics(self) -> dict[str, float]:
+        if not self.span_metrics:
+            return {}
+        overall = self.span_metrics[0]
+        return {"precision": overall.precision, "recall": overall.recall, "f1": overall.f1}
+
+    def tables(self) -> Sequence[Table]:
+        """Precision, recall and F1 per type, and the most frequent confusions of tags, if any."""
+        by_type = metrics_table(self.span_metrics[1:], column="type", count="spans")
+        return [table for table in (by_type, self.confusion_table()) if table.rows]
+
+    def events(self) -> Sequence[Event]:
+        """One event per type, and those of the tags."""
+        return [*(("type", row._asdict()) for row in self.span_metrics[1:]), *super().events()]
+
+    def write(self, path: Path) -> None:
+        write_predictions(self.split, self.predicted_tags, path, for_conlleval=True)
+
+    def records(self) -> Sequence[SpanPrediction]:
+        records = [SpanPrediction(*it[:3], []) for it in super().records()]
+        lengths, tags = self.sentences.lengths, SpanTags.parse(self.tags)
+        found = find_spans(self.predicted, mark_sentence_starts(lengths), tags)
+        owners = np.searchsorted(np.cumsum(lengths), found.starts, "right")
+        offsets = (np.cumsum(lengths) - lengths)[owners]
+        rows = owners, found.starts - offsets, found.ends - offsets, found.type_ids
+        for owner, start, end, kind in zip(*(row.tolist() for row in rows), strict=True):
+            text = " ".join(records[owner].words[start:end])
+            span = PredictedSpan(type=tags.types[kind], start=start, end=end, text=text)
+            records[owner].spans.append(span)
+        return records
+
+
+class TagPredictor(Predictor[list[str], TagPrediction | SpanPrediction]):
+    """Reads the words of a sentence. Long sentences are tagged in chunks, never truncated."""
+
+    fields = (InputField(("words", "tokens", "text", "sentence"), "words"),)
+    columns = ("tags",)
+
+    def __init__(
+        self,
+        config: ResolvedTaggingConfig,
+        tokenizer: TaggingTokenizer,
+        results_class: type[TaggingResults],
+    ) -> None:
+        self.config, self.tokenizer, self.results_class = config, tokenizer, results_class
+
+    def parse(self, values: Values) -> list[str]:
+        words: list[str] = values["words"]
+        return words
+
+    def start(self, items: Sequence[list[str]]) -> TaggingResults:
+        words = TaggedWords.from_words(self.tokenizer, items)
+        return self.results_class(TaggingExamples(self.config, words, row_multiple=1))

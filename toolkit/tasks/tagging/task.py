@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.registry import register_task
@@ -16,17 +16,18 @@ from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import SpanTags
 from toolkit.models.heads import build_features
-from toolkit.models.interface import ArchConfig, EncoderModel
-from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.predictor import Predictor, parse_items, predict_batches
-from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig, resolve_tagging
-from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch, TaggingExamples
-from toolkit.tasks.tagging.predictions import TaggingCollector
-from toolkit.tasks.tagging.predictor import TagPrediction, TagPredictor
-from toolkit.tasks.tagging.span_predictions import SpanCollector
-from toolkit.tasks.tagging.span_predictor import SpanPrediction, SpanPredictor
-from toolkit.tasks.task import Metric, Ratio, Task
+from toolkit.tasks.tagging.examples import (
+    OBJECTIVE,
+    PosTaggingConfig,
+    ResolvedTaggingConfig,
+    TaggingBatch,
+    TaggingExamples,
+    resolve_tagging,
+)
+from toolkit.tasks.tagging.predictions import SpanResults, TaggingResults, TagPredictor
+from toolkit.tasks.task import EncoderFactory, Metric, Ratio, Task
 
 
 @register_task("pos_tagging", PosTaggingConfig())
@@ -38,6 +39,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     """
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    results_class: ClassVar[type[TaggingResults]] = TaggingResults
 
     def __init__(
         self, c: PosTaggingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
@@ -61,12 +63,24 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         split = TaggedSplit(source.folder, source.name)
         return TaggingExamples(config, split, row_multiple=source.row_multiple)
 
+    def scores(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " P"],
+        word_index: Int[Tensor, " P"] | None = None,
+        words: int = 0,
+    ) -> Float[Tensor, "N C"]:
+        """Scores of the tags of each selected subword, or of each word by the mean of its own."""
+        states = self.features.select(encoder, inputs, selected)  # (P, D)
+        if word_index is not None:
+            states = mean_per_word(states, word_index, words)  # (P, D) -> (N, D)
+        return self.head(states)
+
     def predict(self, encoder: EncoderModel, batch: TaggingBatch) -> dict[str, Prediction]:
-        states = self.features.select(encoder, batch.inputs, batch.selected)  # (P, D)
-        if batch.word_index is not None:
-            words = len(batch.targets)
-            states = mean_per_word(states, batch.word_index, words)  # (P, D) -> (N, D)
-        return {OBJECTIVE: Classes(self.head(states), batch.targets)}
+        words = batch.word_index, len(batch.targets)
+        scores = self.scores(encoder, batch.inputs, batch.selected, *words)
+        return {OBJECTIVE: Classes(scores, batch.targets)}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TaggingBatch
@@ -87,23 +101,10 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
             for name, group in groups.items()
         }
 
-    def collector(self, examples: TaggingExamples) -> TaggingCollector:
-        assert isinstance(examples.split, TaggedSplit), "validation reads a data folder"
-        return TaggingCollector(examples.split)
-
-    def predictor(
-        self, encoder: EncoderModel, tokenizer: Tokenizer
-    ) -> Predictor[list[str], TagPrediction | SpanPrediction]:
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> TagPredictor:
         assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
-        return TagPredictor(resolve_tagging(self.config, encoder), tokenizer)
-
-    def tag(
-        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]
-    ) -> list[list[str]]:
-        predictor = self.predictor(encoder, tokenizer)
-        items = predictor.start(parse_items(predictor, sentences))
-        results = predict_batches(items, partial(self.predict, encoder), self.head.weight.device)
-        return [result.tags for result in results]
+        config = resolve_tagging(self.config, encoder)
+        return TagPredictor(config, tokenizer, self.results_class)
 
 
 @register_task("span_tagging", PosTaggingConfig())
@@ -114,22 +115,13 @@ class SpanTagging(PosTagging):
     """
 
     collects_in_training = True
+    results_class = SpanResults
 
     @classmethod
     def examples(cls, config: PosTaggingConfig, source: SplitSource) -> TaggingExamples:
         examples = super().examples(config, source)
         SpanTags.parse(examples.split.tables.tags)  # raises for tags of another kind
         return examples
-
-    def collector(self, examples: TaggingExamples) -> SpanCollector:
-        assert isinstance(examples.split, TaggedSplit), "validation reads a data folder"
-        return SpanCollector(examples.split)
-
-    def predictor(
-        self, encoder: EncoderModel, tokenizer: Tokenizer
-    ) -> Predictor[list[str], SpanPrediction]:
-        assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
-        return SpanPredictor(resolve_tagging(self.config, encoder), tokenizer)
 
 
 def mean_per_word(

@@ -6,7 +6,8 @@ B batch   S positions of a source   T positions of a target   N positions with a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,13 +16,29 @@ from torch import Tensor
 
 from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import AtLeast, NonNegativeInt, Options
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.translation.config import TranslationConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationConfig(Options, section="task"):
+    """Options of the task translation."""
+
+    tokens_per_sample: Annotated[int, AtLeast(2, or_zero=True)] = 0
+    """Maximum number of tokens on either side, end symbol included; 0 for the architecture's
+    maximum."""
+    overlength: Literal["error", "skip", "truncate"] = "error"
+    """How to handle longer pairs. error: stop; skip: omit them from training and truncate them in
+    validation, where every pair counts; truncate: always truncate them."""
+    validation_beam: NonNegativeInt = 1
+    """Beam size for the translations that validation scores with BLEU and chrF; 1 is greedy search,
+    0 disables them."""
+
 
 OBJECTIVE = "translation"
 
@@ -59,15 +76,26 @@ class TranslationExamples(Examples[TranslationBatch]):
         limit = c.tokens_per_sample - 1 if c.tokens_per_sample else int(longest.max())
         overlong = longest > limit
         if c.overlength == "error" and overlong.any():
-            raise_too_long(split, int(longest.argmax()), int(longest.max()) + 1, limit + 1)
+            raise ToolkitError(
+                f"Sentences may have at most {limit + 1} tokens, end symbol included, but pair "
+                f"{longest.argmax()} of {split.name} in {split.folder.name} has "
+                f"{longest.max() + 1}. Raise --tokens-per-sample as far as the architecture "
+                f"allows, or choose --task.overlength skip or truncate."
+            )
         skips = c.overlength == "skip" and source.training
         kept = ~overlong if skips else np.full(len(overlong), True)
         if len(kept) and not kept.any():
-            raise_all_too_long(split, limit + 1)
+            raise ToolkitError(
+                f"Every pair of {split.name} in {split.folder.name} has more than {limit + 1} "
+                f"tokens, end symbol included. Raise --tokens-per-sample as far as the "
+                f"architecture allows, or choose --task.overlength truncate."
+            )
         self.pair_ids: IntArray = np.flatnonzero(kept)
         self._source, self._target = (np.minimum(side, limit)[kept] for side in lengths)
         self.lengths = np.maximum(self._source, self._target) + 1
-        self.remark = overlength_remark(int(overlong.sum()), limit + 1, skipped=not kept.all())
+        if count := int(overlong.sum()):
+            handled = "truncated" if kept.all() else "skipped"
+            self.remark = f"{count:,} with more than {limit + 1} tokens {handled}"
         options = (c.tokens_per_sample, c.overlength if overlong.any() else "")
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, split.name, *options)
 
@@ -120,28 +148,3 @@ def to_source_inputs(text: TokenTexts, eos: int, pad: int) -> Inputs:
     padding = np.arange(tokens.shape[1]) >= lengths[:, None]
     mask = torch.from_numpy(padding) if padding.any() else None
     return Inputs(tokens=torch.from_numpy(tokens), padding=mask)
-
-
-def overlength_remark(count: int, limit: int, *, skipped: bool) -> str:
-    """A remark on the number of skipped or truncated pairs; empty if there are none."""
-    if not count:
-        return ""
-    return f"{count:,} with more than {limit} tokens {'skipped' if skipped else 'truncated'}"
-
-
-def raise_too_long(split: ParallelSplit, number: int, tokens: int, limit: int) -> None:
-    """Raise a ToolkitError about the first pair that is too long."""
-    raise ToolkitError(
-        f"Sentences may have at most {limit} tokens, end symbol included, but pair {number} of "
-        f"{split.name} in {split.folder.name} has {tokens}. Raise --tokens-per-sample as far as "
-        f"the architecture allows, or choose --task.overlength skip or truncate."
-    )
-
-
-def raise_all_too_long(split: ParallelSplit, limit: int) -> None:
-    """Raise a ToolkitError because no pair is short enough."""
-    raise ToolkitError(
-        f"Every pair of {split.name} in {split.folder.name} has more than {limit} tokens, end "
-        f"symbol included. Raise --tokens-per-sample as far as the architecture allows, or choose "
-        f"--task.overlength truncate."
-    )

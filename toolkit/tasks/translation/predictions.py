@@ -11,7 +11,6 @@ import numpy as np
 
 from toolkit.common.files import write_output
 from toolkit.criteria import Prediction
-from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.distributed import World
 from toolkit.generation.generate import generate_best
 from toolkit.generation.output import to_single_line
@@ -19,8 +18,8 @@ from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.predictions import Event, PredictionCollector
-from toolkit.tasks.translation.examples import TranslationBatch
+from toolkit.tasks.predictions import Event, ItemPrediction, Results
+from toolkit.tasks.translation.examples import TranslationBatch, TranslationExamples
 
 EMPTY_LENGTH = 1
 """Length of a source without words: its end symbol."""
@@ -28,12 +27,12 @@ LENGTH_FACTOR, LENGTH_OFFSET = 2, 20
 """Maximum length of a translation: factor x length of the source + offset."""
 
 
-class TranslationCollector(PredictionCollector[TranslationBatch]):
-    """Collects the translations of a split and scores them."""
+class TranslationResults(Results[TranslationBatch, ItemPrediction]):
+    """The translations of a split."""
 
-    def __init__(self, split: ParallelSplit, beam: int) -> None:
-        super().__init__(0)
-        self.split, self.beam = split, beam
+    def __init__(self, examples: TranslationExamples, beam: int) -> None:
+        super().__init__(examples)
+        self.split, self.beam = examples.split, beam
         self.translations: dict[int, str] = {}
         """Index of a pair -> translation of its source."""
 
@@ -75,7 +74,7 @@ class TranslationCollector(PredictionCollector[TranslationBatch]):
             lowercase=self.split.tokenizer.target.lowercase,
         )
 
-    def compute(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         return {score.name: score.value for score in self.scores}
 
     def tables(self) -> Sequence[Table]:

@@ -10,12 +10,14 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.tasks.capabilities import check_generative
-from toolkit.tasks.encoder_factory import EncoderFactory
-from toolkit.tasks.task import Metric, Task
-from toolkit.tasks.token_metrics import token_metrics
-from toolkit.tasks.translation.config import TranslationConfig
-from toolkit.tasks.translation.examples import OBJECTIVE, TranslationBatch, TranslationExamples
-from toolkit.tasks.translation.predictions import TranslationCollector
+from toolkit.tasks.task import EncoderFactory, Metric, Task, token_metrics
+from toolkit.tasks.translation.examples import (
+    OBJECTIVE,
+    TranslationBatch,
+    TranslationConfig,
+    TranslationExamples,
+)
+from toolkit.tasks.translation.predictions import TranslationResults
 
 
 @register_task("translation", TranslationConfig())
@@ -57,6 +59,6 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         """nll and ppl without label smoothing; accuracy."""
         return token_metrics(predictions[OBJECTIVE])
 
-    def collector(self, examples: TranslationExamples) -> TranslationCollector | None:
+    def results(self, examples: TranslationExamples) -> TranslationResults | None:
         beam = self.config.validation_beam
-        return TranslationCollector(examples.split, beam) if beam else None
+        return TranslationResults(examples, beam) if beam else None

@@ -29,14 +29,14 @@ def build(task, folder, arch="bert_tiny", **overrides):
 
 @torch.no_grad()
 def collect(learner, folder, split):
-    """The collector of toolkit-validate after one batch of the whole split."""
+    """The results of toolkit-validate after one batch of the whole split."""
     task = learner.task
     config = task.resolve_for(task.config, learner.encoder)
     examples = task.examples(config, SplitSource(folder, split))
-    collector = task.collector(examples)
+    results = task.results(examples)
     batch = examples.collate(np.arange(len(examples)), None)
-    collector.update(batch, learner(batch))
-    return collector
+    results.update(batch, learner(batch))
+    return results
 
 
 def test_labels_equal_those_of_an_evaluation(glue):
@@ -44,9 +44,10 @@ def test_labels_equal_those_of_an_evaluation(glue):
     learner = build("glue", folder)
     pairs = [("cats run", "a cat"), ("dogs", "cats")]
     predictions = learner.predict(pairs, batch_size=1)
-    classes = folder.tokenizer.labels.classes
-    expected = collect(learner, folder, "valid").predicted
-    assert [p.label for p in predictions] == [classes[int(i)] for i in expected]
+    expected = collect(learner, folder, "valid").records()
+    assert [p.label for p in predictions] == [p.label for p in expected]
+    for prediction, other in zip(predictions, expected, strict=True):
+        assert prediction.probabilities == pytest.approx(other.probabilities, abs=1e-6)
     for prediction in predictions:
         assert sum(prediction.probabilities.values()) == pytest.approx(1.0)
         assert prediction.probability == max(prediction.probabilities.values())
@@ -70,12 +71,11 @@ def test_numbers_equal_those_of_an_evaluation_and_are_clipped(glue):
 def test_answers_equal_those_of_an_evaluation(questions):
     folder = questions("squad")
     learner = build("squad", folder, max_positions=48)
-    collector = collect(learner, folder, "valid")
-    context = collector.split.read_passage(0).text
+    results = collect(learner, folder, "valid")
+    context = results.split.read_passage(0).text
     asked = ["Who built the mill?", "When was it built?", "Who cooks?"]
     predictions = learner.predict([(question, context) for question in asked])
-    expected = [prediction.texts[0] for prediction in collector.predicted]
-    assert [prediction.answer for prediction in predictions] == expected
+    assert [p.answer for p in predictions] == [p.answer for p in results.records()]
     for prediction in predictions:
         assert context[prediction.start : prediction.end] == prediction.answer
 
@@ -167,10 +167,9 @@ def test_limits_of_batches_must_be_at_least_1(glue, limit):
 def test_tags_equal_those_of_an_evaluation(tagged):
     folder = tagged()
     learner = build("pos_tagging", folder, "conv_san_ud", heads=2, fixed_length=3, word_width=16)
-    names = folder.tokenizer.tables.tags
-    expected = [names[label] for label in collect(learner, folder, "valid").predicted]
+    expected = collect(learner, folder, "valid").records()
     predictions = learner.predict(SENTENCES)
-    assert [tag for p in predictions for tag in p.tags] == expected
+    assert [(p.words, p.tags) for p in predictions] == [(p.words, p.tags) for p in expected]
     assert learner.predict([" ".join(words) for words in SENTENCES]) == predictions
     assert [p.tags for p in predictions] == learner.tag(SENTENCES)
     assert [len(p.probabilities) for p in predictions] == [3, 5, 1]

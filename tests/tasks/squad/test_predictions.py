@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -8,23 +9,29 @@ import pytest
 import torch
 
 from tests.tasks.conftest import ASKED, NOTHING, TOWN
+from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Classes
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import SquadExamples
-from toolkit.tasks.squad.predictions import SquadCollector
+from toolkit.tasks.squad.examples import SquadConfig, SquadExamples
+from toolkit.tasks.squad.predictions import (
+    QuestionPrediction,
+    SquadResults,
+    best_spans,
+    format_nbest,
+    write_answers,
+)
 
 C = SquadConfig(tokens_per_sample=14, stride=3, nbest=4)
 
 
 @pytest.fixture
 def collect(questions):
-    """A collector of predictions; scores are functions of (question, token of the passage)."""
+    """Results; scores are functions of (question, token of the passage)."""
 
     def call(begin, end, none=lambda question: 0.0, split="valid", order=1, **options):
         examples = SquadExamples(C, SplitSource(questions(**options), split))
-        collector = SquadCollector(examples, torch.zeros(()))
+        results = SquadResults(examples, torch.zeros(()))
         windows = examples.windows
         for ids in np.array_split(np.arange(len(examples.lengths))[::order], 3):
             batch = examples.collate(ids, None)
@@ -38,9 +45,9 @@ def collect(questions):
                     scores[0, row, position] = begin(question, first + token)
                     scores[1, row, position] = end(question, first + token)
             parts = zip(("begin", "end"), scores, (batch.starts, batch.ends), strict=True)
-            collector.update(batch, {name: Classes(s, t) for name, s, t in parts})
-        collector.sync(World())
-        return collector
+            results.update(batch, {name: Classes(s, t) for name, s, t in parts})
+        results.sync(World())
+        return results
 
     return call
 
@@ -55,16 +62,16 @@ def at(which):
 
 def test_correct_positions_yield_the_correct_answers(collect):
     for order in (1, -1):
-        collector = collect(at(0), at(1), order=order)
-        texts = [it.text(None) for it in collector.predicted]
+        results = collect(at(0), at(1), order=order)
+        texts = [it.text(None) for it in results.predicted]
         assert texts == ["Anna Bell.", "1905", "Jose,"]
-        assert collector.compute() == {"exact_match": 1.0, "f1": 1.0}
+        assert results.metrics() == {"exact_match": 1.0, "f1": 1.0}
 
 
 def test_partial_answers_have_partial_f1(collect):
-    first = collect(at(0), at(0)).compute()
+    first = collect(at(0), at(0)).metrics()
     assert first["exact_match"] == 1.0  # Anna is among the answers
-    late = collect(at(1), at(1)).compute()
+    late = collect(at(1), at(1)).metrics()
     assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
 
 
@@ -83,22 +90,22 @@ def test_answers_found_twice_have_the_better_score(collect):
     def mills(question, token):
         return {2: 4.0, 20: 5.0}.get(token, -9.0)
 
-    collector = collect(mills, mills, context=context)
-    text = collector.split.read_passage(0)
+    results = collect(mills, mills, context=context)
+    text = results.split.read_passage(0)
     words = [text.text[b:e] for b, e in zip(text.begins, text.ends, strict=True)]
     assert [position for position, word in enumerate(words) if word == "mill"] == [2, 20]
-    prediction = collector.predicted[0]
+    prediction = results.predicted[0]
     assert (prediction.texts[0], prediction.scores[0]) == ("mill", 10.0) and prediction.scores[
         1
     ] < 8.0
 
 
 def test_null_odds_come_from_the_window_with_the_lowest_null_score(collect):
-    collector = collect(at(0), at(1))
-    first, end = collector.examples.windows.first_windows[:2]
-    collector.null_scores[first:end] = np.arange(end - first) + 3.0
+    results = collect(at(0), at(1))
+    first, end = results.examples.windows.first_windows[:2]
+    results.null_scores[first:end] = np.arange(end - first) + 3.0
     assert end - first > 1
-    assert collector.predicted[0].null_odds == pytest.approx(3.0 - collector.predicted[0].scores[0])
+    assert results.predicted[0].null_odds == pytest.approx(3.0 - results.predicted[0].scores[0])
 
 
 def null_scores(question):
@@ -107,18 +114,18 @@ def null_scores(question):
 
 def test_best_threshold_is_found_and_stored(collect):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    collector = collect(at(0), at(1), null_scores, **options)
-    metrics = collector.compute()
+    results = collect(at(0), at(1), null_scores, **options)
+    metrics = results.metrics()
     assert metrics["exact_match"] == metrics["best_exact_match"] == metrics["best_f1"] == 1.0
-    null_odds = [it.null_odds for it in collector.predicted]
+    null_odds = [it.null_odds for it in results.predicted]
     assert max(null_odds[:3]) == metrics["null_threshold"] < null_odds[3]
     assert metrics["unanswerable_f1"] == metrics["answerable_f1"] == 1.0
-    assert [it.text(collector.threshold) for it in collector.predicted][3] == ""
+    assert [it.text(results.threshold) for it in results.predicted][3] == ""
 
 
 def test_exact_match_and_f1_have_separate_best_thresholds(collect):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    metrics = collect(at(1), at(1), null_scores, **options).compute()
+    metrics = collect(at(1), at(1), null_scores, **options).metrics()
     assert metrics["best_exact_match"] == 3 / 4 and metrics["best_f1"] == pytest.approx(11 / 12)
 
 
@@ -136,32 +143,32 @@ def test_short_passages_have_no_more_answers_than_spans(collect):
 
 def test_other_splits_leave_the_threshold_unchanged(collect):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    metrics = collect(at(0), at(1), null_scores, split="train", **options).compute()
+    metrics = collect(at(0), at(1), null_scores, split="train", **options).metrics()
     assert metrics["null_threshold"] == 0.0 and metrics["best_f1"] == 1.0
     assert metrics["exact_match"] == metrics["unanswerable_f1"] * 0.25
 
 
 def test_prediction_files_have_the_format_of_the_benchmark(collect, tmp_path):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    collector = collect(at(0), at(1), null_scores, **options)
-    collector.compute()
-    collector.write(tmp_path / "one.json")
+    results = collect(at(0), at(1), null_scores, **options)
+    results.metrics()
+    results.write(tmp_path / "one.json")
     wanted = {"q1": "Anna Bell.", "q2": "1905", "q3": "Jose,", "q4": ""}
     assert json.loads((tmp_path / "one.json").read_text()) == wanted
     (tmp_path / "all").mkdir()
-    collector.write(tmp_path / "all")
+    results.write(tmp_path / "all")
     read = {p.name: json.loads(p.read_text()) for p in (tmp_path / "all").iterdir()}
     assert read["predictions.json"] == wanted and len(read["nbest_predictions.json"]["q1"]) == 4
     assert sum(it["probability"] for it in read["nbest_predictions.json"]["q1"]) == pytest.approx(1)
-    assert read["null_odds.json"]["q4"] == pytest.approx(collector.predicted[3].null_odds)
+    assert read["null_odds.json"]["q4"] == pytest.approx(results.predicted[3].null_odds)
 
 
 def test_questions_without_known_answers_have_no_metrics(collect):
     bare = [{"id": "x", "question": "Who?", "answers": []}]
-    collector = collect(
+    results = collect(
         lambda q, t: float(t == 3), lambda q, t: float(t == 3), split="test", bare=bare
     )
-    assert collector.compute() == {} and collector.predicted[0].texts
+    assert results.metrics() == {} and results.predicted[0].texts
 
 
 class TwoRanks(World):
@@ -176,7 +183,7 @@ class TwoRanks(World):
 
 def test_sync_gathers_the_predictions_of_all_ranks(collect):
     complete = collect(at(0), at(1))
-    halves = [SquadCollector(complete.examples, torch.zeros(())) for _ in range(2)]
+    halves = [SquadResults(complete.examples, torch.zeros(())) for _ in range(2)]
     count = len(complete.seen)
     for half, mine in zip(halves, (slice(0, count, 2), slice(1, count, 2)), strict=True):
         for name in ("scores", "tokens", "null_scores", "seen"):
@@ -186,4 +193,88 @@ def test_sync_gathers_the_predictions_of_all_ranks(collect):
         first.sync(TwoRanks(size=2))
     second.sync(TwoRanks(size=2))
     assert [it.texts for it in second.predicted] == [it.texts for it in complete.predicted]
-    assert second.compute() == complete.compute()
+    assert second.metrics() == complete.metrics()
+
+
+POSITIONS = 9
+
+
+def all_spans(start, end, may_start, may_end, max_tokens):
+    """All pairs, best first."""
+    spans = [
+        (float(start[i] + end[j]), i, j)
+        for i in range(POSITIONS)
+        for j in range(i, min(i + max_tokens, POSITIONS))
+        if may_start[i] and may_end[j]
+    ]
+    return sorted(spans, reverse=True)
+
+
+@pytest.mark.parametrize("max_tokens", [1, 3, 50])
+def test_best_spans_equal_those_of_all_pairs(max_tokens):
+    draw = torch.Generator().manual_seed(max_tokens)
+    start, end = (torch.randn(4, POSITIONS, generator=draw) for _ in range(2))
+    may_start, may_end = (torch.rand(4, POSITIONS, generator=draw) < 0.6 for _ in range(2))
+    spans = best_spans(start, end, may_start, may_end, max_tokens=max_tokens, count=5)
+    for row, (scores, firsts, lasts) in enumerate(zip(*spans, strict=True)):
+        expected = all_spans(start[row], end[row], may_start[row], may_end[row], max_tokens)[:5]
+        real = scores.isfinite()
+        got = zip(scores[real].tolist(), firsts[real].tolist(), lasts[real].tolist(), strict=True)
+        assert list(got) == [pytest.approx(it) for it in expected]
+
+
+def test_best_spans_are_empty_if_no_position_may_start():
+    zeros, no = torch.zeros(1, 4), torch.zeros(1, 4, dtype=torch.bool)
+    scores, _, _ = best_spans(zeros, zeros, no, ~no, max_tokens=2, count=3)
+    assert scores.tolist() == [[-math.inf] * 3]
+
+
+def test_best_spans_returns_all_pairs_if_there_are_fewer_than_requested():
+    zeros, yes = torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool)
+    assert best_spans(zeros, zeros, yes, yes, max_tokens=1, count=9)[0].shape == (1, 2)
+
+
+SURE, DOUBTFUL = (
+    QuestionPrediction(["Bell", "Anna"], [2.0, 1.0], -3.0),
+    QuestionPrediction(["1905"], [0.5], 2.5),
+)
+NO_ANSWER = QuestionPrediction([], [], math.inf)
+
+
+def test_text_is_empty_above_the_threshold_or_without_a_token():
+    assert [it.text(2.4) for it in (SURE, DOUBTFUL, NO_ANSWER)] == ["Bell", "", ""]
+    assert [it.text(None) for it in (SURE, DOUBTFUL, NO_ANSWER)] == ["Bell", "1905", ""]
+    assert DOUBTFUL.text(2.5) == "1905"
+
+
+def test_nbest_probabilities_are_a_softmax_over_the_scores():
+    first, second = format_nbest(SURE)
+    assert first["probability"] == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-12)
+    assert second == {"text": "Anna", "probability": 1 - first["probability"], "score": 1.0}
+    assert format_nbest(NO_ANSWER) == []
+
+
+def test_null_odds_are_not_written_without_a_threshold(tmp_path):
+    write_answers(tmp_path, ["a", "b"], [SURE, NO_ANSWER], None)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "nbest_predictions.json",
+        "predictions.json",
+    ]
+
+
+def test_infinite_null_odds_are_written_as_large_numbers(tmp_path):
+    write_answers(tmp_path, ["a", "b"], [SURE, NO_ANSWER], 0.0)
+    assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -3.0, "b": 1e9}
+
+
+def test_write_answers_rejects_duplicate_ids(tmp_path):
+    with pytest.raises(
+        ToolkitError, match=r"a unique id per example, but 'b' occurs more than once"
+    ):
+        write_answers(tmp_path / "x.json", ["a", "b", "b"], [SURE, DOUBTFUL, NO_ANSWER], None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_write_answers_reports_a_file_that_cannot_be_written(tmp_path):
+    with pytest.raises(ToolkitError, match="Cannot write --predictions"):
+        write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

@@ -1,0 +1,166 @@
+"""Language modeling: predict each token from the previous ones (Bengio et al. 2003).
+
+B batch   T positions of a sample   N positions with a token
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.registry import register_task
+from toolkit.config.declared import AtLeast, Options
+from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
+from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.samples.language_model_blocks import ShiftedTokens, TokenBlocks
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.tasks.capabilities import check_generative
+from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.task import (
+    EncoderFactory,
+    Metric,
+    Perplexity,
+    TargetScores,
+    TextTask,
+    negative_log_likelihood,
+    score_targets,
+    token_metrics,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelingConfig(Options, section="task"):
+    """Options of the task language_modeling."""
+
+    tokens_per_sample: Annotated[int, AtLeast(2, or_zero=True)] = 0
+    """Maximum number of tokens per sample, end symbols included: the length of the context. 0 for
+    512, or the architecture's maximum if less."""
+    sample_mode: Literal["blocks", "documents", "items"] = "blocks"
+    """Unit of one sample. blocks: running text of this length, across all boundaries; documents:
+    the same within one document; items: an item, such as a line, or a part of one."""
+    eos_after: Literal["items", "documents"] = "items"
+    """What an end symbol follows; it is predicted like other tokens. With sample_mode items, always
+    items."""
+
+
+OBJECTIVE = "lm"
+
+
+class BlockBatch(NamedTuple):
+    """Samples, and the next token of each position."""
+
+    inputs: Inputs
+    """The previous token of each position; padding follows, which a causal model never sees."""
+    selected: Int[Tensor, " N"]
+    """Flat indices of the positions with a token into B x T; padding rows repeat index 0."""
+    targets: Int[Tensor, " N"]
+    """These tokens; IGNORED in padding rows."""
+    word_count: float
+    """Words among the targets: first subwords of words, and end symbols."""
+    weights: dict[str, float]
+    sentences: int
+    tokens: int
+
+
+class BlockExamples(Examples[BlockBatch]):
+    """The samples of one split."""
+
+    def __init__(self, c: LanguageModelingConfig, source: SplitSource) -> None:
+        folder, self.row_multiple = source.folder, source.row_multiple
+        self._blocks = TokenBlocks(
+            folder.split(source.name).column("tokens"),
+            folder.vocabulary,
+            sample_mode=c.sample_mode,
+            eos_after="items" if c.sample_mode == "items" else c.eos_after,
+            tokens_per_sample=c.tokens_per_sample,
+        )
+        self._eos = folder.vocabulary.sep
+        self._starts_word = folder.vocabulary.starts_word.copy()
+        self._starts_word[self._eos] = True
+        self.lengths = self._blocks.lengths
+        options = (c.sample_mode, c.eos_after, c.tokens_per_sample)
+        self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, *options)
+
+    def make_batch(self, ids: IntArray, epoch: int | None) -> BlockBatch:
+        rows = self._blocks.read_batch(ids % len(self))
+        targets = rows.tokens[rows.inside]
+        return BlockBatch(
+            inputs=Inputs(tokens=torch.from_numpy(rows.previous)),
+            selected=self.pad(np.flatnonzero(rows.inside), 0),
+            targets=self.pad(targets, IGNORED),
+            word_count=float(self._starts_word_mask(rows).sum()),
+            weights={OBJECTIVE: float(len(targets))},
+            sentences=len(ids),
+            tokens=len(targets),
+        )
+
+    def to_idle(self, batch: BlockBatch) -> BlockBatch:
+        return super().to_idle(batch)._replace(word_count=0.0)
+
+    def _starts_word_mask(self, rows: ShiftedTokens) -> BoolArray:
+        """Targets that start a word: by their marker, or after an end symbol, where some
+        tokenizers omit it."""
+        after_end = rows.previous[rows.inside] == self._eos
+        marked: BoolArray = self._starts_word[rows.tokens[rows.inside]]
+        return marked | after_end
+
+
+@register_task("language_modeling", LanguageModelingConfig())
+class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatch]):
+    """-log p(w_t | w_1 .. w_{t-1}), t over all positions of a text, end symbols included."""
+
+    coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    is_generative = True
+    generation_mode = "continue"
+    scorings = ("log_likelihood",)
+    examples_class = BlockExamples
+    default_tokens = 512
+
+    def __init__(
+        self, c: LanguageModelingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
+    ) -> None:
+        super().__init__()
+        check_generative(encoder, "language_modeling", decoder_only=True)
+
+    def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
+        """The end symbol starts a text."""
+        return (vocabulary.sep,), ()
+
+    def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
+        table = encoder.output_embedding.weight
+        return {OBJECTIVE: project(states, table, None, batch.targets)}
+
+    def score_targets(
+        self,
+        encoder: EncoderModel,
+        inputs: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        states = encoder.select_states(inputs, selected)  # (N, D)
+        return score_targets(states, encoder.output_embedding.weight, None, targets)
+
+    def metrics(
+        self, predictions: Mapping[str, Prediction], batch: BlockBatch
+    ) -> Mapping[str, Metric]:
+        """nll and ppl per token, without label smoothing; accuracy; word_ppl.
+
+        word_ppl = exp(summed nll / words) is comparable between vocabularies: words are those of
+        the text, end symbols included.
+        """
+        prediction = predictions[OBJECTIVE]
+        words = torch.tensor(batch.word_count)
+        word_ppl = Perplexity(negative_log_likelihood(prediction), words)
+        return {**token_metrics(prediction), "word_ppl": word_ppl}
