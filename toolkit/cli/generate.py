@@ -18,7 +18,7 @@ from toolkit.config.commands.generate import (
     ScoreConfig,
     TranslateConfig,
 )
-from toolkit.config.load import early_values, get_value, read_files
+from toolkit.config.load import early_values, get_value, read_config_files
 from toolkit.config.values import locate_checkpoint, read_saved_config, read_words
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
@@ -74,7 +74,7 @@ MODES = (
 def infer_mode(argv: Sequence[str]) -> str:
     """The mode for the task of the checkpoint that --path names; "" without --path."""
     early = early_values(read_words(argv), MODES[0], "path")
-    if not (paths := get_value(read_files(early, MODES[0]) | early, "path", [])):
+    if not (paths := get_value(read_config_files(early, MODES[0]) | early, "path", [])):
         return ""
     path = Path(paths if isinstance(paths, str) else paths[0])
     checkpoint = locate_checkpoint(path, *CHECKPOINT_LINKS) or path

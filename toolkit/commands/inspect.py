@@ -70,7 +70,7 @@ def inspect(c: InspectConfig) -> None:
             show_differences(checkpoints, output)
 
 
-def count_flops(loaded: LoadedConfig) -> None:
+def print_planned_flops(loaded: LoadedConfig) -> None:
     """Print the cost of a run from its options alone."""
     c: FlopsConfig = loaded.extra["inspect"]
     with Output(c.json) as output:

@@ -46,13 +46,13 @@ def evaluate_minimal_pairs(c: MinimalPairsConfig) -> list[JsonObject]:
         path = c.results_path if world.is_main else None
         with nullcontext() if path is None else open_output("--results-path", path) as file:
             for checkpoint in c.path:
-                records.append(evaluate_checkpoint(checkpoint, pairs, c, world, output))
+                records.append(evaluate_on_pairs(checkpoint, pairs, c, world, output))
                 if file:
                     print(json_files.dumps(records[-1]), file=file, flush=True)
         return records
 
 
-def evaluate_checkpoint(
+def evaluate_on_pairs(
     path: str, pairs: Sequence[MinimalPair], c: MinimalPairsConfig, world: World, output: Output
 ) -> JsonObject:
     """The results of one checkpoint."""
@@ -89,7 +89,7 @@ def evaluate_checkpoint(
     if world.is_main:
         report(record, seconds, output, paradigms=c.paradigms)
         if c.predictions:
-            write_predictions(c.predictions, pairs, scores, tokens, results)
+            write_scores(c.predictions, pairs, scores, tokens, results)
     return record
 
 
@@ -104,7 +104,7 @@ def report(record: JsonObject, seconds: float, output: Output, *, paradigms: boo
     output.print_line(f"{count:,} pair{'s' * (count > 1)} in {seconds:.1f} s: {rate:,.1f} pairs/s.")
 
 
-def write_predictions(
+def write_scores(
     path: str,
     pairs: Sequence[MinimalPair],
     scores: FloatArray,

@@ -156,7 +156,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
             flags |= positional_value(rest, known.get(command.positional), flags, command)
         return {path: value for path, value in flags.items() if path not in for_all}
 
-    return resolve_values(early, read_files(early, command), read, command)
+    return resolve_values(early, read_config_files(early, command), read, command)
 
 
 def vary(base: Resolved, texts: Mapping[str, str], command: Command) -> RunConfig:
@@ -243,7 +243,7 @@ def early_values(words: Words, command: Command, *more: str) -> OptionValues:
     return read_flags(words, early_options(command, *more).get)[0]
 
 
-def read_files(early: OptionValues, command: Command) -> OptionValues:
+def read_config_files(early: OptionValues, command: Command) -> OptionValues:
     """The values of the configuration files; loads the plugin folders too."""
     values: OptionValues = {}
     for file in get_value(early, "config", []):

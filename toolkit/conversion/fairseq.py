@@ -105,7 +105,7 @@ def import_file(path: Path) -> ConvertedModel:
             f"{path} must be a fairseq checkpoint with tensors under `model`, but is not. Name a "
             f"checkpoint of fairseq-train or a RoBERTa release."
         )
-    found = rename_tensors(name_tensors(checkpoint["model"], path))
+    found = modern_names(name_tensors(checkpoint["model"], path))
     missing = [
         Mismatch("missing tensor", f"{path.name}: {name}", "-", "a table")
         for name in (WORDS, POSITIONS)  # they determine the sizes of all others
@@ -121,7 +121,7 @@ def import_file(path: Path) -> ConvertedModel:
     return replace(model, tensors={**model.tensors, TYPES: types}, origin=None)
 
 
-def rename_tensors(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def modern_names(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors by their current names, without the prefixes of the model."""
     model: dict[str, Tensor] = {}
     for key, tensor in found.items():

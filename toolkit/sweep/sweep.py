@@ -58,7 +58,7 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
             texts["logging.tensorboard_logdir"] = f"{logdir}/{point.name}"
         runs.append(SweepRun(point, vary(resolved, texts, TRAIN), user_dirs))
     unfinished = [run for run in runs if run.outcome is None]
-    check_same_data(runs)
+    check_data_unchanged(runs)
     for run in unfinished:
         run.check_same_options()
         run.check_not_shorter()
@@ -165,7 +165,7 @@ class SweepRun:
         return SweepJob(name=self.point.name, command=command, folder=self.folder)
 
 
-def check_same_data(runs: Sequence[SweepRun]) -> None:
+def check_data_unchanged(runs: Sequence[SweepRun]) -> None:
     """Raise if a data folder was written again since a run last started to train on it."""
     now: dict[Path, str] = {}
     for run in runs:
