@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from typing import ClassVar
 
 import pytest
@@ -8,6 +10,7 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import Task
+from toolkit.training.run import run
 
 WORDS = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
 
@@ -70,3 +73,14 @@ def test_fill_mask_rejects_other_tasks():
 def test_fill_mask_requires_a_tokenizer():
     with pytest.raises(ToolkitError, match=r"has no tokenizer. Load it with load_checkpoint"):
         learner(Fills(), tokenizer=False).fill_mask("[MASK]")
+
+
+@pytest.mark.parametrize("arch", ["transformer_tiny", "transformer_lm_tiny"])
+def test_encoder_tasks_reject_generative_architectures(arch):
+    with pytest.raises(ToolkitError, match=r"Task mlm requires an encoder, but"):
+        build_model(arch, vocabulary_size=17, task="mlm")
+
+
+def test_encode_rejects_training_because_it_has_no_head(config):
+    with pytest.raises(ToolkitError, match=r"Task encode has no head to train"):
+        run(config(task="encode"))

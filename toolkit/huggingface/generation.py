@@ -142,19 +142,15 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
         labels: Int[Tensor, "B T"] | None = None,
     ) -> CausalLMOutput:
         """`labels` are the tokens themselves, -100 in padding, which must be on the right."""
-        if attention_mask is not None and not (self.training and attention_mask.is_cuda):
-            check_right_padding(attention_mask)  # in training it would wait for the GPU
+        # in training the check would wait for the GPU, and a graph cannot make it
+        checks = not (torch.compiler.is_compiling() or (self.training and input_ids.is_cuda))
+        if attention_mask is not None and checks and bool((attention_mask[:, 0] == 0).any()):
+            raise ValueError(
+                "Padding must be on the right: positions are counted from the first column. To "
+                "generate, pass one prompt at a time, or prompts of equal length."
+            )
         logits = self.scores(self.encoder(self.to_inputs(input_ids)).states)
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
         return CausalLMOutput(loss=loss, logits=logits)
-
-
-def check_right_padding(attention_mask: Shaped[Tensor, "B T"]) -> None:
-    """Raise if a text starts with padding; a graph cannot check it."""
-    if not torch.compiler.is_compiling() and bool((attention_mask[:, 0] == 0).any()):
-        raise ValueError(
-            "Padding must be on the right: positions are counted from the first column. To "
-            "generate, pass one prompt at a time, or prompts of equal length."
-        )

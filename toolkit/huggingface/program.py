@@ -66,7 +66,9 @@ def export_program(model: ToolkitPreTrainedModel, shape: Shape | None = None) ->
     """`Graph` of the model for inputs of any shape that it reads, or of a given one."""
     shape = shape or resolve_shape(model)
     inputs = tuple(example_inputs(model, shape, rows=3).values())
-    dynamic = dynamic_axes(model, shape)
+    choice = isinstance(model, ToolkitForMultipleChoice)
+    free = [shape.batch is None, *[True] * choice, shape.length is None]
+    dynamic = {axis: Dim.DYNAMIC for axis, is_free in enumerate(free) if is_free}
     shapes = (tuple(dynamic for _ in inputs),)
     with torch.no_grad():
         return torch.export.export(Graph(model).eval(), inputs, dynamic_shapes=shapes)
@@ -83,13 +85,6 @@ def resolve_shape(
             f"trained, but is {length}."
         )
     return Shape(batch, length or only)
-
-
-def dynamic_axes(model: ToolkitPreTrainedModel, shape: Shape) -> dict[int, object]:
-    """The axes of every input that may have any size."""
-    choice = isinstance(model, ToolkitForMultipleChoice)
-    free = [shape.batch is None, *[True] * choice, shape.length is None]
-    return {axis: Dim.DYNAMIC for axis, is_free in enumerate(free) if is_free}
 
 
 def example_inputs(

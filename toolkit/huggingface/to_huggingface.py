@@ -13,7 +13,7 @@ from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import describe_run_plugins, to_dict
 from toolkit.data.formats.label_settings import label_settings
 from toolkit.data.formats.tagging.tokenizer import PAD, TaggingTokenizer
-from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, pack_tokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, pack_tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.generation.hypothesis import SpecialTokens
 from toolkit.huggingface.config import ToolkitConfig
@@ -90,7 +90,14 @@ def build_config(run: RunConfig, sizes: Sizes, learner: Learner) -> ToolkitConfi
     if isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words:
         settings["padding_char_ids"] = tokenizer.char_ids([PAD])[0].tolist()
     if isinstance(encoder, GenerativeModel):
-        settings |= describe_target(tokenizer.target, encoder)
+        vocabulary = tokenizer.target.vocabulary
+        special = SpecialTokens.from_vocabulary(vocabulary)
+        settings |= {
+            "is_encoder_decoder": not encoder.decoder_only,
+            "target_eos_token_id": special.eos,
+            "target_pad_token_id": vocabulary.pad,
+            "forbidden_token_ids": list(special.forbidden),
+        }
     return ToolkitConfig(
         arch=sections["arch"],
         task=sections["task"],
@@ -101,17 +108,6 @@ def build_config(run: RunConfig, sizes: Sizes, learner: Learner) -> ToolkitConfi
         **settings,
         **label_settings(tokenizer),
     )
-
-
-def describe_target(target: Tokenizer, model: GenerativeModel) -> JsonObject:
-    """Special tokens of generated text."""
-    special = SpecialTokens.from_vocabulary(target.vocabulary)
-    return {
-        "is_encoder_decoder": not model.decoder_only,
-        "target_eos_token_id": special.eos,
-        "target_pad_token_id": target.vocabulary.pad,
-        "forbidden_token_ids": list(special.forbidden),
-    }
 
 
 def describe_plugins(run: RunConfig) -> list[dict[str, Any]]:

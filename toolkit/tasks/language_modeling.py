@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import IntArray
 from toolkit.common.registry import register_task
 from toolkit.config.declared import AtLeast, Options
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.samples.language_model_blocks import ShiftedTokens, TokenBlocks
+from toolkit.data.samples.language_model_blocks import TokenBlocks
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs
@@ -93,11 +93,14 @@ class BlockExamples(Examples[BlockBatch]):
     def make_batch(self, ids: IntArray, epoch: int | None) -> BlockBatch:
         rows = self._blocks.read_batch(ids % len(self))
         targets = rows.tokens[rows.inside]
+        # a word starts by its marker, or after an end symbol, where some tokenizers omit it
+        after_end = rows.previous[rows.inside] == self._eos
+        starts = self._starts_word[targets] | after_end
         return BlockBatch(
             inputs=Inputs(tokens=torch.from_numpy(rows.previous)),
             selected=self.pad(np.flatnonzero(rows.inside), 0),
             targets=self.pad(targets, IGNORED),
-            word_count=float(self._starts_word_mask(rows).sum()),
+            word_count=float(starts.sum()),
             weights={OBJECTIVE: float(len(targets))},
             sentences=len(ids),
             tokens=len(targets),
@@ -105,13 +108,6 @@ class BlockExamples(Examples[BlockBatch]):
 
     def to_idle(self, batch: BlockBatch) -> BlockBatch:
         return super().to_idle(batch)._replace(word_count=0.0)
-
-    def _starts_word_mask(self, rows: ShiftedTokens) -> BoolArray:
-        """Targets that start a word: by their marker, or after an end symbol, where some
-        tokenizers omit it."""
-        after_end = rows.previous[rows.inside] == self._eos
-        marked: BoolArray = self._starts_word[rows.tokens[rows.inside]]
-        return marked | after_end
 
 
 @register_task("language_modeling", LanguageModelingConfig())

@@ -90,7 +90,10 @@ class GlueExamples(Examples[GlueBatch]):
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> GlueBatch:
         ids = ids % len(self)
-        split, texts, labeled = self.split, self._texts(ids), self.split.labeled[ids]
+        split, labeled = self.split, self.split.labeled[ids]
+        first = split.first.take(ids, self._first[ids])
+        second = split.second.take(ids, self._second[ids]) if split.second else None
+        texts = join_pairs(first, second, split.vocabulary)
         unknown, dtype = (np.nan, np.float32) if split.is_regression else (IGNORED, np.int64)
         targets = np.where(labeled, split.answers[ids], unknown).astype(dtype)
         return GlueBatch(
@@ -102,12 +105,6 @@ class GlueExamples(Examples[GlueBatch]):
             sentences=len(ids),
             tokens=int(texts.lengths.sum()),
         )
-
-    def _texts(self, ids: IntArray) -> PairBatch:
-        split = self.split
-        first = split.first.take(ids, self._first[ids])
-        second = split.second.take(ids, self._second[ids]) if split.second else None
-        return join_pairs(first, second, split.vocabulary)
 
 
 def to_inputs(texts: PairBatch) -> Inputs:

@@ -192,8 +192,13 @@ class MaskedPositionModel(
             self.head = TokenHead(encoder)
         if "mpm" in self.coefficients:
             check_position_ids(encoder)
-            if c.position_range == "full_table" and encoder.max_positions:
-                check_max_position(c.max_position, encoder.max_positions)
+            rows = encoder.max_positions
+            if c.position_range == "full_table" and rows and c.max_position >= rows:
+                raise ToolkitError(
+                    f"task.max_position must be below arch.max_positions, but is "
+                    f"{c.max_position} and the table has {rows} rows. Set --task.max-position "
+                    f"{rows - 1}."
+                )
             self.position_head = PositionHead(encoder, c.position_count)
 
     def predict(
@@ -244,13 +249,4 @@ def check_position_ids(encoder: EncoderModel) -> None:
         raise ToolkitError(
             "Task mpm requires a row for hidden positions in the table of positions, but this one "
             "has none. Set --arch.hidden-position-embedding true."
-        )
-
-
-def check_max_position(position: int, positions: int) -> None:
-    """Raise a ToolkitError if max_position has no row in the position table."""
-    if position >= positions:
-        raise ToolkitError(
-            f"task.max_position must be below arch.max_positions, but is {position} and the table "
-            f"has {positions} rows. Set --task.max-position {positions - 1}."
         )

@@ -138,19 +138,9 @@ def order_words(
     ordered = list(ids)
     for token, slot in zip(free, slots, strict=True):
         ordered[free[slot]] = ids[token]
-    symbols = tokenizer.vocabulary.symbols
-    return tokenizer.decode(ordered[1:-1]), [
-        top_positions(symbols[ids[token]], row, free, top)
-        for token, row in zip(free, log_p.exp(), strict=True)
-    ]
-
-
-def top_positions(
-    token: str, probabilities: Float[Tensor, " P"], free: Sequence[int], top: int
-) -> MaskPrediction:
-    """The most probable free positions of a token."""
-    best = probabilities.topk(min(top, len(free)))
-    return [
-        (f"{token} {free[i]}", probability)
-        for probability, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-    ]
+    predictions = []
+    for token, row in zip(free, log_p.exp(), strict=True):
+        symbol, best = tokenizer.vocabulary.symbols[ids[token]], row.topk(min(top, len(free)))
+        pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        predictions.append([(f"{symbol} {free[i]}", probability) for probability, i in pairs])
+    return tokenizer.decode(ordered[1:-1]), predictions

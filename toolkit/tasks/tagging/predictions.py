@@ -153,15 +153,10 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
 
     def confusion_table(self) -> Table:
         """The most frequent confusions of tags."""
-        confusions = self.top_confusions()[:MAX_CONFUSIONS]
-        rows = [(true, predicted, count) for count, true, predicted in confusions]
-        return Table(columns=("true", "predicted", "words"), rows=rows)
-
-    def top_confusions(self) -> list[tuple[int, str, str]]:
-        """Count, true and predicted tag of each kind of error, the most frequent first."""
         names, cells = self.true_tags, np.argwhere(self.confusion).tolist()
-        confusions = [(int(self.confusion[t, p]), names[t], names[p]) for t, p in cells if t != p]
-        return sorted(confusions, key=lambda row: (-row[0], row[1:]))
+        rows = [(names[t], names[p], int(self.confusion[t, p])) for t, p in cells if t != p]
+        rows.sort(key=lambda row: (-row[2], row[:2]))
+        return Table(columns=("true", "predicted", "words"), rows=rows[:MAX_CONFUSIONS])
 
     def events(self) -> Sequence[Event]:
         """One event per tag, and one with the confusion matrix."""
