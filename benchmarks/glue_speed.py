@@ -31,8 +31,7 @@ from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.glue.examples import GlueConfig, GlueExamples
-from toolkit.tasks.glue.task import Glue
+from toolkit.tasks.glue import Glue, GlueConfig, GlueExamples
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.data import TrainingData, resolve_task
 from toolkit.training.setup import make_trainer

@@ -14,7 +14,7 @@ from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.examples import SHAPE_MULTIPLE
 from toolkit.tasks.language_modeling import BlockBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
-from toolkit.tasks.translation.examples import TranslationBatch
+from toolkit.tasks.translation import TranslationBatch
 
 
 class Shape(NamedTuple):

@@ -20,8 +20,8 @@ from toolkit.data.formats.tagging.tokenizer import LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.huggingface import WordPieceTokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.glue.examples import GlueBatch
-from toolkit.tasks.multiple_choice.examples import MultipleChoiceBatch
+from toolkit.tasks.glue import GlueBatch
+from toolkit.tasks.multiple_choice import MultipleChoiceBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
 from toolkit.tasks.tagging.task import SpanTagging

@@ -11,14 +11,14 @@ from torch import Tensor
 from toolkit.models.interface import Inputs
 from toolkit.models.packing import Packing
 from toolkit.tasks.batch import Batch, MaskedBatch
-from toolkit.tasks.glue.examples import GlueBatch
+from toolkit.tasks.glue import GlueBatch
 from toolkit.tasks.language_modeling import BlockBatch
-from toolkit.tasks.multiple_choice.examples import MultipleChoiceBatch
+from toolkit.tasks.multiple_choice import MultipleChoiceBatch
 from toolkit.tasks.pretraining.mpm import MaskedPositionsBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
-from toolkit.tasks.translation.examples import TranslationBatch
+from toolkit.tasks.translation import TranslationBatch
 
 MASK_RATE = 0.15
 OPTIONS = 4

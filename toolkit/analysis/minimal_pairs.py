@@ -36,7 +36,7 @@ from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
 from toolkit.reporting.runs import name_without_seed, short_names
 from toolkit.reporting.tables import Table
-from toolkit.tasks.minimal_pairs.results import describe_scoring
+from toolkit.tasks.minimal_pairs.pairs import describe_scoring
 
 
 def plot_minimal_pairs(c: PairPlotConfig) -> None:

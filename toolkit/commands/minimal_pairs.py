@@ -21,8 +21,7 @@ from toolkit.metrics.minimal_pairs import compare_scores
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair, read_pairs
-from toolkit.tasks.minimal_pairs.results import PairResults, make_tables
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair, PairResults, make_tables, read_pairs
 from toolkit.tasks.minimal_pairs.scorer import EncodedSentence, SentenceScorer
 
 MAX_TOKENS = {"cpu": 4096}

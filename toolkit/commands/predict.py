@@ -38,7 +38,7 @@ from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import TRUNCATED, ItemPrediction, Predictor, predict_batches
 from toolkit.tasks.raw_items import (
     Fields,
-    Values,
+    ItemValues,
     check_names,
     read_cells,
     read_item,
@@ -72,7 +72,7 @@ def read_input(
     kind: str,
     name: str,
     fields: Fields,
-    parse_item: Callable[[Values], Any],
+    parse_item: Callable[[ItemValues], Any],
 ) -> Iterator[InputRecord]:
     """One record per line of plain text, a table or JSON lines."""
     read = read_plain if kind == "text" else read_item
@@ -97,7 +97,7 @@ def read_input(
         yield InputRecord(record.line, item, where, None if problem else identity)
 
 
-def read_plain(fields: Fields, cells: Sequence[str]) -> Values:
+def read_plain(fields: Fields, cells: Sequence[str]) -> ItemValues:
     """The parts of an item separated by tabs, without names."""
     try:
         return read_cells(fields, cells)

@@ -97,17 +97,15 @@ TASKS = {
         pos_tagging="part-of-speech tagging",
         span_tagging="named entities, chunks and other spans of words, from BIO tags",
     ),
-    **make_builtins(
-        "tasks.glue.task", glue="classification or regression of a text or a pair (GLUE)"
-    ),
-    **make_builtins("tasks.translation.task", translation="translation (Sutskever et al. 2014)"),
+    **make_builtins("tasks.glue", glue="classification or regression of a text or a pair (GLUE)"),
+    **make_builtins("tasks.translation", translation="translation (Sutskever et al. 2014)"),
     **make_builtins(
         "tasks.language_modeling",
         language_modeling="causal language modeling: each token from those before it",
     ),
     **make_builtins("tasks.squad.task", squad="extractive question answering (SQuAD 1.1, 2.0)"),
     **make_builtins(
-        "tasks.multiple_choice.task",
+        "tasks.multiple_choice",
         multiple_choice="one of several options for a passage (RACE, SWAG)",
     ),
     **make_builtins("tasks.pretraining.mlm", mlm="masked language modeling (Devlin et al. 2019)"),

@@ -27,7 +27,7 @@ from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags
-from toolkit.tasks.glue.task import Glue
+from toolkit.tasks.glue import Glue
 from toolkit.tasks.tagging.task import PosTagging
 
 SETTINGS_KEY = "toolkit"

@@ -15,8 +15,10 @@ from torch.utils.data import Dataset
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
+from toolkit.data.samples.sequence_pairs import PairBatch
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import Batch
 
 SHAPE_MULTIPLE = 64
@@ -163,3 +165,10 @@ class TaskDataset(Dataset[Batch]):
                 "which fetch whole batches. Make one dataset of all texts."
             )
         return batch
+
+
+def to_inputs(texts: PairBatch) -> Inputs:
+    """Segments and padding are None if they are zero everywhere."""
+    parts: tuple[Any, ...] = texts.segments, texts.padding
+    segments, padding = (torch.from_numpy(part) if part.any() else None for part in parts)
+    return Inputs(torch.from_numpy(texts.tokens), segments=segments, padding=padding)

@@ -30,7 +30,7 @@ from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.examples import Examples
-from toolkit.tasks.raw_items import InputField, Values, read_item
+from toolkit.tasks.raw_items import InputField, ItemValues, read_item
 
 Array = npt.NDArray[Any]
 Event = tuple[str, dict[str, object]]
@@ -131,7 +131,7 @@ class Predictor(ABC, Generic[I, R]):
     """Names of the cells of a prediction in a table."""
 
     @abstractmethod
-    def parse(self, values: Values) -> I:
+    def parse(self, values: ItemValues) -> I:
         """The item with these values; raises a ToolkitError if nothing can be predicted for it."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JSON_TYPES
 
-Values = dict[str, Any]
+ItemValues = dict[str, Any]
 """Field -> its text, or its list of texts."""
 
 
@@ -54,7 +54,7 @@ def rename_fields(fields: Fields, names: Sequence[str]) -> tuple[InputField, ...
     )
 
 
-def read_item(fields: Fields, item: object) -> Values:
+def read_item(fields: Fields, item: object) -> ItemValues:
     """The values of an item: text, a sequence in the order of the fields, or a mapping.
 
     Raises a ToolkitError if a field is missing or of another type.
@@ -72,7 +72,7 @@ def read_item(fields: Fields, item: object) -> Values:
     )
 
 
-def read_cells(fields: Fields, cells: Sequence[object]) -> Values:
+def read_cells(fields: Fields, cells: Sequence[object]) -> ItemValues:
     """The required fields in their order; a list of texts takes all further cells."""
     required = [field for field in fields if field.required]
     names, last = [field.name for field in required], required[-1]
@@ -86,7 +86,7 @@ def read_cells(fields: Fields, cells: Sequence[object]) -> Values:
     return {f.name: to_value(f, cell) for f, cell in zip(required, cells, strict=True)}
 
 
-def read_record(fields: Fields, record: Mapping[str, Any]) -> Values:
+def read_record(fields: Fields, record: Mapping[str, Any]) -> ItemValues:
     """The values of the fields that the record has; further keys are ignored."""
     check_names(fields, record)
     values = {}

@@ -19,7 +19,7 @@ from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import to_device
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.translation.examples import to_source_inputs
+from toolkit.tasks.translation import to_source_inputs
 
 Alignment = list[list[int]] | list[list[float]]
 """Pairs (source token, target token), or one row of attention weights per target token."""

@@ -17,7 +17,7 @@ from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation.task import Translation, TranslationConfig
+from toolkit.tasks.translation import Translation, TranslationConfig
 
 GERMAN = ["der", "Hund", "die", "Katze", "schläft"]
 ENGLISH = ["the", "dog", "cat", "sleeps"]

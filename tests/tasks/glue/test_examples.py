@@ -11,7 +11,7 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.criteria import IGNORED
 from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.glue.examples import GlueConfig, GlueExamples
+from toolkit.tasks.glue import GlueConfig, GlueExamples
 
 
 def make_examples(folder, split="train", max_tokens=20, training=False):

@@ -9,8 +9,7 @@ import torch
 from toolkit.criteria import Classes, Values
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.glue.examples import GlueConfig, GlueExamples
-from toolkit.tasks.glue.predictions import GlueResults
+from toolkit.tasks.glue import GlueConfig, GlueExamples, GlueResults
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from toolkit.models.interface import Sizes
 from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.glue.examples import GlueConfig, GlueExamples
+from toolkit.tasks.glue import GlueConfig, GlueExamples
 from toolkit.training.run import run
 
 ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]

@@ -3,8 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair, Paradigm
-from toolkit.tasks.minimal_pairs.results import PairResults, make_tables
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair, PairResults, Paradigm, make_tables
 
 PARADIGMS = [
     Paradigm("verbs", "agreement", "morphology"),

@@ -7,7 +7,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.multiple_choice.examples import MultipleChoiceConfig, MultipleChoiceExamples
+from toolkit.tasks.multiple_choice import MultipleChoiceConfig, MultipleChoiceExamples
 
 
 def make_examples(folder, split="train", max_tokens=30, training=False):

@@ -10,8 +10,11 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Classes
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.multiple_choice.examples import MultipleChoiceConfig, MultipleChoiceExamples
-from toolkit.tasks.multiple_choice.predictions import MultipleChoiceResults
+from toolkit.tasks.multiple_choice import (
+    MultipleChoiceConfig,
+    MultipleChoiceExamples,
+    MultipleChoiceResults,
+)
 
 
 @pytest.fixture

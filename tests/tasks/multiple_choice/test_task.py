@@ -13,7 +13,7 @@ from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.multiple_choice.examples import MultipleChoiceConfig, MultipleChoiceExamples
+from toolkit.tasks.multiple_choice import MultipleChoiceConfig, MultipleChoiceExamples
 from toolkit.training.run import run
 
 

@@ -8,7 +8,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation.examples import TranslationConfig, TranslationExamples
+from toolkit.tasks.translation import TranslationConfig, TranslationExamples
 
 
 @pytest.fixture

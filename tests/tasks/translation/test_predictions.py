@@ -11,10 +11,9 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
+from toolkit.tasks import translation
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation import predictions
-from toolkit.tasks.translation.examples import TranslationConfig, TranslationExamples
-from toolkit.tasks.translation.predictions import TranslationResults
+from toolkit.tasks.translation import TranslationConfig, TranslationExamples, TranslationResults
 
 
 class Backwards(GenerativeModel):
@@ -51,7 +50,7 @@ def translate(examples, monkeypatch):
         special = torch.tensor(words.special)
         return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
 
-    monkeypatch.setattr(predictions, "generate_best", best)
+    monkeypatch.setattr(translation, "generate_best", best)
 
     def call(*batches):
         results = TranslationResults(examples, beam=3)
@@ -75,7 +74,7 @@ def test_perfect_translations_have_the_highest_scores(translate, split):
 def test_blank_sources_have_empty_translations_as_in_generation(split, examples, monkeypatch):
     end, pad = split.tokenizer.vocabulary.sep, split.tokenizer.vocabulary.pad
     word = split.tokenizer.encode("dogs")
-    monkeypatch.setattr(predictions, "generate_best", lambda *_, **options: [word, word])
+    monkeypatch.setattr(translation, "generate_best", lambda *_, **options: [word, word])
     tokens = torch.tensor([[*word, end], [end, pad]])
     batch = examples.collate(np.array([0, 1]), None)
     results = TranslationResults(examples, beam=1)

@@ -11,8 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.transformer import TransformerConfig
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation.examples import TranslationConfig
-from toolkit.tasks.translation.task import Translation
+from toolkit.tasks.translation import Translation, TranslationConfig
 
 TINY = {"width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0, "vocabulary_size": 17}
 SMALL = {

@@ -23,8 +23,7 @@ from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR, SPECIAL_OF_SINGLE, join_pairs
 from toolkit.models.interface import Inputs
 from toolkit.tasks.capabilities import FeatureOptions
-from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.glue.examples import to_inputs
+from toolkit.tasks.examples import Examples, SplitSource, to_inputs
 
 
 @dataclass(frozen=True, kw_only=True)

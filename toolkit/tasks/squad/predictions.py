@@ -36,7 +36,7 @@ from toolkit.tasks.predictions import (
     Results,
     check_unique_ids,
 )
-from toolkit.tasks.raw_items import InputField, Values
+from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadConfig, SquadExamples
 
 ANSWERS, NBEST, ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
@@ -235,7 +235,7 @@ class SquadPredictor(Predictor[QuestionAndContext, AnswerPrediction]):
     def __init__(self, config: SquadConfig, tokenizer: Tokenizer, null_threshold: Tensor) -> None:
         self.config, self.tokenizer, self.null_threshold = config, tokenizer, null_threshold
 
-    def parse(self, values: Values) -> QuestionAndContext:
+    def parse(self, values: ItemValues) -> QuestionAndContext:
         return values["question"], values["context"]
 
     def start(self, items: Sequence[QuestionAndContext]) -> SquadResults:
@@ -288,7 +288,7 @@ def write_answers(
 
 
 def to_json(values: Mapping[str, object]) -> str:
-    """Values as indented JSON with a final line end."""
+    """ItemValues as indented JSON with a final line end."""
     return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
 
 

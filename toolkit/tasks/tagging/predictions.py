@@ -32,7 +32,7 @@ from toolkit.tasks.predictions import (
     class_table,
     metrics_table,
 )
-from toolkit.tasks.raw_items import InputField, Values
+from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.tagging.examples import (
     OBJECTIVE,
     ResolvedTaggingConfig,
@@ -231,7 +231,7 @@ class TagPredictor(Predictor[list[str], TagPrediction | SpanPrediction]):
     ) -> None:
         self.config, self.tokenizer, self.results_class = config, tokenizer, results_class
 
-    def parse(self, values: Values) -> list[str]:
+    def parse(self, values: ItemValues) -> list[str]:
         words: list[str] = values["words"]
         return words
 

@@ -1,12 +1,15 @@
-"""Sentence pairs as batches.
+"""Translation (Sutskever et al. 2014; Vaswani et al. 2017), scored by BLEU and chrF.
 
 B batch   S positions of a source   T positions of a target   N positions with a target token
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -16,13 +19,25 @@ from torch import Tensor
 
 from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import write_output
+from toolkit.common.registry import register_task
 from toolkit.config.declared import AtLeast, NonNegativeInt, Options
-from toolkit.criteria import IGNORED
+from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import TokenTexts
-from toolkit.models.interface import Inputs
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.distributed import World
+from toolkit.generation.generate import generate_best
+from toolkit.generation.output import to_single_line
+from toolkit.metrics.translation import CorpusScore, corpus_scores
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.reporting.tables import Table
+from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.predictions import Event, ItemPrediction, Results
+from toolkit.tasks.task import EncoderFactory, Metric, Task, token_metrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,3 +163,118 @@ def to_source_inputs(text: TokenTexts, eos: int, pad: int) -> Inputs:
     padding = np.arange(tokens.shape[1]) >= lengths[:, None]
     mask = torch.from_numpy(padding) if padding.any() else None
     return Inputs(tokens=torch.from_numpy(tokens), padding=mask)
+
+
+EMPTY_LENGTH = 1
+"""Length of a source without words: its end symbol."""
+LENGTH_FACTOR, LENGTH_OFFSET = 2, 20
+"""Maximum length of a translation: factor x length of the source + offset."""
+
+
+class TranslationResults(Results[TranslationBatch, ItemPrediction]):
+    """The translations of a split."""
+
+    def __init__(self, examples: TranslationExamples, beam: int) -> None:
+        super().__init__(examples)
+        self.split, self.beam = examples.split, beam
+        self.translations: dict[int, str] = {}
+        """Index of a pair -> translation of its source."""
+
+    def update(self, batch: TranslationBatch, predictions: Mapping[str, Prediction]) -> None:
+        """Predictions are unused: they are conditioned on the true target."""
+
+    def update_from_encoder(self, encoder: EncoderModel, batch: TranslationBatch) -> None:
+        """Translate the batch's sources; a blank one has an empty translation."""
+        ids = batch.pair_ids.tolist()
+        if ids[0] < 0:
+            return
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        padding, target = batch.inputs.padding, self.split.tokenizer.target
+        width = batch.inputs.tokens.shape[1]
+        lengths = [width] * len(ids) if padding is None else (~padding).sum(1).tolist()
+        limits = [LENGTH_FACTOR * length + LENGTH_OFFSET for length in lengths]
+        hypotheses = generate_best(
+            encoder, batch.inputs, target.vocabulary, beam=self.beam, max_length=limits
+        )
+        for number, tokens, length in zip(ids, hypotheses, lengths, strict=True):
+            self.translations[number] = target.decode(tokens) if length > EMPTY_LENGTH else ""
+
+    def sync(self, world: World) -> None:
+        for text in world.all_gather(json.dumps(list(self.translations.items()))):
+            self.translations |= dict(json.loads(text))
+
+    @cached_property
+    def scores(self) -> list[CorpusScore]:
+        """Scores against the reference lines, lowercased if the target's vocabulary is.
+
+        Empty without references, or if a model sharded over ranks could not translate.
+        """
+        if not self.translations:
+            return []
+        ids = sorted(self.translations)
+        return corpus_scores(
+            [self.translations[number] for number in ids],
+            self.split.references(np.array(ids)),
+            lowercase=self.split.tokenizer.target.lowercase,
+        )
+
+    def metrics(self) -> dict[str, float]:
+        return {score.name: score.value for score in self.scores}
+
+    def tables(self) -> Sequence[Table]:
+        """The scores' signatures."""
+        rows = [(s.name, s.signature, s.detail) for s in self.scores]
+        return [Table(columns=("score", "signature", "detail"), rows=rows)] if rows else []
+
+    def events(self) -> Sequence[Event]:
+        """One event per score."""
+        return [("score", score._asdict()) for score in self.scores]
+
+    def write(self, path: Path) -> None:
+        """One line per translated pair, in order."""
+        lines = (to_single_line(self.translations[number]) for number in sorted(self.translations))
+        write_output("--predictions", path, "".join(f"{line}\n" for line in lines))
+
+
+@register_task("translation", TranslationConfig())
+class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]):
+    """-log p(y_t | y_1 .. y_{t-1}, x), t over the positions of the target and its end symbol.
+
+    The decoder's first input is the end symbol.
+    """
+
+    coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    collects_in_training = True
+    is_generative = True
+    generation_mode = "translate"
+    examples_class = TranslationExamples
+    default_tokens = 0
+
+    def __init__(
+        self, c: TranslationConfig, encoder: EncoderModel, make_encoder: EncoderFactory
+    ) -> None:
+        super().__init__()
+        check_generative(encoder, "translation", decoder_only=False)
+        self.config = c
+
+    def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
+        """The end symbol follows a source sentence."""
+        return (), (vocabulary.sep,)
+
+    def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, LazyPrediction]:
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        states = encoder.decode(
+            batch.previous, encoder(batch.inputs), batch.inputs.padding, selected=batch.selected
+        )[0]  # (N, D)
+        table = encoder.output_embedding.weight
+        return {OBJECTIVE: project(states, table, None, batch.targets)}
+
+    def metrics(
+        self, predictions: Mapping[str, Prediction], batch: TranslationBatch
+    ) -> Mapping[str, Metric]:
+        """nll and ppl without label smoothing; accuracy."""
+        return token_metrics(predictions[OBJECTIVE])
+
+    def results(self, examples: TranslationExamples) -> TranslationResults | None:
+        beam = self.config.validation_beam
+        return TranslationResults(examples, beam) if beam else None

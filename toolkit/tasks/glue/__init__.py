@@ -1,1 +1,0 @@
-"""Sentence classification and regression: GLUE and your own tables."""

@@ -1,1 +1,0 @@
-"""Multiple choice: RACE, SWAG, CODAH."""
