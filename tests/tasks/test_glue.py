@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model, load_checkpoint
+from toolkit.commands.validate import evaluate_checkpoints
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.config.commands.checkpoints import ValidateConfig
+from toolkit.config.load import compose
+from toolkit.config.sections import ComponentConfig
+from toolkit.criteria import IGNORED, Classes, Values
+from toolkit.distributed import World
+from toolkit.models.interface import Sizes
+from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.capabilities import resolve_length
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.glue import GlueConfig, GlueExamples, GlueResults
+from toolkit.training.run import run
+
+
+def make_examples(folder, split="train", max_tokens=20, training=False):
+    c = GlueConfig(tokens_per_sample=max_tokens)
+    return GlueExamples(c, SplitSource(folder, split, training=training))
+
+
+def test_rows_are_read_as_pairs_with_their_labels(glue):
+    folder = glue()
+    batch = make_examples(folder, "valid").collate(np.arange(2), None)
+    words, rows = folder.vocabulary, batch.inputs.tokens
+    for row, texts in zip(rows.tolist(), [("cats run", "a cat"), ("dogs", "cats")], strict=True):
+        a, b = (folder.tokenizer.encode(text) for text in texts)
+        want = [words.cls, *a, words.sep, *b, words.sep]
+        assert row == want + [words.pad] * (rows.shape[1] - len(want))
+    assert batch.targets.tolist() == [0, 1] and batch.weights == {"label": 2.0}
+    assert torch.equal(rows.flatten()[batch.selected], torch.full((2,), words.cls))
+    assert batch.tokens == int((~batch.inputs.padding).sum())
+
+
+def test_long_pairs_are_truncated_and_reported(glue):
+    examples = make_examples(glue(), max_tokens=7)
+    assert examples.lengths.max() == 7 and "cut" in examples.remark
+    assert examples.collate(np.arange(4), None).inputs.tokens.shape == (4, 7)
+
+
+def test_copies_of_an_example_equal_it(glue):
+    examples = make_examples(glue())
+    one, copy = (
+        examples.collate(np.array([2]), 1),
+        examples.collate(np.array([2 + len(examples.lengths)]), 1),
+    )
+    assert torch.equal(one.inputs.tokens, copy.inputs.tokens) and copy.row_ids.tolist() == [2]
+
+
+@pytest.mark.parametrize("task", ["RTE", "STS-B"])
+def test_idle_rank_and_unlabeled_rows_have_weight_zero(glue, task):
+    folder = glue(task)
+    idle = make_examples(folder).collate(np.zeros(0, np.int64), None)
+    assert idle.weights == {"label": 0.0} and idle.row_ids.tolist() == [-1] and not idle.tokens
+    unknown = idle.targets.isnan() if task == "STS-B" else idle.targets == IGNORED
+    assert unknown.all()
+
+
+def test_training_rejects_unlabeled_rows(glue):
+    with pytest.raises(ToolkitError, match=r"Split 'test' of .* has rows without labels"):
+        make_examples(glue(), "test", training=True)
+    batch = make_examples(glue(), "test").collate(np.arange(2), None)
+    assert batch.weights == {"label": 0.0} and batch.targets.tolist() == [IGNORED] * 2
+
+
+def test_tokens_per_sample_changes_the_fingerprint(glue):
+    folder = glue()
+    assert make_examples(folder).fingerprint != make_examples(folder, max_tokens=9).fingerprint
+
+
+@pytest.mark.parametrize(("arch", "default"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
+def test_tokens_per_sample_defaults_to_128(arch, default):
+    assert (
+        resolve_length(GlueConfig(), ARCHITECTURES[arch].config, 128).tokens_per_sample == default
+    )
+
+
+def test_tokens_per_sample_has_no_limit_without_a_position_table():
+    c, arch = GlueConfig(tokens_per_sample=9999), ARCHITECTURES["composite_bert"].config
+    assert resolve_length(c, arch) == c
+    with pytest.raises(ToolkitError, match=r"the architecture's maximum length, 128, but is 9999"):
+        resolve_length(c, replace(arch, absolute_positions=True))
+
+
+@pytest.mark.parametrize(
+    ("task", "default"),
+    [("glue", 128), ("squad", 384), ("multiple_choice", 512), ("pos_tagging", 512)],
+)
+def test_tokens_per_sample_has_the_default_of_the_task_without_a_position_table(task, default):
+    config, arch = TASKS[task].config, ARCHITECTURES["composite_bert_small"].config
+    assert TASKS[task].factory.resolve_for(config, arch).tokens_per_sample == default
+
+
+def test_tokens_per_sample_may_reach_the_maximum_of_the_architecture():
+    c = GlueConfig(tokens_per_sample=512)
+    assert resolve_length(c, ARCHITECTURES["taco"].config) == c
+    with pytest.raises(ToolkitError, match=r"the architecture's maximum length, 128, but is 512"):
+        resolve_length(c, ARCHITECTURES["bert"].config)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"head": "x"}, r"task.head must be one of pooled, plain, gelu, but is 'x'"),
+        ({"head_dropout": 1.0}, r"task.head_dropout must be at least 0 and below 1, but"),
+        ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be 0 or at least 5, but is 4"),
+    ],
+)
+def test_glue_config_rejects_options_out_of_range(wrong, message):
+    with pytest.raises(ToolkitError, match=message):
+        GlueConfig(**wrong)
+
+
+@pytest.fixture
+def collect(glue):
+    """Results for a split of a task, updated batch by batch in another order."""
+
+    def call(task, predicted, split="train"):
+        source = SplitSource(glue(task), split)
+        examples = GlueExamples(GlueConfig(tokens_per_sample=20), source)
+        rows = examples.split
+        results, scores = GlueResults(examples), torch.tensor(predicted, dtype=torch.float32)
+        kind = Values if rows.is_regression else Classes
+        for ids in (np.array([3, 0]), np.setdiff1d(np.arange(len(rows)), [3, 0]), np.zeros(0, int)):
+            batch = examples.collate(ids, None)
+            batch_scores = scores[ids] if len(ids) else scores[:1]
+            results.update(batch, {"label": kind(batch_scores, batch.targets)})
+        results.sync(World())
+        return results
+
+    return call
+
+
+def test_classification_metrics_cover_all_rows(collect):
+    right = [[1.0, 0.0], [0.0, 1.0]] * 4
+    assert collect("RTE", right).metrics() == {
+        "accuracy": 1.0,
+        "f1": 1.0,
+        "matthews": 1.0,
+        "score": 1.0,
+    }
+    metrics = collect("RTE", [[0.0, 1.0]] * 8).metrics()
+    assert metrics["accuracy"] == metrics["score"] == 0.5 and metrics["matthews"] == 0.0
+
+
+def test_regression_metrics_cover_all_rows(collect):
+    metrics = collect("STS-B", [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]).metrics()
+    want = np.corrcoef([3.8, 0.0] * 4, [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0])[0, 1]
+    assert metrics["pearson"] == pytest.approx(want, abs=1e-12)
+    assert metrics["score"] == (metrics["pearson"] + metrics["spearman"]) / 2
+
+
+def test_events_report_each_class(collect):
+    results = collect("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0]] * 2)
+    [table] = results.tables()
+    assert [row[0] for row in table.rows] == ["entailment", "not_entailment"]
+    assert results.events()[-1][1]["counts"] == [[3, 1], [0, 4]]
+
+
+def test_predictions_are_written_as_class_names(collect, tmp_path):
+    collect("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4).write(tmp_path / "x.tsv")
+    lines = (tmp_path / "x.tsv").read_text().splitlines()
+    assert lines[:3] == ["index\tprediction", "0\tentailment", "1\tnot_entailment"]
+
+
+def test_regression_has_neither_tables_nor_events(collect):
+    results = collect("STS-B", [1.0] * 8)
+    assert not results.tables() and not results.events()
+    assert np.isnan(results.metrics()["score"])
+
+
+def test_unlabeled_rows_do_not_count(collect):
+    results = collect("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
+    results.split.labeled[-2:] = False
+    assert results.metrics()["accuracy"] == 1.0
+    assert results.confusion.tolist() == [[3, 0], [0, 3]]
+
+
+def test_three_classes_have_no_binary_f1(collect):
+    results = collect("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4)
+    results.labels = replace(
+        results.labels, classes=["entailment", "neutral", "contradiction"], metrics=["accuracy"]
+    )
+    assert results.metrics() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}
+
+
+ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_glue_scores_do_not_depend_on_the_other_rows(glue, arch):
+    torch.manual_seed(0)
+    folder = glue()
+    sizes = {"sizes": {"tokens": len(folder.vocabulary), "labels": 2}}
+    learner, examples = build_model(arch, task="glue", **sizes).eval(), make_examples(folder)
+    together = learner(examples.collate(np.arange(2), None))["label"].logits
+    alone = [learner(examples.collate(np.array([i]), None))["label"].logits for i in range(2)]
+    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)
+
+
+def test_pooled_head_has_the_weights_of_converted_models():
+    learner = build_model("bert_tiny", sizes={"tokens": 40, "labels": 3}, task="glue")
+    names = [name for name, _ in learner.named_parameters() if name.startswith("task.")]
+    assert sorted(names) == [
+        "task.head.output.bias",
+        "task.head.output.weight",
+        "task.pooler.bias",
+        "task.pooler.weight",
+    ]
+    width = learner.encoder.width
+    assert learner.task.pooler.weight.shape == (width, width)
+
+
+@pytest.mark.parametrize("head", ["plain", "pooled"])
+def test_taco_head_reads_both_streams_concatenated(glue, head):
+    folder = glue()
+    sizes, examples = Sizes(tokens=len(folder.vocabulary), labels=2), make_examples(folder)
+    arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    learner = build_learner(arch, ComponentConfig("glue", GlueConfig(head=head)), sizes).eval()
+    batch, columns = examples.collate(np.arange(3), None), learner.encoder.head_columns
+    states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
+    x = torch.cat([states[:, columns.tokens], states[:, columns.positions]], -1)
+    assert x.shape[1] == arch.config.word_width + arch.config.position_width
+    pooler, output = learner.task.pooler, learner.task.head.output
+    x = (x @ pooler.weight.T + pooler.bias).tanh() if head == "pooled" else x
+    wanted = x @ output.weight.T + output.bias
+    torch.testing.assert_close(learner(batch)["label"].logits, wanted, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["bert_tiny", *ARCHS])
+def test_layerwise_decay_slows_lower_layers_of_every_encoder(arch):
+    learner = build_model(arch, sizes={"tokens": 40, "labels": 2}, task="glue", layers=3)
+    c = OptimizerConfig(lr=1.0, layerwise_lr_decay=0.5)
+    rates = {
+        n: g["lr"]
+        for g in build_parameter_groups(learner.named_parameters(), c)
+        for n, _ in g["params"]
+    }
+    for name, rate in rates.items():
+        layer = re.search(r"^encoder\.layers\.(\d)", name)
+        inside = 0.5 ** (3 - int(layer[1])) if layer else 0.5**4
+        assert rate == (1.0 if name.startswith("task.") else inside), name
+
+
+def test_glue_rejects_data_without_labels():
+    with pytest.raises(ToolkitError, match=r"requires labeled data"):
+        build_model("bert_tiny", vocabulary_size=40, task="glue")
+
+
+def options(folder, target, **changes):
+    small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "glue"}
+    recipe = {"lr": 3e-3, "batch_size": 2, "num_workers": 0, "max_epoch": 6, "best_metric": "score"}
+    where = {"data.dirs": [str(folder.path)], "save_dir": str(target)}
+    return compose({**small, **recipe, **where, **changes})
+
+
+def test_run_learns_classes_and_writes_predictions(glue, tmp_path):
+    folder = glue()
+    changes = {"task.head": "plain", "data.valid_subset": "train,valid"}
+    result = run(options(folder, tmp_path / "run", **changes))
+    assert result.best["metric"] == "score" and result.valid["train"]["loss"] < math.log(2)
+    assert set(result.valid["valid"]) > {"accuracy", "f1", "matthews", "score", "loss"}
+    sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.tsv"), "json": str(tmp_path / "events")}
+    results = evaluate_checkpoints(ValidateConfig(**sources, valid_subset="test", **files))
+    assert results[str(tmp_path / "run")]["test"] == {"examples": 2}
+    assert (tmp_path / "x.tsv").read_text().startswith("index\tprediction\n0\t")
+    assert json.loads((tmp_path / "events").read_text().splitlines()[-1])["examples"] == 2
+
+
+def test_run_finetunes_the_encoder_of_another_task_for_regression(glue, tmp_path, capfd):
+    first = glue()
+    run(options(first, tmp_path / "first", max_epoch=1))
+    capfd.readouterr()
+    second = glue("STS-B", tokenizer_from=str(first.path))
+    more = {"finetune_from": str(tmp_path / "first"), "data.valid_subset": "train"}
+    result = run(options(second, tmp_path / "second", **more, max_epoch=3))
+    assert {"pearson", "spearman", "score"} < set(result.valid["train"])
+    assert not {"ppl", "accuracy"} & {*result.valid["train"], *result.train}
+    stderr = capfd.readouterr().err
+    assert "checkpoint's have another shape: task.head.output.weight (2, 128) for (1, 1" in stderr
+    assert load_checkpoint(tmp_path / "second").tokenizer.labels.task == "STS-B"
+
+
+def test_predictions_that_cannot_be_written_leave_the_metrics(glue, tmp_path, capfd):
+    folder = glue()
+    run(options(folder, tmp_path / "run", max_epoch=1))
+    sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": "/dev/full", "json": str(tmp_path / "events")}
+    with pytest.raises(ToolkitError, match="Cannot write --predictions"):
+        evaluate_checkpoints(ValidateConfig(**sources, **files))
+    assert "matthews" in capfd.readouterr().out.splitlines()[-2]
+    assert "matthews" in json.loads((tmp_path / "events").read_text().splitlines()[-1])
+
+
+def test_class_tables_name_their_split_if_there_are_several(glue, tmp_path, capfd):
+    folder, path = glue(), str(tmp_path / "run")
+    run(options(folder, path, max_epoch=1))
+    sources = {"dirs": [str(folder.path)], "path": [path], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.tsv")}
+    for subsets, wanted in (("train,valid", [f"{path} train", f"{path} valid"]), ("valid", [])):
+        capfd.readouterr()
+        evaluate_checkpoints(
+            ValidateConfig(**sources, valid_subset=subsets, **({} if wanted else files))
+        )
+        lines = capfd.readouterr().out.splitlines()
+        heads = [number for number, line in enumerate(lines) if line.startswith("class ")]
+        assert [lines[it - 1] for it in heads if it] == wanted and heads
+        assert wanted or lines[-1] == f"wrote {tmp_path / 'x.tsv'}"

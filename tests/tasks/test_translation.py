@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import IGNORED
+from toolkit.data.formats.parallel.files import ParallelSplit
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.distributed import World
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import Inputs
+from toolkit.models.transformer import TransformerConfig
+from toolkit.tasks import translation
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.translation import (
+    Translation,
+    TranslationConfig,
+    TranslationExamples,
+    TranslationResults,
+)
+
+
+@pytest.fixture
+def make_examples(parallel):
+    def make(split="train", training=True, row_multiple=1, **options):
+        source = SplitSource(DataFolder.open(parallel), split, 1, training, row_multiple)
+        return TranslationExamples(TranslationConfig(**options), source)
+
+    return make
+
+
+def sides(make_examples):
+    return make_examples.split.source.lengths, make_examples.split.target.lengths
+
+
+def test_targets_start_after_the_end_symbol_and_end_with_it(make_examples):
+    examples = make_examples()
+    batch, end = examples.collate(np.array([3]), 1), examples.split.tokenizer.vocabulary.sep
+    text = examples.split.target.take(np.array([3]), examples.split.target.lengths[3:4]).ids
+    assert batch.previous.tolist() == [[end, *text]] and batch.targets.tolist() == [*text, end]
+    assert batch.inputs.tokens.tolist() == [[*text[::-1], end]] and batch.inputs.padding is None
+
+
+def test_pairs_of_unequal_length_are_padded_and_padding_is_not_predicted(make_examples):
+    examples = make_examples()
+    ids = np.arange(len(examples.lengths))
+    batch = examples.collate(ids, 1)
+    source, target = sides(examples)
+    assert batch.inputs.padding.sum(1).tolist() == (source.max() - source).tolist()
+    assert batch.weights == {"translation": float((target + 1).sum())}
+    assert batch.tokens == (source + target + 2).sum() and batch.pair_ids.tolist() == ids.tolist()
+    grid = batch.previous.flatten()[batch.selected]
+    assert (grid != examples.split.tokenizer.vocabulary.pad).all() and len(grid) == len(
+        batch.targets
+    )
+
+
+def test_pair_length_is_that_of_the_longer_side_so_that_both_fit_the_budget(make_examples):
+    source, target = sides(examples := make_examples())
+    assert examples.lengths.tolist() == (np.maximum(source, target) + 1).tolist()
+
+
+def test_overlong_pairs_are_reported_skipped_or_truncated(make_examples):
+    with pytest.raises(ToolkitError, match=r"at most 6 tokens, .*pair \d+ of train in .* has 8\."):
+        make_examples(tokens_per_sample=6)
+    source, _ = sides(whole := make_examples())
+    skipped = make_examples(tokens_per_sample=6, overlength="skip")
+    assert len(skipped.lengths) == (source < 6).sum() < len(whole.lengths)
+    assert skipped.remark == f"{(source > 5).sum()} with more than 6 tokens skipped"
+    assert (
+        skipped.collate(np.array([0]), 1).pair_ids.tolist()
+        == np.flatnonzero(source < 6)[:1].tolist()
+    )
+    truncated = make_examples(tokens_per_sample=6, overlength="truncate")
+    assert truncated.lengths.max() == 6 and "truncated" in truncated.remark
+    assert len(truncated.lengths) == len(whole.lengths)
+
+
+def test_examples_report_that_all_pairs_are_skipped_and_what_would_help(make_examples):
+    message = r"Every pair of train in .* has more than 2 tokens, end symbol included\. Raise"
+    with pytest.raises(ToolkitError, match=message):
+        make_examples(tokens_per_sample=2, overlength="skip")
+
+
+def test_validation_skips_no_pair(make_examples):
+    examples = make_examples(tokens_per_sample=4, overlength="skip", training=False)
+    assert len(examples.lengths) == len(examples.split) and examples.lengths.max() == 4
+
+
+def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
+    batch = make_examples().collate(np.zeros(0, np.int64), None)
+    assert batch.weights == {"translation": 0.0} and batch.sentences == batch.tokens == 0
+    assert (batch.targets == IGNORED).all() and batch.pair_ids.tolist() == [-1]
+
+
+def test_row_multiples_pad_the_selected_positions(make_examples):
+    batch = make_examples(row_multiple=64).collate(np.arange(3), None)
+    assert len(batch.selected) % 64 == 0 == len(batch.targets) % 64
+    real = batch.targets != IGNORED
+    assert real.sum() == batch.weights["translation"] and not batch.selected[~real].any()
+    assert torch.equal(real.sort(descending=True).values, real)
+
+
+class Backwards(GenerativeModel):
+    """Generates the source backwards, which is the reference."""
+
+    def __init__(self):
+        torch.nn.Module.__init__(self)
+
+    def decode(self, previous, encoded=None, padding=None, cache=None, selected=None):
+        raise NotImplementedError
+
+    def forward(self, inputs, selected=None):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def split(parallel):
+    return ParallelSplit(DataFolder.open(parallel), "valid")
+
+
+@pytest.fixture
+def examples(split):
+    return TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
+
+
+@pytest.fixture
+def translate(examples, monkeypatch):
+    """Translations by a perfect model, and the maximum lengths that it was given."""
+    bounds = []
+
+    def best(model, inputs, words, *, beam, max_length):
+        assert beam == 3
+        bounds.extend(max_length)
+        special = torch.tensor(words.special)
+        return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
+
+    monkeypatch.setattr(translation, "generate_best", best)
+
+    def call(*batches):
+        results = TranslationResults(examples, beam=3)
+        for rows in batches:
+            results.update_from_encoder(
+                Backwards(), examples.collate(np.array(rows, np.int64), None)
+            )
+        results.sync(World())
+        return results, bounds
+
+    return call
+
+
+def test_perfect_translations_have_the_highest_scores(translate, split):
+    results, bounds = translate([4, 2, 0], [], [8, 1, 3], [5, 6, 7])
+    assert results.metrics() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    lengths = split.source.lengths[[4, 2, 0]] + 1
+    assert bounds[:3] == (2 * lengths + 20).tolist()
+
+
+def test_blank_sources_have_empty_translations_as_in_generation(split, examples, monkeypatch):
+    end, pad = split.tokenizer.vocabulary.sep, split.tokenizer.vocabulary.pad
+    word = split.tokenizer.encode("dogs")
+    monkeypatch.setattr(translation, "generate_best", lambda *_, **options: [word, word])
+    tokens = torch.tensor([[*word, end], [end, pad]])
+    batch = examples.collate(np.array([0, 1]), None)
+    results = TranslationResults(examples, beam=1)
+    results.update_from_encoder(
+        Backwards(), batch._replace(inputs=Inputs(tokens, padding=tokens == pad))
+    )
+    assert results.translations == {0: "dogs", 1: ""}
+
+
+def test_translations_are_written_in_order(translate, split, tmp_path):
+    results, _ = translate([4, 2, 0], [8, 1, 3], [5, 6, 7])
+    results.write(tmp_path / "translations.txt")
+    assert (tmp_path / "translations.txt").read_text().splitlines() == split.references(
+        np.arange(9)
+    )
+
+
+def test_translations_are_single_lines_whatever_they_contain(examples, tmp_path):
+    results = TranslationResults(examples, beam=1)
+    results.translations = {0: "a\nb", 1: "c"}
+    results.write(tmp_path / "translations.txt")
+    assert (tmp_path / "translations.txt").read_text() == "a b\nc\n"
+
+
+def test_signatures_are_in_tables_and_events(translate):
+    results, _ = translate([0, 1], [2, 3])
+    [table] = results.tables()
+    assert "tok:13a" in table.text()
+    assert [(kind, it["name"]) for kind, it in results.events()] == [
+        ("score", "bleu"),
+        ("score", "chrf"),
+    ]
+
+
+def test_scores_are_empty_if_the_model_could_not_translate(examples):
+    results = TranslationResults(examples, beam=1)
+    results.sync(World())
+    assert results.metrics() == {} and results.tables() == [] == results.events()
+
+
+def test_scores_ignore_case_if_the_vocabulary_is_lowercased(translate, split, monkeypatch):
+    plain = split.references
+    monkeypatch.setattr(split, "references", lambda rows: [it.upper() for it in plain(rows)])
+    monkeypatch.setattr(split.tokenizer.target, "lowercase", True)
+    results, _ = translate([0, 1], [2, 3])
+    assert results.metrics() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    assert "case:lc" in results.tables()[0].text()
+
+
+def test_sync_gathers_the_translations_of_all_ranks(translate, split, monkeypatch):
+    halves = [translate(rows)[0] for rows in ([4, 2, 0, 8], [1, 3, 5, 6, 7])]
+    gathered = [json.dumps(list(half.translations.items())) for half in halves]
+    monkeypatch.setattr(World, "all_gather", lambda world, text: gathered)
+    halves[0].sync(World(size=2))
+    assert halves[0].scores[0].value == pytest.approx(100.0)
+    assert sorted(halves[0].translations) == list(range(9))
+
+
+TINY = {"width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0, "vocabulary_size": 17}
+SMALL = {
+    "transformer_tiny": {**TINY, "encoder_layers": 1, "decoder_layers": 1},
+    "dynamicconv_tiny": {**TINY, "encoder_kernels": [3], "decoder_kernels": [3]},
+}
+SMALL["lightconv_tiny"] = SMALL["dynamicconv_tiny"]
+
+
+def learner(arch="transformer_tiny"):
+    torch.manual_seed(2)
+    model = build_model(arch, task="translation", **SMALL[arch]).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+@pytest.mark.parametrize("arch", SMALL)
+def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens(examples, arch):
+    model, batch = learner(arch), examples.collate(np.arange(4), None)
+    logits, targets = model(batch)["translation"]
+    assert logits.shape == (len(targets), 17)
+    later = batch.previous.clone()
+    later[:, 2:] = (later[:, 2:] + 1) % 17  # what comes later may be anything
+    changed = model(batch._replace(previous=later))["translation"].logits
+    early = batch.selected % batch.previous.shape[1] < 2
+    torch.testing.assert_close(changed[early], logits[early])
+    assert not torch.allclose(changed[~early], logits[~early])
+
+
+@pytest.mark.parametrize("arch", SMALL)
+def test_translation_scores_a_pair_the_same_in_every_batch(examples, arch):
+    model = learner(arch)
+    together = model(examples.collate(np.arange(5), None))["translation"].logits
+    alone = [model(examples.collate(np.array([i]), None))["translation"].logits for i in range(5)]
+    torch.testing.assert_close(torch.cat(alone), together, atol=1e-5, rtol=1e-5)
+
+
+def test_metrics_are_without_label_smoothing(examples):
+    model, batch = learner(), examples.collate(np.arange(5), None)
+    predictions = model(batch)
+    logits, targets = predictions["translation"]
+    metrics = model.task.metrics(predictions, batch)
+    loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum").item()
+    assert metrics["nll"].total.item() == pytest.approx(loss, rel=1e-5)
+    assert metrics["ppl"] == metrics["nll"] and metrics["nll"].weight == len(targets)
+    assert math.isclose(metrics["accuracy"].total, (logits.argmax(-1) == targets).sum())
+
+
+def test_translation_requires_an_encoder_decoder():
+    for arch in ("transformer_lm_tiny", "bert_tiny"):
+        with pytest.raises(ToolkitError, match=r"translation requires an encoder-decoder model"):
+            build_model(arch, vocabulary_size=17, task="translation")
+
+
+def test_tokens_per_sample_defaults_to_the_maximum_of_the_architecture():
+    with_table = TransformerConfig(positions="learned", max_positions=50)
+    assert Translation.resolve_for(TranslationConfig(), with_table).tokens_per_sample == 50
+    assert Translation.resolve_for(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
+    with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
+        Translation.resolve_for(TranslationConfig(tokens_per_sample=60), with_table)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"overlength": "split"}, r"task.overlength must be one of error, skip, truncate, but"),
+        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2, but is 1"),
+        ({"validation_beam": -1}, r"task.validation_beam must be at least 0, but is -1"),
+    ],
+)
+def test_translation_config_rejects_options_out_of_range(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        TranslationConfig(**options)
