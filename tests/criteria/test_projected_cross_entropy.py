@@ -13,8 +13,8 @@ from toolkit.criteria import (
     Criterion,
     ProjectedClasses,
     criterion,
+    cross_entropy,
     project,
-    projected_cross_entropy,
 )
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.nn.ops import aligned_linear
@@ -24,7 +24,7 @@ COUNT, CLASSES, WIDTH = 37, 11, 6
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setitem(projected_cross_entropy.ROWS_PER_CHUNK, "cpu", 8)
+    monkeypatch.setitem(cross_entropy.ROWS_PER_CHUNK, "cpu", 8)
     monkeypatch.setattr(criterion, "MIN_PROJECTED_LOGITS", 1)
 
 
