@@ -9,7 +9,6 @@ import yaml
 from toolkit.checkpoints.load import read_config
 from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.start_record import read_complete_starts
-from toolkit.common.json_files import JsonObject
 from toolkit.config.command import format_columns
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import to_dict
@@ -129,7 +128,9 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
             "toolkit": last["toolkit"],
             **{str(it.get("name")): it for it in last["plugins"]},
         }
-        rows |= {f"{name} commit": format_commit(source) for name, source in sources.items()}
+        for name, source in sources.items():
+            changed = " with uncommitted changes" * bool(source.get("uncommitted_changes"))
+            rows[f"{name} commit"] = f"{source.get('commit') or ''}{changed}"
         folders = [(Path(it["folder"]).name, it["fingerprint"][:12]) for it in last.get("data", [])]
         rows["data"] = ", ".join(f"{name} (fingerprint {digest})" for name, digest in folders)
         rows["device"] = last["device"]
@@ -149,9 +150,3 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
         options = yaml.safe_dump(sections, sort_keys=False)  # names of data folders, no paths
         parts += ["## Options\n", f"```yaml\n{options}```\n"]
     return parts
-
-
-def format_commit(source: JsonObject) -> str:
-    """The Git commit of a training run, and whether the code had changed since."""
-    commit = str(source.get("commit") or "")
-    return f"{commit} with uncommitted changes" if source.get("uncommitted_changes") else commit

@@ -194,8 +194,7 @@ def best_of_each_variant(ranking: RankedRows, tuned: Collection[str], metric: st
     chosen = [
         rows[index_of_best([row.value for row in rows], metric) or 0] for rows in variants.values()
     ]
-    best = index_of_best([row.value for row in chosen], metric)
-    return replace(ranking, rows=chosen, best=best)
+    return replace(ranking, rows=chosen, best=index_of_best([it.value for it in chosen], metric))
 
 
 def describe_edges(ranking: RankedRows, chosen: RankedRows, tuned: Collection[str]) -> str:
