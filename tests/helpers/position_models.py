@@ -7,9 +7,8 @@ import dataclasses
 import torch
 
 from toolkit import build_model
-from toolkit.common.registry import ARCHITECTURES
+from toolkit.common.registry import ARCHITECTURES, POSITIONS
 from toolkit.models.interface import Inputs
-from toolkit.models.positions.options import TERM_OPTIONS
 
 VOCABULARY = 20
 SHAPE = {
@@ -36,12 +35,9 @@ def build_encoder(arch=None, **options):
     torch.manual_seed(0)
     name = arch or ("composite_bert_tiny" if COMPOSITE & {*options} else "bert_tiny")
     terms = {*options.get("positions", ARCHITECTURES[name].config.positions)}
-    terms |= {"radius"} if options.get("depthwise") else set()
-    shape = {
-        key: value
-        for key, value in SHAPE.items()
-        if key not in TERM_OPTIONS or terms.intersection([key, *TERM_OPTIONS[key]])
-    }
+    unread = options_of(POSITIONS.builtins) - options_of(terms)
+    unread -= {"radius"} if options.get("depthwise") else set()
+    shape = {key: value for key, value in SHAPE.items() if key not in unread}
     options = {**shape, **options}
     table = "learned" in options.get("positions", ()) or options.get("absolute_positions", False)
     options.setdefault("hidden_position_embedding", table)
@@ -49,6 +45,11 @@ def build_encoder(arch=None, **options):
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return model, dataclasses.replace(ARCHITECTURES[name].config, **options)
+
+
+def options_of(terms):
+    """The options that position terms read."""
+    return {f.name for term in terms for f in dataclasses.fields(POSITIONS[term].config)}
 
 
 def make_batch(*kinds):

@@ -75,7 +75,7 @@ def test_composite_bert_takes_positions_if_only_kernels_and_tables_read_them(cha
         ),
         (
             {"absolute_positions": True, "positions": ["sinusoidal"], "radius": 8},
-            "must not contain both sinusoidal and learned: both are vectors",
+            "must not contain both learned and sinusoidal: both are vectors",
         ),
     ],
 )

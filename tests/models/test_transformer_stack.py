@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.transformer_stack import TransformerStackConfig, build_embeddings
+from toolkit.models.transformer_stack import StackConfig, build_embeddings
 
-CONFIG = TransformerStackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
+CONFIG = StackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
 
 
 def build(**changes):
@@ -39,7 +39,7 @@ def test_token_embedding_of_later_positions_equals_that_of_all(positions):
         ({"width": 5}, r"arch.width must be a multiple of arch.heads, but 5 = 2 x 2 \+ 1"),
         ({"dropout": 1.0}, r"arch.dropout must be at least 0 and below 1, but is 1.0"),
         ({"activation": "tanh"}, r"arch.activation must be one of relu, gelu, but is 'tanh'"),
-        ({"positions": "rope"}, r"arch.positions must be one of sinusoidal, .* but is 'rope'"),
+        ({"positions": ["rope"]}, r"arch.positions must not contain rope without self-attention"),
     ],
 )
 def test_transformer_stack_config_rejects_impossible_shapes(changes, message):

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.embeddings import (
-    Embeddings,
+from toolkit.nn.attention.absolute import (
     PositionTable,
     check_length,
     position_rows,
     sinusoidal_encodings,
 )
+from toolkit.nn.embeddings import Embeddings
 
 
 def embeddings(types=2, hidden=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 from types import SimpleNamespace
-from typing import get_args
 
 import pytest
 import torch
@@ -18,19 +17,19 @@ from tests.helpers.position_loops import (
 )
 from tests.helpers.position_models import build_encoder, make_batch
 from toolkit import build_model
-from toolkit.models.positions import PositionName
-from toolkit.models.positions.pairs import REASONS
+from toolkit.common.registry import POSITIONS
+from toolkit.models.positions import find_conflict
 from toolkit.nn.attention import Offsets, SequenceContext
-from toolkit.nn.attention.linear_bias import linear_slopes
-from toolkit.nn.attention.position_bias import bucket_indices
-from toolkit.nn.offset_embedding import logarithmic_buckets
+from toolkit.nn.attention.alibi import linear_slopes
+from toolkit.nn.attention.disentangled import logarithmic_buckets
+from toolkit.nn.attention.t5 import bucket_indices
 
-NAMES = [name for name in get_args(PositionName) if name != "none"]
+NAMES = [name for name in POSITIONS.builtins if name != "none"]
 ALONE = {name: {"positions": [name]} for name in ["none", *NAMES]}
 PAIRS = {
     f"{one}, {other}": {"positions": [one, other]}
     for one, other in combinations(NAMES, 2)
-    if frozenset({one, other}) not in REASONS
+    if not find_conflict(one, POSITIONS[one].factory, other, POSITIONS[other].factory)
 }
 MANY = {
     "all of rope": {"positions": ["learned", "rope", "alibi", "t5", "shaw", "fixed"]},

@@ -171,6 +171,8 @@ CRITERIA = Registry("criterion", builtins.CRITERIA)
 OPTIMIZERS = Registry("optimizer", builtins.OPTIMIZERS)
 LR_SCHEDULERS = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
 FORMATS = Registry("data format", builtins.FORMATS)
+POSITIONS = Registry("position term", builtins.POSITIONS)
+"""Terms of arch.positions, whose options are options of the architecture."""
 CALLBACKS = Registry("callback", {}, reserved=EVENTS)
 """Callbacks of plugins, which write events of their names. Those of the toolkit are part of every
 run."""
@@ -203,6 +205,8 @@ register_format = FORMATS.register
 register_callback = CALLBACKS.register
 """Decorator `register_callback(name, config)` of `build(config, context)`, which returns a function
 of the `Step` after each update."""
+register_position = POSITIONS.register
+"""Decorator `register_position(name, options)` of a subclass of `Position`."""
 
 
 class Counterpart(NamedTuple):

@@ -325,8 +325,12 @@ def describe_fields(config: type) -> list[tuple[dataclasses.Field[Any], Option]]
 
 
 def declaration_order(config: type) -> Iterator[type]:
-    """The bases of a class, outermost first, then the class itself."""
-    for ancestor in config.__bases__:
+    """The bases of a class, outermost first, then the class itself.
+
+    Of an architecture the last base comes first: those before it add options.
+    """
+    bases = config.__bases__
+    for ancestor in reversed(bases) if getattr(config, "section", "") == "arch" else bases:
         yield from declaration_order(ancestor)
     yield config
 

@@ -15,7 +15,7 @@ import toolkit
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import Plugin
-from toolkit.common.registry import CALLBACKS, Entry, fold_sizes
+from toolkit.common.registry import CALLBACKS, POSITIONS, Entry, fold_sizes
 from toolkit.config.command import Command, format_columns, wrap_paragraph
 from toolkit.config.declared import Option, index_by_path, list_options, to_flag
 from toolkit.config.load import early_values, get_value, resolve
@@ -188,6 +188,7 @@ LISTS = {
     "lr_schedulers": "lr_scheduler",
     "formats": "format",
     "callbacks": "callback",
+    "positions": "position",
 }
 RECIPES = "recipes"
 
@@ -222,7 +223,8 @@ def list_components(command: Command, kind: str) -> str:
 
         return format_columns(list_recipes().items(), indent=0)
     section = LISTS.get(kind.replace("-", "_"), "")
-    registries = {**command.components, **({CALLBACK: CALLBACKS} if is_run else {})}
+    more = {CALLBACK: CALLBACKS, "position": POSITIONS} if is_run else {}
+    registries = {**command.components, **more}
     if section not in registries:
         known = [name for name, section in LISTS.items() if section in registries]
         known += [RECIPES] * is_run

@@ -12,12 +12,10 @@ from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import (
     PositionConfig,
-    PositionName,
     build_encoder,
     build_projections,
     build_scores,
 )
-from toolkit.models.positions.pairs import check_positions
 from toolkit.nn.attention import (
     Attention,
     ConvolvedProjections,
@@ -25,27 +23,29 @@ from toolkit.nn.attention import (
     LinearProjections,
     PlainValues,
 )
-
-LINEAR_PROJECTIONS_ONLY = ("rope", "xl", "deberta")
-"""Position terms that change queries and keys, or project offsets with their matrices."""
+from toolkit.nn.attention.composite import CompositeConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompositeBertConfig(PositionConfig):
-    """Options of composite attention: each term can be switched off."""
-
-    positions: list[PositionName] = field(default_factory=lambda: ["composite"])
-    """How the order of tokens enters; several are added. composite: the terms that arch.fixed,
-    arch.dynamic and arch.key_dynamic switch on; the others as in bert."""
+class TableConfig(PositionConfig):
+    """The options of the shared encoder, and one that adds a table of positions."""
 
     absolute_positions: bool = False
     """Add a learned position embedding, which limits the length of sentences."""
-    fixed: bool = True
-    """Add a learned bias per head and offset to the scores (Chang et al. 2021, eq. 4)."""
-    dynamic: bool = True
-    """Add the product of the query and a vector per offset to the scores (eq. 5)."""
-    key_dynamic: bool = False
-    """Add the product of the key and a vector per offset to the scores."""
+
+    @property
+    def position_names(self) -> list[str]:
+        return [*self.positions, *["learned"] * self.absolute_positions]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompositeBertConfig(CompositeConfig, TableConfig):
+    """Options of composite attention: each term can be switched off."""
+
+    positions: list[str] = field(default_factory=lambda: ["composite"])
+    """How the order of tokens enters; several are added. composite: the terms that arch.fixed,
+    arch.dynamic and arch.key_dynamic switch on; the others as in bert."""
+
     depthwise: bool = False
     """Add a depthwise convolution of the values to the result (eq. 7)."""
     convolve: list[Literal["query", "key", "value"]] = field(default_factory=list)
@@ -61,10 +61,8 @@ class CompositeBertConfig(PositionConfig):
                 f"arch.heads must be even with arch.convolve, which convolves half of the heads, "
                 f"but is {self.heads}."
             )
-        if self.absolute_positions and "learned" not in self.positions:
-            check_positions([*self.positions, "learned"])
-        for name in self.positions:
-            if self.convolve and name in LINEAR_PROJECTIONS_ONLY:
+        for name, term in self.term_classes.items():
+            if self.convolve and (term.overrides("changes") or term.overrides("project")):
                 raise ToolkitError(
                     f"arch.convolve cannot be combined with {name} in arch.positions, which "
                     f"requires linear projections of queries and keys."
@@ -73,22 +71,6 @@ class CompositeBertConfig(PositionConfig):
     @property
     def options_of_other_parts(self) -> frozenset[str]:
         return frozenset({"radius"} if self.convolve or self.depthwise else ())
-
-    @property
-    def position_names(self) -> frozenset[PositionName]:
-        learned: list[PositionName] = ["learned"] if self.absolute_positions else []
-        return super().position_names.union(learned)
-
-    @property
-    def composite_parts(self) -> frozenset[str]:
-        if "composite" not in self.positions:
-            return frozenset()
-        parts = {
-            "fixed": self.fixed,
-            "dynamic": self.dynamic,
-            "key_dynamic": self.key_dynamic,
-        }
-        return frozenset(name for name, chosen in parts.items() if chosen)
 
 
 @register_arch(

@@ -11,7 +11,6 @@ from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import (
     PositionConfig,
-    PositionName,
     build_attention,
     build_encoder,
 )
@@ -21,7 +20,7 @@ from toolkit.models.positions import (
 class DebertaConfig(PositionConfig):
     """The options of the shared encoder, with DeBERTa's defaults."""
 
-    positions: list[PositionName] = field(default_factory=lambda: ["deberta"])
+    positions: list[str] = field(default_factory=lambda: ["deberta"])
     """How the order of tokens enters; several are added. deberta: content-to-position and
     position-to-content products; the others as in bert."""
     token_types: NonNegativeInt = 0

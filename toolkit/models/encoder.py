@@ -21,8 +21,15 @@ from toolkit.models.interface import (
     Sizes,
 )
 from toolkit.models.packing import Packing, list_rows
-from toolkit.nn.attention import Attention, Offsets, SequenceContext
-from toolkit.nn.embeddings import Embeddings, PositionEmbedding, PositionTable, check_length
+from toolkit.nn.attention import (
+    Attention,
+    Offsets,
+    OffsetVectors,
+    PositionEmbedding,
+    SequenceContext,
+)
+from toolkit.nn.attention.absolute import PositionTable, check_length
+from toolkit.nn.embeddings import Embeddings
 from toolkit.nn.init import init_bert_weights, remove_biases
 from toolkit.nn.layers import (
     NORM_EPS,
@@ -35,7 +42,6 @@ from toolkit.nn.layers import (
     build_norm,
     default_inner_width,
 )
-from toolkit.nn.offset_embedding import OffsetEmbedding
 from toolkit.nn.ops.layer_norm import RMSNorm
 from toolkit.nn.ops.relative_attention import kernel_runs
 from toolkit.nn.ops.relative_inputs import SentenceRows
@@ -150,24 +156,24 @@ class Encoder(LayeredEncoder):
         sizes: Sizes,
         attention: Callable[[], Attention],
         *,
-        absolute_positions: bool,
+        absolute_positions: bool = False,
         takes_positions: bool,
         positions: PositionEmbedding | None = None,
-        offset_embedding: OffsetEmbedding | None = None,
+        offset_embedding: nn.Module | None = None,
         groups: int = 1,
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
         self.norm_epsilon, self.norm_name, self.has_biases = c.norm_epsilon, c.norm, c.biases
-        if c.hidden_position_embedding and not absolute_positions:
+        width, hidden = c.embedding_width or c.width, c.hidden_position_embedding
+        if absolute_positions:
+            positions = PositionTable(c.max_positions, width, hidden=hidden)
+        if hidden and not isinstance(positions, PositionTable):
             raise ToolkitError(
                 "arch.hidden_position_embedding requires a table of absolute positions. Add "
                 "learned to arch.positions, or omit it."
             )
-        self.max_positions, width = None, c.embedding_width or c.width
-        if absolute_positions:
-            self.max_positions = c.max_positions
-            positions = PositionTable(c.max_positions, width, hidden=c.hidden_position_embedding)
+        self.max_positions = None if positions is None else positions.max_positions
         self.embeddings = Embeddings(
             nn.Embedding(sizes["tokens"], width),
             nn.Embedding(c.token_types, width) if c.token_types else None,
@@ -241,7 +247,7 @@ class Encoder(LayeredEncoder):
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
         sequence = SequenceContext(offsets, inputs.padding, rows=rows)
         if self.offset_embedding is not None:
-            vectors = self.offset_embedding(offsets.max_offset)
+            vectors: OffsetVectors = self.offset_embedding(offsets.max_offset)
             sequence = sequence._replace(offset_vectors=vectors.vectors, offset_rows=vectors.rows)
         return LayerInput(x, sequence)
 

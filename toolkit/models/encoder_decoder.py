@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Encoded, EncoderModel, Inputs, Sizes
-from toolkit.models.transformer_stack import NORM_EPS, TransformerStack, TransformerStackConfig
+from toolkit.models.transformer_stack import NORM_EPS, StackConfig, TransformerStack
 from toolkit.nn.attention import Attention, CrossAttentionSource
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.init import init_transformer_weights
@@ -25,7 +25,7 @@ from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderDecoderConfig(TransformerStackConfig):
+class EncoderDecoderConfig(StackConfig):
     """Options of models with an encoder and a decoder."""
 
     share_embeddings: Literal["all", "decoder", "none"] = "decoder"
@@ -42,7 +42,7 @@ class GenerativeModel(EncoderModel):
     decoder: TransformerStack
     separate_output_embedding: nn.Embedding | None
 
-    def __init__(self, c: TransformerStackConfig, sizes: Sizes) -> None:
+    def __init__(self, c: StackConfig, sizes: Sizes) -> None:
         super().__init__()
         self.width, self.max_positions = c.width, c.max_length
         self.embedding = nn.Embedding(sizes["tokens"], c.width)
@@ -169,7 +169,7 @@ class DecoderOnly(GenerativeModel):
 
     def __init__(
         self,
-        c: TransformerStackConfig,
+        c: StackConfig,
         sizes: Sizes,
         self_attention: list[Callable[[], Attention]],
         *,

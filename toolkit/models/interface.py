@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
 from toolkit.models.packing import Packing
-from toolkit.nn.embeddings import check_position_ids, check_token_ids
+from toolkit.nn.attention.absolute import check_position_ids
+from toolkit.nn.embeddings import check_token_ids
 from toolkit.nn.layers import NORM_EPS, LayerStack, NormName, select_tokens
 
 

@@ -19,7 +19,6 @@ from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import (
     PositionConfig,
-    PositionName,
     build_attention,
     build_encoder,
 )
@@ -30,7 +29,7 @@ from toolkit.nn.layers import Activation
 class ModernBertConfig(PositionConfig):
     """The options of the shared encoder, with ModernBERT's defaults."""
 
-    positions: list[PositionName] = field(default_factory=lambda: ["rope"])
+    positions: list[str] = field(default_factory=lambda: ["rope"])
     """How the order of tokens enters; several are added. rope: queries and keys rotated by their
     positions; the others as in bert."""
     rope_base: PositiveFloat = 160_000.0

@@ -36,8 +36,8 @@ from toolkit.nn.attention import (
     SummedMaps,
     TwoStreamMaps,
 )
+from toolkit.nn.attention.absolute import PositionTable
 from toolkit.nn.embeddings import (
-    PositionTable,
     add_parts,
     build_projection,
     token_type_vectors,

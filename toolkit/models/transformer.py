@@ -8,11 +8,11 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import Layers
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
-from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_attention
+from toolkit.models.transformer_stack import AttentionStackConfig, build_self_attention
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(EncoderDecoderConfig, RelativeConfig):
+class TransformerConfig(EncoderDecoderConfig, AttentionStackConfig):
     """Options of the Transformer."""
 
     encoder_layers: Layers = 6
@@ -42,6 +42,6 @@ def transformer(c: TransformerConfig, sizes: Sizes) -> EncoderDecoder:
     return EncoderDecoder(
         c,
         sizes,
-        [lambda: build_self_attention(c, left_only=False)] * c.encoder_layers,
-        [lambda: build_self_attention(c, left_only=True)] * c.decoder_layers,
+        [lambda: build_self_attention(c, causal=False)] * c.encoder_layers,
+        [lambda: build_self_attention(c, causal=True)] * c.decoder_layers,
     )

@@ -8,11 +8,11 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import Layers
 from toolkit.models.encoder_decoder import DecoderOnly
 from toolkit.models.interface import Sizes
-from toolkit.models.positions.decoder_terms import RelativeConfig, build_self_attention
+from toolkit.models.transformer_stack import AttentionStackConfig, build_self_attention
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerLMConfig(RelativeConfig):
+class TransformerLMConfig(AttentionStackConfig):
     """Options of the causal language model."""
 
     layers: Layers = 6
@@ -27,7 +27,7 @@ GPT = TransformerLMConfig(
     heads=12,
     feed_forward_width=3072,
     activation="gelu",
-    positions="learned",
+    positions=["learned"],
     max_positions=512,
     scale_embedding=False,
     attention_dropout=0.1,
@@ -47,5 +47,5 @@ GPT = TransformerLMConfig(
 @register_arch("transformer_lm_gpt2", replace(GPT, max_positions=1024, pre_norm=True))
 def transformer_lm(c: TransformerLMConfig, sizes: Sizes) -> DecoderOnly:
     """p(w_t | w_1 .. w_{t-1}) by attention to the left."""
-    attention = [lambda: build_self_attention(c, left_only=True)] * c.layers
+    attention = [lambda: build_self_attention(c, causal=True)] * c.layers
     return DecoderOnly(c, sizes, attention, tied=c.share_embeddings)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.config.declared import Rate, Size
+from toolkit.config.declared import ADVANCED, Rate, Size
 from toolkit.models.encoder import check_multiple
 from toolkit.models.interface import ArchConfig
+from toolkit.models.positions import ChosenPositions, build_projections, build_scores, find_part
 from toolkit.nn.attention import (
     Attention,
     Content,
@@ -22,9 +23,12 @@ from toolkit.nn.attention import (
     Offsets,
     SequenceContext,
     SoftmaxMap,
+    TableShape,
 )
+from toolkit.nn.attention.composite import ShawConfig
+from toolkit.nn.attention.rotary import RotaryConfig
 from toolkit.nn.decoding_cache import DecodingCache
-from toolkit.nn.embeddings import Embeddings, PositionEmbedding, PositionTable, SinusoidalEncodings
+from toolkit.nn.embeddings import Embeddings
 from toolkit.nn.layers import GENERATIVE_NAMES, FeedForward, LayerStack, Residual, TransformerLayer
 from toolkit.nn.ops.layer_norm import LayerNorm
 
@@ -32,8 +36,11 @@ NORM_EPS = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerStackConfig(ArchConfig):
+class StackConfig(ChosenPositions, ArchConfig):
     """Options shared by encoder-decoder models and language models."""
+
+    decodes = True
+    attends = False
 
     width: Size = 512
     """Width of the hidden states (hidden size); a multiple of heads."""
@@ -46,8 +53,8 @@ class TransformerStackConfig(ArchConfig):
     pre_norm: bool = False
     """Normalize the input of each sublayer, and the last states, instead of the sum after it. Deep
     models train more easily with it."""
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
-    """Position encodings added to the token embeddings."""
+    positions: list[str] = field(default_factory=lambda: ["sinusoidal"])
+    """Position encodings added to the token embeddings: sinusoidal, learned or none."""
     max_positions: Size = 1024
     """Rows of the table of learned positions: maximum number of tokens per sentence. The other
     position encodings have no maximum."""
@@ -61,6 +68,7 @@ class TransformerStackConfig(ArchConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_multiple("width", self.width, "heads", self.heads)
+        self.check_positions()
 
     @property
     def head_width(self) -> int:
@@ -68,7 +76,28 @@ class TransformerStackConfig(ArchConfig):
 
     @property
     def max_length(self) -> int | None:
-        return self.max_positions if self.positions == "learned" else None
+        return self.max_positions if self.limits_length else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionStackConfig(RotaryConfig, ShawConfig, StackConfig):
+    """Options of stacks of self-attention, to whose scores position terms are added."""
+
+    attends = True
+
+    positions: list[str] = field(default_factory=lambda: ["sinusoidal"])
+    """How the order of tokens enters; several are added: none, learned, sinusoidal, rope, fixed,
+    shaw, composite, alibi, t5, and those of plugins. toolkit-train --list positions describes
+    them."""
+    relative: str = field(default="none", metadata=ADVANCED)
+    """One more term of arch.positions, as earlier versions name it."""
+    radius: Size = 16
+    """Maximum offset with a separate tap, in tokens; larger ones share the outermost (fixed, shaw,
+    composite)."""
+
+    @property
+    def position_names(self) -> list[str]:
+        return [*self.positions, self.relative]
 
 
 class TransformerStack(nn.Module):
@@ -76,7 +105,7 @@ class TransformerStack(nn.Module):
 
     def __init__(
         self,
-        c: TransformerStackConfig,
+        c: StackConfig,
         words: nn.Embedding,
         self_attention: list[Callable[[], Attention]],
         *,
@@ -136,20 +165,22 @@ class TransformerStack(nn.Module):
         return self.norm(x)
 
 
-def build_embeddings(c: TransformerStackConfig, words: nn.Embedding) -> Embeddings:
+def build_embeddings(c: StackConfig, words: nn.Embedding) -> Embeddings:
     """sqrt(D) word + position; the table of words belongs to the model."""
-    positions: PositionEmbedding | None = None
-    if c.positions == "learned":
-        positions = PositionTable(c.max_positions, c.width)
-    elif c.positions == "sinusoidal":
-        positions = SinusoidalEncodings()
+    positions = find_part(c, "embedding", TableShape(c.width, c.max_positions))
     scale = math.sqrt(c.width) if c.scale_embedding else 1.0
     return Embeddings(
         *(words, None, positions), dropout=c.dropout, width=c.width, scale=scale, shared=("words",)
     )
 
 
-def build_cross_attention(c: TransformerStackConfig) -> CrossAttention:
+def build_self_attention(c: AttentionStackConfig, *, causal: bool) -> Attention:
+    """softmax(q k^T / sqrt(K) + terms) v; decoders see the left side only."""
+    scores = build_scores(c, causal=causal)  # first, as always: seeds keep their weights
+    return Attention(c.width, build_projections(c), scores)
+
+
+def build_cross_attention(c: StackConfig) -> CrossAttention:
     """Cross-attention with the width, heads and dropout of the stack."""
     attention_map = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
     return CrossAttention(c.width, c.heads, attention_map)

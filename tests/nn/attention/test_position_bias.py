@@ -3,12 +3,15 @@
 import pytest
 import torch
 
-from toolkit.nn.attention import AttentionInputs, BucketBias, Offsets, SequenceContext
-from toolkit.nn.attention.position_bias import (
+from toolkit.nn.attention import (
     AbsolutePositionBias,
+    AttentionInputs,
+    BucketBias,
+    Offsets,
     ReversedKernel,
-    bucket_indices,
+    SequenceContext,
 )
+from toolkit.nn.attention.t5 import bucket_indices
 
 
 def inputs(queries, keys):

@@ -44,31 +44,6 @@ class Kernel(nn.Module, ABC):
         return None
 
 
-class FixedKernel(Kernel):
-    """beta_{h, j-i}, the same at every position (Chang et al. 2021, eq. 4)."""
-
-    def __init__(self, heads: int, radius: int, *, left_only: bool = False) -> None:
-        super().__init__()
-        self.taps = nn.Parameter(torch.zeros(heads, tap_count(radius, left_only)))
-        self.missing_taps = radius if left_only else 0
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
-        return pad_right_taps(self.taps, self.missing_taps)[None, :, None]
-
-    def tables(self) -> OffsetTables:
-        return OffsetTables(bias=pad_right_taps(self.taps, self.missing_taps))
-
-
-def tap_count(radius: int, left_only: bool) -> int:
-    """Number of learned taps; with `left_only` those on the right are omitted."""
-    return radius + 1 if left_only else 2 * radius + 1
-
-
-def pad_right_taps(taps: Float[Tensor, "*shape R"], missing: int) -> Float[Tensor, "*shape R2"]:
-    """Append zeros for the omitted taps, which are never read."""
-    return F.pad(taps, (0, missing)) if missing else taps
-
-
 class NormalizedKernel(Kernel):
     """softmax(beta_h) over the taps, the same at every position (Wu et al. 2019, eq. 3)."""
 
@@ -79,46 +54,6 @@ class NormalizedKernel(Kernel):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
         return self.taps.softmax(-1)[None, :, None]
-
-
-class QueryKernel(Kernel):
-    """q_i . w_{j-i} / sqrt(K), one w for all heads (Chang et al. 2021, eq. 5; Shaw et al. 2018)."""
-
-    def __init__(self, head_width: int, radius: int, *, left_only: bool = False) -> None:
-        super().__init__()
-        self.scale = 1 / math.sqrt(head_width)
-        self.directions = init_directions(head_width, radius, left_only=left_only)
-        self.missing_taps = radius if left_only else 0
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
-        taps = p.term_queries @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
-        return pad_right_taps(taps, self.missing_taps)
-
-    def tables(self) -> OffsetTables:
-        directions = pad_right_taps(self.directions, self.missing_taps)
-        return OffsetTables(query=(self.scale * directions)[None])
-
-
-class KeyKernel(Kernel):
-    """k_j . w_{i-j} / sqrt(K), taps of the key (Chang et al. 2021, section 3.2)."""
-
-    def __init__(self, head_width: int, radius: int) -> None:
-        super().__init__()
-        self.scale = 1 / math.sqrt(head_width)
-        self.directions = init_directions(head_width, radius)
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H T R"]:
-        return p.term_keys @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
-
-    def key_tables(self) -> OffsetTables:
-        return OffsetTables(key=(self.scale * self.directions)[None])
-
-
-def init_directions(head_width: int, radius: int, *, left_only: bool = False) -> nn.Parameter:
-    """U(-1, 1) / sqrt(R), torch's default for a [K, R] matrix, as in the authors' code."""
-    table = nn.Parameter(torch.empty(head_width, tap_count(radius, left_only)))
-    nn.init.kaiming_uniform_(table, a=math.sqrt(5))
-    return table
 
 
 class SharedKernel(Kernel):
@@ -237,6 +172,18 @@ class SpanKernel(GeneratedKernel):
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
         queries = p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
         return queries * self.span(p.x)
+
+
+def tap_count(radius: int, left_only: bool) -> int:
+    """Number of learned taps; with `left_only` those on the right are omitted."""
+    return radius + 1 if left_only else 2 * radius + 1
+
+
+def init_directions(head_width: int, radius: int, *, left_only: bool = False) -> nn.Parameter:
+    """U(-1, 1) / sqrt(R), torch's default for a [K, R] matrix, as in the authors' code."""
+    table = nn.Parameter(torch.empty(head_width, tap_count(radius, left_only)))
+    nn.init.kaiming_uniform_(table, a=math.sqrt(5))
+    return table
 
 
 class OffsetValues(nn.Module):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
-from toolkit.nn.attention.rotary import ContentChange
+from toolkit.nn.attention.terms import ContentChange
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.batched_products import heads_first
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding

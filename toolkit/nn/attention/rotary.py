@@ -1,23 +1,41 @@
-"""Changes of queries and keys for the product q . k only, such as rotary position embeddings."""
+"""rope: rotary position embeddings (Su et al. 2021)."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
-import torch
-from torch import nn
-
+from toolkit.common.registry import register_position
+from toolkit.config.declared import PositiveFloat
 from toolkit.nn.attention.inputs import AttentionInputs
-from toolkit.nn.ops.offsets.biases import add_by_head
+from toolkit.nn.attention.position import Position, PositionOptions, Shape
+from toolkit.nn.attention.terms import ContentChange
 from toolkit.nn.ops.rotation import rotate
 
 
-class ContentChange(nn.Module, ABC):
-    """Changes the queries and keys of the product q . k; terms and kernels read those before."""
+@dataclass(frozen=True, kw_only=True)
+class RotaryConfig(PositionOptions):
+    """Options of rope."""
 
-    @abstractmethod
-    def forward(self, p: AttentionInputs) -> AttentionInputs:
-        """The inputs with other q and k."""
+    rope_base: PositiveFloat = 10_000.0
+    """Base of the rotary frequencies (rope)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRotaryConfig(RotaryConfig):
+    """Options of rope in encoders, which may have sliding windows."""
+
+    local_rope_base: PositiveFloat | None = None
+    """Base of the rotary frequencies in sliding-window layers; by default arch.rope_base (rope)."""
+
+
+@register_position("rope", LocalRotaryConfig())
+class Rope(Position[LocalRotaryConfig]):
+    """Queries and keys rotated by their positions, in pairs of columns."""
+
+    head_multiple = 2
+
+    def changes(self, shape: Shape) -> list[ContentChange]:
+        return [Rotary(self.options.rope_base, self.options.local_rope_base)]
 
 
 class Rotary(ContentChange):
@@ -28,9 +46,12 @@ class Rotary(ContentChange):
     of the columns.
     """
 
-    def __init__(self, base: float = 10_000.0) -> None:
+    def __init__(self, base: float = 10_000.0, local_base: float | None = None) -> None:
         super().__init__()
-        self.base = base
+        self.base, self.local_base = base, local_base
+
+    def restrict(self) -> None:
+        self.base = self.local_base or self.base
 
     def extra_repr(self) -> str:
         """The base of the frequencies, shown when the module is printed."""
@@ -39,14 +60,3 @@ class Rotary(ContentChange):
     def forward(self, p: AttentionInputs) -> AttentionInputs:
         rotations = p.sequence.offsets.rotations(p.q.shape[-1], self.base, p.q.dtype)
         return p.with_content(rotate(p.q, rotations), rotate(p.k, rotations))
-
-
-class ContentBias(ContentChange):
-    """q + u with a vector u per head: the products q . k and u . k (Dai et al. 2019, 3.3, c)."""
-
-    def __init__(self, heads: int, head_width: int) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.zeros(heads, 1, head_width))
-
-    def forward(self, p: AttentionInputs) -> AttentionInputs:
-        return p.with_content(add_by_head(p.q, self.bias), p.k)

@@ -1,7 +1,10 @@
-"""Convolutions over attention weights (Dufter et al. 2020, section 2.5)."""
+"""Parts of conv_san: score biases of positions, and convolutions over attention weights (Dufter et
+al. 2020, sections 2.3 and 2.5).
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -11,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.terms import Content, ScoreTerm
 from toolkit.nn.decoding_cache import AttentionCache
-from toolkit.nn.init import glorot_uniform_
+from toolkit.nn.init import glorot_normal_, glorot_uniform_
 from toolkit.nn.ops.convolution import relu_convolution, to_compute_dtype
 
 WIDTH = 3
@@ -106,3 +110,41 @@ class PairConvolution(Smoothing):
         taps = torch.arange(-(WIDTH // 2), WIDTH // 2 + 1, device=keys.device)
         bands = (offsets == taps[:, None, None]).to(self.filters.dtype)
         return torch.tensordot(self.filters[:, 0], bands, 1)  # (H, m, n) x (n, k, f)
+
+
+class AbsolutePositionBias(ScoreTerm):
+    """P[h, i, j], a number per pair of positions (Dufter et al. 2020, section 2.3, A^p)."""
+
+    def __init__(self, heads: int, length: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(heads, length, length))
+        for head in self.table.detach():
+            glorot_normal_(head, length, length)
+
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H S T"]:
+        length = p.q.shape[2]
+        return self.table[None, :, :length, :length]
+
+
+class ReversedKernel(Kernel):
+    """a[h, i - j + t], a in R^2t, by the offset from the key (Dufter et al. 2020, 2.3, A^r).
+
+    The first of the 2t numbers belongs to no pair of t positions and is never read. With `spectral`
+    a is the spectrum of a circulant matrix, as in the authors' code: the biases are
+    Re(IDFT(a))[(i - j) mod 2t], the same on the left and on the right.
+    """
+
+    def __init__(self, heads: int, length: int, *, spectral: bool) -> None:
+        super().__init__()
+        self.length, self.spectral = length, spectral
+        self.numbers = nn.Parameter(torch.empty(heads, 2 * length))
+        fan = math.sqrt(2 * length)
+        glorot_normal_(self.numbers.detach(), fan, fan)
+
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
+        if not self.spectral:
+            return self.numbers[:, 1:].flip(-1)[None, :, None]  # i - j = 1 - t .. t - 1, flipped
+        offsets = torch.arange(1 - self.length, self.length, device=self.numbers.device)
+        frequencies = torch.arange(2 * self.length, device=self.numbers.device)
+        cosines = torch.cos(math.pi / self.length * (frequencies[:, None] * offsets).double())
+        return (self.numbers @ cosines.to(self.numbers.dtype) / (2 * self.length))[None, :, None]

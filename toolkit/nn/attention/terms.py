@@ -1,4 +1,4 @@
-"""Score terms: the summands of the attention scores."""
+"""Score terms, the summands of the attention scores, and changes of the product of contents."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ class ScoreTerm(nn.Module, ABC):
     def tables(self) -> OffsetTables | None:
         """What attention in one kernel computes the summand from; None if it cannot."""
         return None
+
+
+class ContentChange(nn.Module, ABC):
+    """Changes the queries and keys of the product q . k; terms and kernels read those before."""
+
+    @abstractmethod
+    def forward(self, p: AttentionInputs) -> AttentionInputs:
+        """The inputs with other q and k."""
+
+    def restrict(self) -> None:
+        """Change to what layers with a sliding window have."""
 
 
 class Content(ScoreTerm):

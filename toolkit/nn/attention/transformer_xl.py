@@ -1,4 +1,4 @@
-"""Relative positions of Transformer-XL (Dai et al. 2019, section 3.3)."""
+"""xl: relative positions of Transformer-XL (Dai et al. 2019, section 3.3)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,39 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.common.registry import register_position
+from toolkit.nn.attention.absolute import sinusoidal_encodings
 from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import SharedKernel
-from toolkit.nn.embeddings import sinusoidal_encodings
+from toolkit.nn.attention.position import Position, PositionOptions, Shape
+from toolkit.nn.attention.terms import ContentChange, Relative, ScoreTerm
 from toolkit.nn.ops.offsets.biases import add_by_head
+
+
+@register_position("xl", PositionOptions())
+class TransformerXL(Position[PositionOptions]):
+    """Products of the queries with projected sinusoids of the offset, and two biases."""
+
+    excludes = ("rope",)
+    reason = "xl adds a vector to the queries that rope rotates: no paper says which comes first"
+    reads_right = True
+
+    def changes(self, shape: Shape) -> list[ContentChange]:
+        return [ContentBias(shape.heads, shape.head_width)]
+
+    def terms(self, shape: Shape) -> list[ScoreTerm]:
+        return [Relative([SinusoidalKernel(shape.width, shape.heads, shape.head_width)])]
+
+
+class ContentBias(ContentChange):
+    """q + u with a vector u per head: the products q . k and u . k (Dai et al. 2019, 3.3, c)."""
+
+    def __init__(self, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(heads, 1, head_width))
+
+    def forward(self, p: AttentionInputs) -> AttentionInputs:
+        return p.with_content(add_by_head(p.q, self.bias), p.k)
 
 
 class SinusoidalKernel(SharedKernel):

@@ -1,4 +1,4 @@
-"""Attention with linear biases (Press et al. 2022)."""
+"""alibi: attention with linear biases (Press et al. 2022)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from toolkit.common.registry import register_position
 from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.attention.position import Position, PositionOptions, Shape
 from toolkit.nn.attention.terms import ScoreTerm
+
+
+@register_position("alibi", PositionOptions())
+class Alibi(Position[PositionOptions]):
+    """A constant slope per head."""
+
+    def terms(self, shape: Shape) -> list[ScoreTerm]:
+        return [LinearBias(shape.heads)]
 
 
 class LinearBias(ScoreTerm):

@@ -7,15 +7,23 @@ from toolkit.config.load import compose
 from toolkit.models.bert import BertConfig
 from toolkit.models.composite_bert import CompositeBertConfig
 from toolkit.models.modernbert import ModernBertConfig
-from toolkit.models.positions.pairs import REASONS
 from toolkit.models.transformer_lm import TransformerLMConfig
 
+PAIRS = {
+    "learned sinusoidal": "both are vectors added to the token embeddings",
+    "fixed composite": "composite contains it",
+    "shaw composite": "composite contains it",
+    **{f"{other} deberta": "this would be a fourth" for other in ("shaw", "xl", "composite")},
+    "rope xl": "no paper says which comes first",
+}
 
-@pytest.mark.parametrize("pair", REASONS, ids=lambda pair: "-".join(sorted(pair)))
-def test_a_pair_that_cannot_be_combined_is_rejected_with_the_reason(pair):
-    with pytest.raises(ToolkitError) as error:
-        BertConfig(positions=sorted(pair))
-    assert REASONS[pair] in str(error.value)
+
+@pytest.mark.parametrize("config", [BertConfig, TransformerLMConfig])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_pair_that_cannot_be_combined_is_rejected_with_the_reason(pair, config):
+    names = pair.split()
+    with pytest.raises(ToolkitError, match=rf"both {' and '.join(names)}: .*{PAIRS[pair]}"):
+        config(positions=names[::-1])
 
 
 @pytest.mark.parametrize(
@@ -41,7 +49,8 @@ def test_names_that_are_no_set_of_terms_are_rejected(positions, message):
         (BertConfig, {"global_every": 2}, "global_every requires arch.attention_window"),
         (CompositeBertConfig, {"positions": ["rope"], "fixed": False}, "fixed requires composite"),
         (CompositeBertConfig, {"positions": ["rope"], "radius": 4}, "radius requires fixed, shaw"),
-        (TransformerLMConfig, {"radius": 4}, "radius requires arch.relative shaw or composite, bu"),
+        (TransformerLMConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* are"),
+        (TransformerLMConfig, {"rope_base": 4.0}, "rope_base requires rope in"),
     ],
 )
 def test_options_of_absent_terms_are_rejected(config, options, message):
@@ -57,21 +66,34 @@ def test_options_of_present_terms_are_accepted():
     TransformerLMConfig(relative="shaw", radius=4)
 
 
-def test_names_of_terms_point_to_the_option_of_the_architecture():
-    with pytest.raises(ToolkitError, match=r"'rope'\. Relative terms are values of arch\.rel"):
-        TransformerLMConfig(positions="rope")
+def test_relative_of_earlier_versions_is_one_more_term():
+    earlier = {"arch.positions": "none", "arch.relative": "rope"}
+    lm = {"arch": "transformer_lm_tiny", "task": "language_modeling"}
+    assert compose({**lm, **earlier}).arch.config.term_classes.keys() == {"none", "rope"}
+    assert TransformerLMConfig(relative="t5").term_classes.keys() == {"sinusoidal", "t5"}
     with pytest.raises(ToolkitError, match=r"arch\.relative\. Write arch\.positions instead"):
         compose({"arch": "bert_tiny", "task": "mlm", "arch.relative": "rope"})
 
 
+def test_unknown_terms_are_rejected_with_the_known_ones():
+    with pytest.raises(ToolkitError, match=r"unknown position term 'roap'. Did you mean 'rope'\?"):
+        BertConfig(positions=["roap"])
+
+
+@pytest.mark.parametrize("name", ["xl", "deberta"])
+def test_terms_of_both_sides_are_rejected_in_decoders(name):
+    with pytest.raises(ToolkitError, match=rf"must not contain {name} in models with a decoder"):
+        TransformerLMConfig(positions=[name])
+
+
 def test_rotations_require_heads_of_even_width():
-    with pytest.raises(ToolkitError, match=r"must be even with rope.* is 5"):
+    with pytest.raises(ToolkitError, match=r"must be a multiple of 2 with rope.* is 5"):
         BertConfig(width=10, heads=2, positions=["rope"])
 
 
 def test_rotations_of_decoders_require_heads_of_even_width():
-    with pytest.raises(ToolkitError, match=r"must be even with rope.* is 5"):
-        TransformerLMConfig(width=10, heads=2, relative="rope")
+    with pytest.raises(ToolkitError, match=r"must be a multiple of 2 with rope.* is 5"):
+        TransformerLMConfig(width=10, heads=2, positions=["rope"])
 
 
 @pytest.mark.parametrize("max_distance", [4, 9])

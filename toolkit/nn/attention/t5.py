@@ -1,4 +1,4 @@
-"""Learned score biases by offset bucket, pair of positions, and offset from the key."""
+"""t5: a number per bucket of offsets (Raffel et al. 2020)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from toolkit.common.registry import register_position
 from toolkit.nn.attention.inputs import AttentionInputs
-from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.offsets import scatter_to_diagonals
+from toolkit.nn.attention.position import Position, PositionOptions, Shape
 from toolkit.nn.attention.terms import ScoreTerm
-from toolkit.nn.init import copy_to_device, glorot_normal_
+from toolkit.nn.init import copy_to_device
 from toolkit.nn.ops.offsets.biases import read_pair_bias
+
+
+@register_position("t5", PositionOptions())
+class T5(Position[PositionOptions]):
+    """A number per head and bucket."""
+
+    def terms(self, shape: Shape) -> list[ScoreTerm]:
+        return [BucketBias(shape.heads, left_only=shape.causal)]
 
 
 class BucketBias(ScoreTerm):
@@ -93,41 +102,3 @@ def bucket_indices(
     far = (distance.clamp(min=1) / near).log() / math.log(max_distance / near) * (buckets - near)
     wide = (near + far.long()).clamp(max=buckets - 1)
     return side + torch.where(distance < near, distance, wide)
-
-
-class AbsolutePositionBias(ScoreTerm):
-    """P[h, i, j], a number per pair of positions (Dufter et al. 2020, section 2.3, A^p)."""
-
-    def __init__(self, heads: int, length: int) -> None:
-        super().__init__()
-        self.table = nn.Parameter(torch.empty(heads, length, length))
-        for head in self.table.detach():
-            glorot_normal_(head, length, length)
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H S T"]:
-        length = p.q.shape[2]
-        return self.table[None, :, :length, :length]
-
-
-class ReversedKernel(Kernel):
-    """a[h, i - j + t], a in R^2t, by the offset from the key (Dufter et al. 2020, 2.3, A^r).
-
-    The first of the 2t numbers belongs to no pair of t positions and is never read. With `spectral`
-    a is the spectrum of a circulant matrix, as in the authors' code: the biases are
-    Re(IDFT(a))[(i - j) mod 2t], the same on the left and on the right.
-    """
-
-    def __init__(self, heads: int, length: int, *, spectral: bool) -> None:
-        super().__init__()
-        self.length, self.spectral = length, spectral
-        self.numbers = nn.Parameter(torch.empty(heads, 2 * length))
-        fan = math.sqrt(2 * length)
-        glorot_normal_(self.numbers.detach(), fan, fan)
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
-        if not self.spectral:
-            return self.numbers[:, 1:].flip(-1)[None, :, None]  # i - j = 1 - t .. t - 1, flipped
-        offsets = torch.arange(1 - self.length, self.length, device=self.numbers.device)
-        frequencies = torch.arange(2 * self.length, device=self.numbers.device)
-        cosines = torch.cos(math.pi / self.length * (frequencies[:, None] * offsets).double())
-        return (self.numbers @ cosines.to(self.numbers.dtype) / (2 * self.length))[None, :, None]

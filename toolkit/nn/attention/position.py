@@ -1,0 +1,131 @@
+"""Position terms as components: what each adds to an encoder or a decoder.
+
+A term is a subclass of `Position` under `@register_position(name, options)`. It overrides what it
+adds; all that the terms of a model add is summed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.config.declared import Options
+from toolkit.nn.attention.kernels import Kernel, OffsetValues
+from toolkit.nn.attention.projections import LinearProjections
+from toolkit.nn.attention.terms import ContentChange, ScoreTerm
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionOptions(Options, section="arch"):
+    """Base class of the options of position terms, which become options of architectures."""
+
+
+O = TypeVar("O", bound=PositionOptions)  # noqa: E741
+
+
+class Shape(NamedTuple):
+    """The attention that terms are added to."""
+
+    width: int
+    """Width of the model."""
+    heads: int
+    head_width: int
+    causal: bool = False
+    """Whether tokens attend to the left only, as in decoders."""
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+
+
+class TableShape(NamedTuple):
+    """The embeddings that vectors of positions are added to."""
+
+    width: int
+    max_positions: int
+    hidden: bool = False
+    """Whether there are hidden positions, with the id -1."""
+    scale: float = 1.0
+    """Factor of vectors without parameters."""
+
+
+class PositionEmbedding(nn.Module, ABC):
+    """Vectors of positions, added to those of the tokens."""
+
+    max_positions: int | None = None
+    """Maximum number of tokens in a sentence; None if any length works."""
+
+    @abstractmethod
+    def vectors(
+        self, x: Float[Tensor, "B S _"], ids: Int[Tensor, "B S"] | None, start: int = 0
+    ) -> Float[Tensor, "#B S E"]:
+        """Vectors of the position ids of tokens x; None means start, start + 1, ... in each row."""
+
+
+class OffsetVectors(NamedTuple):
+    """Vectors of the offsets -m .. m of a batch, shared by all layers."""
+
+    vectors: Float[Tensor, "R E"]
+    rows: Int[Tensor, " O"] | None
+    """Row of each offset, if several share one; O = 2 m + 1."""
+
+
+class Position(Generic[O]):
+    """What a position term adds: to the scores, their queries and keys, the values, the input."""
+
+    excludes: ClassVar[tuple[str, ...]] = ()
+    """Terms that it cannot be combined with."""
+    reason: ClassVar[str] = ""
+    """Why not."""
+    reads_right: ClassVar[bool] = False
+    """Whether it needs keys on both sides, so that decoders cannot have it."""
+    head_multiple: ClassVar[int] = 1
+    """A divisor of the width of heads."""
+    products: ClassVar[int] = 1
+    """Products of contents and positions in the scores, whose scale it divides."""
+    limits_length: ClassVar[bool] = False
+    """Whether arch.max_positions is the maximum number of tokens in a sentence."""
+
+    def __init__(self, options: O) -> None:
+        self.options = options
+
+    @property
+    def encodes_order(self) -> bool:
+        """Whether anything depends on positions."""
+        return True
+
+    def kernels(self, shape: Shape) -> Sequence[Kernel]:
+        """Numbers per query and offset within a radius; those of all terms are summed first."""
+        return []
+
+    def terms(self, shape: Shape) -> Sequence[ScoreTerm]:
+        """Summands of the scores."""
+        return []
+
+    def changes(self, shape: Shape) -> Sequence[ContentChange]:
+        """Changes of the queries and keys of the product of contents."""
+        return []
+
+    def values(self, shape: Shape) -> OffsetValues | None:
+        """Vectors per offset that are added to the values."""
+        return None
+
+    def embedding(self, shape: TableShape) -> PositionEmbedding | None:
+        """Vectors that are added to the token embeddings."""
+        return None
+
+    def shared(self, shape: Shape) -> nn.Module | None:
+        """A module that maps the largest offset of a batch to the `OffsetVectors` of all layers."""
+        return None
+
+    def project(self, shape: Shape, **options: Any) -> LinearProjections | None:
+        """Projections in place of the linear ones, with the same options."""
+        return None
+
+    @classmethod
+    def overrides(cls, method: str) -> bool:
+        """Whether the term defines a method."""
+        return getattr(cls, method) is not getattr(Position, method)
