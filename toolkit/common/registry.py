@@ -29,8 +29,15 @@ class Entry:
     name: str
     factory: Any
     """Class or function that builds the component."""
-    config: Any
+    registered: Any
+    """The config that it was registered with."""
     source_location: str
+
+    @property
+    def config(self) -> Any:
+        """The default config; of architectures with the options of loaded position terms."""
+        complete = getattr(self.registered, "complete", None)
+        return complete() if complete else self.registered
 
 
 def source_location(thing: Callable[..., object]) -> str:

@@ -250,10 +250,11 @@ def has_option(registry: Registry, component: str, name: str) -> bool:
 def find_field_doc(module: str, name: str) -> FieldDoc | None:
     """A config field in the source of a module, or of a file that it may inherit it from.
 
-    Such files are in the module's package and those in it, or in the package around it.
+    Such files are in the module's package and those in it, or in the package around it; those of
+    position terms are with the attention.
     """
     own = PROJECT.joinpath(*module.split(".")).with_suffix(".py")
     near, around = sorted(own.parent.rglob("*.py")), sorted(own.parents[1].glob("*.py"))
-    files: list[Path] = [own, *near, *around]
+    files: list[Path] = [own, *near, *around, *PROJECT.glob("toolkit/nn/attention/*.py")]
     classes = (fields for file in files for fields in read_field_docs(str(file)).values())
     return next((fields[name] for fields in classes if name in fields), None)

@@ -341,6 +341,10 @@ class ComponentConfig:
     name: str
     config: Any
 
+    def __post_init__(self) -> None:
+        if hasattr(self.config, "narrow"):  # without the options of position terms not chosen
+            object.__setattr__(self, "config", self.config.narrow())
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:

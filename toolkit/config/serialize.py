@@ -67,7 +67,8 @@ def find_run_plugins(run: RunConfig) -> list[Plugin]:
 
 def components(run: RunConfig) -> list[Callable[..., object]]:
     """The functions and classes that build a run's components."""
-    return [registry[getattr(run, s).name].factory for s, registry in COMPONENTS.items()]
+    terms = getattr(run.arch.config, "term_classes", {}).values()
+    return [registry[getattr(run, s).name].factory for s, registry in COMPONENTS.items()] + [*terms]
 
 
 def flatten(value: object, path: str = "") -> dict[str, object]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import combinations
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import POSITIONS
@@ -27,8 +28,10 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.attention.composite import ShawConfig
 from toolkit.nn.attention.disentangled import DisentangledConfig
+from toolkit.nn.attention.position import check_shapes
 from toolkit.nn.attention.rotary import LocalRotaryConfig
 
+C = TypeVar("C", bound="ChosenPositions")
 SINGLE = {
     "embedding": "both are vectors added to the token embeddings",
     "values": "both add vectors to the values",
@@ -51,6 +54,8 @@ class ChosenPositions(Options, section="arch"):
     """Whether it has a decoder, which attends to the left only."""
     attends: ClassVar[bool] = True
     """Whether it has scores of queries and keys."""
+    extended: ClassVar[Any] = None
+    """The class without the options of plugins' terms, if they were added."""
 
     def __post_init__(self) -> None:
         if isinstance(self.positions, str):
@@ -83,6 +88,24 @@ class ChosenPositions(Options, section="arch"):
     def limits_length(self) -> bool:
         """Whether arch.max_positions is the maximum number of tokens in a sentence."""
         return any(cls.limits_length for cls in self.term_classes.values())
+
+    def complete(self: C) -> C:
+        """The config with the options of all loaded terms, defaults of those that it lacks."""
+        return self.with_options_of(POSITIONS.names())
+
+    def narrow(self: C) -> C:
+        """The config without the options of plugins' terms that are not chosen."""
+        return self.with_options_of(self.term_classes)
+
+    def with_options_of(self: C, names: Iterable[str]) -> C:
+        """The config with its own options and those of terms."""
+        terms = [POSITIONS[name].config for name in names if name not in POSITIONS.builtins]
+        base: Any = self.extended or type(self)
+        cls: Any = extend(base, tuple(type(term) for term in terms if fields(term)))
+        if cls is type(self):
+            return self
+        values = {key: value for term in terms for key, value in vars(term).items()} | vars(self)
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
     def options_of(self, name: str) -> PositionOptions:
         """The options of a term: those of the architecture, and the defaults of others."""
@@ -156,6 +179,16 @@ class ChosenPositions(Options, section="arch"):
                 )
 
 
+@cache
+def extend(config: Any, terms: tuple[type[PositionOptions], ...]) -> Any:
+    """A config class with the options of plugins' terms."""
+    if not terms:
+        return config
+    names = {"__module__": config.__module__, "extended": config}
+    cls = type(config.__name__, (*dict.fromkeys(terms), config), names)
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
 def find_conflict(
     one: str, cls: type[Position[Any]], other: str, other_cls: type[Position[Any]]
 ) -> str:
@@ -224,6 +257,7 @@ def build_encoder(
     """The shared encoder; `convolves` says that positions also enter through convolutions."""
     width = c.embedding_width or c.width
     table = TableShape(width, c.max_positions, c.hidden_position_embedding, width**-0.5)
+    check_plugins(c, c.attention_shape(), table)
     return Encoder(
         c,
         sizes,
@@ -233,6 +267,13 @@ def build_encoder(
         offset_embedding=find_part(c, "shared", c.attention_shape()),
         groups=groups,
     )
+
+
+def check_plugins(c: ChosenPositions, shape: Shape, table: TableShape) -> None:
+    """Raise a ToolkitError if a plugin's term gives a tensor of a wrong shape."""
+    for name, term in zip(c.term_classes, c.terms, strict=True):
+        if name not in POSITIONS.builtins:
+            check_shapes(name, term, shape, table)
 
 
 def build_attentions(c: PositionConfig, attention: Callable[[], Attention]) -> Iterator[Attention]:

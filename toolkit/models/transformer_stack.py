@@ -14,7 +14,13 @@ from torch import Tensor, nn
 from toolkit.config.declared import ADVANCED, Rate, Size
 from toolkit.models.encoder import check_multiple
 from toolkit.models.interface import ArchConfig
-from toolkit.models.positions import ChosenPositions, build_projections, build_scores, find_part
+from toolkit.models.positions import (
+    ChosenPositions,
+    build_projections,
+    build_scores,
+    check_plugins,
+    find_part,
+)
 from toolkit.nn.attention import (
     Attention,
     Content,
@@ -113,6 +119,8 @@ class TransformerStack(nn.Module):
         causal: bool,
     ) -> None:
         super().__init__()
+        table = TableShape(c.width, c.max_positions)
+        check_plugins(c, c.attention_shape(causal=causal), table)
         self.embeddings, self.causal = build_embeddings(c, words), causal
         self.layers = LayerStack(
             TransformerLayer(

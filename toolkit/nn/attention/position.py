@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
+from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
 from toolkit.nn.attention.kernels import Kernel, OffsetValues
+from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.attention.projections import LinearProjections
 from toolkit.nn.attention.terms import ContentChange, ScoreTerm
 
@@ -129,3 +133,49 @@ class Position(Generic[O]):
     def overrides(cls, method: str) -> bool:
         """Whether the term defines a method."""
         return getattr(cls, method) is not getattr(Position, method)
+
+
+TOKENS, SENTENCES = 3, 2
+"""What terms of plugins are tried on."""
+
+
+@torch.no_grad()
+def check_shapes(name: str, term: Position[Any], shape: Shape, table: TableShape) -> None:
+    """Raise a ToolkitError if what a term adds has a wrong shape for sentences of three tokens."""
+    heads, of_head = (shape.heads, 1), torch.zeros(SENTENCES, shape.heads, TOKENS, shape.head_width)
+    x, first = torch.zeros(SENTENCES, TOKENS, shape.width), (SENTENCES, 1)
+    sequence = SequenceContext(Offsets(None, TOKENS, x.device), causal=shape.causal)
+    p, tokens = AttentionInputs(of_head, of_head, of_head, x, sequence), (TOKENS,)
+    for kernel in term.kernels(shape):
+        axes = {"sentences": first, "heads": heads, "queries": (TOKENS, 1), "taps": ODD}
+        check_shape(name, kernel, kernel(p), **axes)
+    for summand in term.terms(shape):
+        axes = {"sentences": first, "heads": heads, "queries": tokens, "keys": tokens}
+        check_shape(name, summand, summand(p), **axes)
+    for change in term.changes(shape):
+        axes = {"sentences": first, "heads": heads[:1], "tokens": tokens}
+        for changed in change(p)[:2]:
+            check_shape(name, change, changed, **axes, columns=(shape.head_width,))
+    if (embedding := term.embedding(table)) is not None:
+        x = torch.zeros(SENTENCES, TOKENS, table.width)
+        axes = {"sentences": first, "tokens": tokens, "columns": (table.width,)}
+        check_shape(name, embedding, embedding.vectors(x, None), **axes)
+
+
+ODD = range(1, 2**20, 2)
+
+
+def check_shape(name: str, part: nn.Module, got: object, **axes: Sequence[int]) -> None:
+    """Raise a ToolkitError unless a tensor has one of the allowed sizes in each axis."""
+    sizes = tuple(got.shape) if isinstance(got, Tensor) else ()
+    allowed = [size in axis for size, axis in zip(sizes, axes.values(), strict=False)]
+    if len(sizes) != len(axes) or not all(allowed):
+        required = ", ".join(
+            f"{'an odd number of' if axis is ODD else ' or '.join(map(str, axis))} {label}"
+            for label, axis in axes.items()
+        )
+        raise ToolkitError(
+            f"{type(part).__name__} of position term {name!r} must return a tensor of the shape "
+            f"({required}) for {SENTENCES} sentences of {TOKENS} tokens, but returned "
+            f"{sizes or type(got).__name__}."
+        )
