@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.common.registry import REGISTRIES
+from toolkit.common.registry import POSITIONS, REGISTRIES
 from toolkit.config.declared import list_options
 
+KINDS = {**REGISTRIES, "position": POSITIONS}
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROOT = REPOSITORY / "toolkit"
 LEVELS = [
@@ -141,12 +142,12 @@ def decorated() -> set[tuple[str, str, str]]:
 
 
 def test_table_of_built_ins_equals_the_decorators():
-    known = [(s, name, b.module) for s, r in REGISTRIES.items() for name, b in r.builtins.items()]
+    known = [(s, name, b.module) for s, r in KINDS.items() for name, b in r.builtins.items()]
     assert decorated() == set(known)
 
 
 def test_built_ins_can_all_be_looked_up():
-    for registry in REGISTRIES.values():
+    for registry in KINDS.values():
         assert [registry[name].name for name in registry.builtins] == list(registry.builtins)
 
 
@@ -155,9 +156,7 @@ def configs() -> dict[str, object]:
     named = [importlib.import_module(f"toolkit.cli.{name}").COMMAND for name in COMMANDS]
     commands = [c for one in named for c in getattr(one, "commands", {"": one}).values()]
     found = {f"{c.name} {s}": k for c in commands for s, k in c.fixed_sections().items()}
-    entries = [
-        (s, registry[name]) for s, registry in REGISTRIES.items() for name in registry.builtins
-    ]
+    entries = [(s, registry[name]) for s, registry in KINDS.items() for name in registry.builtins]
     return {**found, **{f"{section} {e.name}": e.config for section, e in entries}}
 
 

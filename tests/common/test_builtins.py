@@ -1,8 +1,9 @@
 import importlib
 
-from toolkit.common.registry import REGISTRIES
+from toolkit.common.registry import POSITIONS, REGISTRIES
 
-ENTRIES = [(name, entry) for r in REGISTRIES.values() for name, entry in r.builtins.items()]
+KINDS = {**REGISTRIES, "position": POSITIONS}
+ENTRIES = [(name, entry) for r in KINDS.values() for name, entry in r.builtins.items()]
 
 
 def test_summaries_of_built_ins_are_one_short_line():
