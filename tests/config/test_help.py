@@ -122,7 +122,7 @@ def test_list_prints_a_line_per_component(train, kind, name):
 def test_unknown_list_names_the_known_ones(train):
     expected = (
         "--list must be one of archs, tasks, criteria, optimizers, lr_schedulers, callbacks, "
-        "recipes, but is"
+        "positions, recipes, but is"
     )
     with pytest.raises(ToolkitError, match=expected):
         handle_info_flags(["--list", "models"], train)

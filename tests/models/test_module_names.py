@@ -4,7 +4,7 @@ import pytest
 
 from tests.models.test_interface import Lookup
 from toolkit import ToolkitError, build_model
-from toolkit.models.module_names import find_modules
+from toolkit.models.interface import find_modules
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
-from toolkit.models.bert import BertConfig
+from toolkit.models.bert import BertConfig, ModernBertConfig
 from toolkit.models.composite_bert import CompositeBertConfig
-from toolkit.models.modernbert import ModernBertConfig
 from toolkit.models.transformer_lm import TransformerLMConfig
 
 PAIRS = {

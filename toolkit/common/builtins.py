@@ -42,13 +42,13 @@ ARCHITECTURES = {
         convbert_tiny="ConvBERT, a few layers for demonstrations",
     ),
     **make_builtins(
-        "models.deberta",
+        "models.bert",
         deberta="disentangled attention, base size of DeBERTa-v3 (He et al. 2021)",
         deberta_small="disentangled attention, 12 layers of width 256",
         deberta_tiny="disentangled attention, a few layers for demonstrations",
     ),
     **make_builtins(
-        "models.modernbert",
+        "models.bert",
         modernbert="rotary positions and sliding windows, base size (Warner et al. 2024)",
         modernbert_tiny="ModernBERT, a few layers for demonstrations",
     ),
@@ -79,7 +79,7 @@ ARCHITECTURES = {
         transformer_lm_tiny="decoder-only language model, 2 layers of width 128",
     ),
     **make_builtins(
-        "models.lightconv",
+        "models.transformer",
         lightconv="encoder and decoder with lightweight convolutions (Wu et al. 2019)",
         lightconv_big="LightConv, width 1024",
         lightconv_iwslt="LightConv, size for small parallel corpora",

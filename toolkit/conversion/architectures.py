@@ -12,12 +12,10 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.conversion.model_types import CONVBERT, DEBERTA, MODERNBERT, ModelType
 from toolkit.conversion.tensors import Mismatch
-from toolkit.models.bert import bert
+from toolkit.models.bert import DebertaConfig, ModernBertConfig, bert, deberta, modernbert
 from toolkit.models.convbert import ConvBertConfig, convbert
-from toolkit.models.deberta import DebertaConfig, deberta
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import ArchConfig
-from toolkit.models.modernbert import ModernBertConfig, modernbert
 from toolkit.models.positions import PositionConfig
 from toolkit.nn.init import INIT_STD
 

@@ -39,11 +39,10 @@ from toolkit.conversion.model_types import (
 from toolkit.conversion.tokenizer_files import load_tokenizer, write_tokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.models.bert import DebertaConfig, ModernBertConfig
 from toolkit.models.convbert import ConvBertConfig
-from toolkit.models.deberta import DebertaConfig
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import ArchConfig, Sizes
-from toolkit.models.modernbert import ModernBertConfig
 
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")

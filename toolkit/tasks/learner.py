@@ -25,8 +25,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import EncoderModel, Inputs, Sizes
-from toolkit.models.module_names import find_modules
+from toolkit.models.interface import EncoderModel, Inputs, Sizes, find_modules
 from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts, to_integers

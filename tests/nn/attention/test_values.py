@@ -11,7 +11,7 @@ from toolkit.nn.attention import (
     SequenceContext,
     SoftmaxMap,
 )
-from toolkit.nn.attention.values import Convolution
+from toolkit.nn.attention.attention import Convolution
 
 B, H, S, K = 2, 3, 5, 4
 

@@ -2,7 +2,14 @@
 
 from toolkit.nn.attention.alibi import LinearBias as LinearBias
 from toolkit.nn.attention.attention import Attention as Attention
+from toolkit.nn.attention.attention import AttentionValues as AttentionValues
+from toolkit.nn.attention.attention import Convolution as Convolution
 from toolkit.nn.attention.attention import CrossAttention as CrossAttention
+from toolkit.nn.attention.attention import DepthwiseValues as DepthwiseValues
+from toolkit.nn.attention.attention import KernelConvolution as KernelConvolution
+from toolkit.nn.attention.attention import MixedValues as MixedValues
+from toolkit.nn.attention.attention import PlainConvolution as PlainConvolution
+from toolkit.nn.attention.attention import PlainValues as PlainValues
 from toolkit.nn.attention.composite import FixedKernel as FixedKernel
 from toolkit.nn.attention.composite import KeyKernel as KeyKernel
 from toolkit.nn.attention.composite import QueryKernel as QueryKernel
@@ -52,10 +59,3 @@ from toolkit.nn.attention.transformer_xl import SinusoidalKernel as SinusoidalKe
 from toolkit.nn.attention.two_stream_maps import MixedMaps as MixedMaps
 from toolkit.nn.attention.two_stream_maps import SummedMaps as SummedMaps
 from toolkit.nn.attention.two_stream_maps import TwoStreamMaps as TwoStreamMaps
-from toolkit.nn.attention.values import AttentionValues as AttentionValues
-from toolkit.nn.attention.values import Convolution as Convolution
-from toolkit.nn.attention.values import DepthwiseValues as DepthwiseValues
-from toolkit.nn.attention.values import KernelConvolution as KernelConvolution
-from toolkit.nn.attention.values import MixedValues as MixedValues
-from toolkit.nn.attention.values import PlainConvolution as PlainConvolution
-from toolkit.nn.attention.values import PlainValues as PlainValues
