@@ -36,7 +36,7 @@ class CommandLineConfig:
     """Print every option with its value and its origin as YAML, and exit."""
     list: str = ""
     """Print the known names of a kind and exit: archs, tasks, criteria, optimizers, lr_schedulers,
-    callbacks (of --user-dir), recipes or formats."""
+    positions, callbacks (of --user-dir), recipes or formats."""
     help: bool = False
     """Print this help and exit, with the options of the components that are named."""
     help_all: bool = False
