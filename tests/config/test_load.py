@@ -148,7 +148,7 @@ def test_compose_rejects_unknown_options():
 
 def test_unsupported_option_of_a_schedule_names_other_schedules(run, monkeypatch):
     empty = dataclasses.make_dataclass("Empty", [])()
-    bare = dataclasses.replace(LR_SCHEDULERS["linear"], config=empty)
+    bare = dataclasses.replace(LR_SCHEDULERS["linear"], registered=empty)
     monkeypatch.setitem(LR_SCHEDULERS._entries, "constant", bare)
     with pytest.raises(ToolkitError, match=r"--warmup-updates requires --lr-scheduler cosine"):
         run("--lr-scheduler", "constant", "--warmup-updates", "3")
