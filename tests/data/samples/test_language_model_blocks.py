@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.samples.language_model_blocks import TokenBlocks
+from toolkit.data.samples.text_samples import TokenBlocks
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.tokenizers.vocabulary import Vocabulary

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.samples.electra_segments import SegmentedSamples
+from toolkit.data.samples.sequence_pairs import SegmentedSamples
 from toolkit.data.samples.text_samples import TextSamples
 from toolkit.data.storage.memory_folder import SyntheticFolder, synthetic_vocabulary
 
