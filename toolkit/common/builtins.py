@@ -182,8 +182,11 @@ FORMATS = {
         parallel="two languages line by line; implied by --source-lang and --target-lang",
     ),
     **make_builtins(
-        "data.formats.qa.format",
+        "data.formats.qa.squad",
         squad="questions: SQuAD's JSON, 1.1 or 2.0",
+    ),
+    **make_builtins(
+        "data.formats.qa.multiple_choice",
         race="multiple choice: RACE's folders",
         swag="multiple choice: SWAG's csv and CODAH's tsv",
     ),

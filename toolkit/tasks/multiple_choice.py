@@ -26,8 +26,7 @@ from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.criteria import IGNORED, MaskedClasses, Prediction
-from toolkit.data.formats.qa.encode_questions import encode_choice_questions
-from toolkit.data.formats.qa.multiple_choice import fill_blank
+from toolkit.data.formats.qa.multiple_choice import encode_choice_questions, fill_blank
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import (

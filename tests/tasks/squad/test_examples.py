@@ -8,7 +8,7 @@ from tests.helpers.preprocessing import preprocess_config
 from tests.tasks.conftest import ASKED, NOTHING, TOWN
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.qa.encode_questions import character_span
+from toolkit.data.formats.qa.split import character_span
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource

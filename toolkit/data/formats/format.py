@@ -16,7 +16,8 @@ from toolkit.common.registry import FORMATS
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
-from toolkit.data.preprocessing.report import PLAIN
+from toolkit.data.preprocessing.input_files import FileNames, list_benchmark_files
+from toolkit.data.preprocessing.report import PLAIN, Problem, raise_malformed
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType, SplitWriter
 from toolkit.data.text_files import list_files
@@ -77,6 +78,8 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
     """Kind of the data folder, stored in meta.json and checked by the reader of its splits."""
     suffixes: ClassVar[tuple[str, ...]] = (".txt",)
     """Endings of the files that a folder stands for; .gz, .xz or .zst may follow."""
+    published: FileNames | None = None
+    """Split -> what its file may be called in the folder of a benchmark, if the data is one."""
     recursive: ClassVar[bool] = False
     """Whether a folder also stands for files in its subfolders."""
     unit: ClassVar[str] = "items"
@@ -102,6 +105,8 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
 
     def list_files(self) -> Mapping[str, list[Path]]:
         """Split -> its files."""
+        if self.published:
+            return list_benchmark_files(self.config.inputs, self.published)
         return {
             split: list_files(f"{split}pref", names, self.suffixes, recursive=self.recursive)
             for split, names in self.config.inputs.items()
@@ -182,6 +187,18 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         sizes = count_column(next(iter(entry["columns"].values())))
         row = {name: sizes[name] for name in ("items", "tokens")}
         return SplitReport({**sizes, **select_counts(entry)}, row, sizes["items"])
+
+
+def check_malformed(problems: Sequence[Problem], on_malformed: str, *, labeled: bool) -> None:
+    """Raise for malformed rows or questions of a file, unless they may be left out.
+
+    Those of a file without labels may not, because predictions for it must be complete.
+    """
+    dropped = [problem for problem in problems if not problem.kept]
+    if dropped and not labeled:
+        raise_malformed(dropped, skippable=False)
+    if problems and on_malformed == "error":
+        raise_malformed(problems, skippable=True)
 
 
 def create_format(config: PreprocessConfig) -> Format[Any, Tokenizer]:

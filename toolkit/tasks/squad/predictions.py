@@ -21,11 +21,8 @@ from torch.nn import functional as F
 from toolkit.common.arrays import BoolArray, FloatArray
 from toolkit.common.files import write_output
 from toolkit.criteria import Prediction
-from toolkit.data.formats.qa.encode_questions import (
-    character_span,
-    encode_span_questions,
-    max_context_tokens,
-)
+from toolkit.data.formats.qa.split import character_span, max_context_tokens
+from toolkit.data.formats.qa.squad import encode_span_questions
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line

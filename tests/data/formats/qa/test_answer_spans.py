@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.encode_questions import character_span, find_mismatch, token_span
-from toolkit.data.formats.qa.split import GoldAnswer
+from toolkit.data.formats.qa.format import GoldAnswer
+from toolkit.data.formats.qa.split import character_span
+from toolkit.data.formats.qa.squad import find_mismatch, token_span
 
 TEXT = "in 1905-06 (Rome) "
 STARTS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.encode_questions import encode_choices, encode_squad
-from toolkit.data.formats.qa.split import ChoiceQuestion, GoldAnswer, Passage, SpanQuestion
+from toolkit.data.formats.qa.format import ChoiceQuestion, GoldAnswer, Passage, SpanQuestion
+from toolkit.data.formats.qa.multiple_choice import encode_choices
+from toolkit.data.formats.qa.squad import encode_squad
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 TEXT = "The cook,\nJos\u00e9, came. \U0001f600"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolkit.data.formats.qa.split import GoldAnswer, SpanQuestion
+from toolkit.data.formats.qa.format import GoldAnswer, SpanQuestion
 from toolkit.data.preprocessing.report import Problem
 
 

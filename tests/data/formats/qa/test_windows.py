@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.encode_questions import max_context_tokens, split_into_windows
+from toolkit.data.formats.qa.split import max_context_tokens, split_into_windows
 
 
 def paper_windows(length, room, stride):

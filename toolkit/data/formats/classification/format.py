@@ -29,16 +29,23 @@ from toolkit.data.formats.classification.split import (
     TsvConfig,
 )
 from toolkit.data.formats.classification.tables import (
+    FILES,
     GLUE_SCHEMAS,
     LabeledTable,
     TableRow,
     TableSchema,
     read_tsv,
 )
-from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
+from toolkit.data.formats.format import (
+    Block,
+    Format,
+    Job,
+    SplitReport,
+    check_malformed,
+    count_column,
+)
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
-from toolkit.data.preprocessing.input_files import list_benchmark_files
-from toolkit.data.preprocessing.report import list_first, raise_malformed
+from toolkit.data.preprocessing.report import list_first
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.memory_folder import MemoryFolder
@@ -49,32 +56,20 @@ BLOCK_ROWS = 1 << 16
 class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
     """Base class of tables; `check` of a subclass sets the schema of its columns."""
 
-    kind, unit = KIND, "rows"
+    kind, unit, published = KIND, "rows", FILES
     schema: TableSchema
     options: ClassificationFormatConfig
-
-    def list_files(self) -> Mapping[str, list[Path]]:
-        return list_benchmark_files(self.config.inputs, self.schema.files)
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[LabeledTable]:
         tables = [self.read_table(path) for path in files]
         for table in tables:
-            self.check_problems(table)
+            check_malformed(table.problems, self.options.on_malformed, labeled=table.labeled)
         check_labels(split, tables)
         return tables
 
     def read_table(self, path: Path) -> LabeledTable:
         """The rows of a file."""
         return read_tsv(path, self.schema, self.config.max_line_bytes)
-
-    def check_problems(self, table: LabeledTable) -> None:
-        """Raise for malformed rows, unless they may be left out.
-
-        Rows of a file without labels may not, because a submission must be complete.
-        """
-        skip = self.options.on_malformed == "skip"
-        if table.problems and not (skip and table.labeled):
-            raise_malformed(table.problems, skippable=table.labeled)
 
     def texts(self, content: list[LabeledTable]) -> Iterable[str]:
         return (text for table in content for row in table.rows for text in row.texts)
@@ -201,6 +196,7 @@ class GlueFormat(ClassificationFormat):
                 f"{self.options.glue_task!r}."
             )
         self.schema = GLUE_SCHEMAS[self.options.glue_task]
+        self.published = self.schema.files
 
 
 @register_format("tsv", TsvConfig())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -20,11 +20,12 @@ from toolkit.common.arrays import AnyArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.data.formats.classification.split import GLUE_TASKS, ClassificationSplit
+from toolkit.data.preprocessing.input_files import FileNames
 from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
 from toolkit.data.records import Record, read_tab_cells
 from toolkit.data.text_files import whole_file
 
-FILES = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
+FILES: FileNames = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class TableSchema:
     """The official metrics; the task's score is their mean."""
     headerless: tuple[int, ...] = ()
     """For a file without names: the number of columns, and the columns of label and text."""
-    files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: FILES)
+    files: FileNames = field(default_factory=lambda: FILES)
     """Split -> possible names of its file in the benchmark's folder."""
     test_rows: int = 0
     """Number of test rows, which a submission must have; 0 if the task has none."""

@@ -1,55 +1,174 @@
-"""Questions about passages: SQuAD, RACE and SWAG.
-
-Windows over long passages are not stored: tasks compute them from their options.
-"""
+"""Questions about passages: what the formats of SQuAD, RACE and SWAG have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from toolkit.common.json_files import JsonObject
-from toolkit.common.registry import register_format
-from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
-from toolkit.data.formats.qa.encode_questions import AnswerMismatch, encode_passages
-from toolkit.data.formats.qa.multiple_choice import read_race, read_swag
-from toolkit.data.formats.qa.split import (
-    BACK,
-    CHOICE_COLUMNS,
-    CONTEXT,
-    MULTIPLE_CHOICE,
-    SQUAD,
-    SQUAD_COLUMNS,
-    SQUAD_FILES,
-    SWAG_FILES,
-    TOKEN_IDS,
-    Passage,
-    QaFormatConfig,
-    QuestionSource,
-    list_race_folders,
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.arrays import IntArray, split_rows
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonError, JsonObject, parse
+from toolkit.config.declared import Options
+from toolkit.data.formats.format import (
+    Block,
+    Format,
+    Job,
+    SplitReport,
+    check_malformed,
+    count_column,
 )
-from toolkit.data.formats.qa.squad import read_squad
-from toolkit.data.preprocessing.input_files import list_benchmark_files
-from toolkit.data.preprocessing.report import list_first, raise_malformed
+from toolkit.data.formats.qa.split import BACK, CONTEXT
+from toolkit.data.preprocessing.report import Problem, list_first
+from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.storage.column_files import ColumnType
+from toolkit.data.text_files import read_text
+from toolkit.data.tokenizers.normalize import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 BATCH_PASSAGES = 256
 COUNTS = ("passages", "none", "unlabeled", "options", "answers")
 REPORTED = ("questions", *COUNTS, "recovered", "malformed", "mended")
+TOKEN_IDS = "ids"
+"""Stands for the dtype of the vocabulary's ids."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QaFormatConfig(Options, section="format"):
+    """Options of the formats for questions."""
+
+    on_malformed: Literal["error", "skip"] = "error"
+    """How to handle a question that is incomplete, or whose answer is not at its offset. error:
+    stop and name its file and line. skip: leave it out, report and count it; not in data to be
+    submitted."""
+
+
+class GoldAnswer(NamedTuple):
+    """An answer and its offset in the passage."""
+
+    text: str
+    start: int
+    """Its first character, counted from 0."""
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+class SpanQuestion(NamedTuple):
+    """A question to be answered with a part of the passage."""
+
+    name: str
+    """Its id."""
+    text: str
+    answers: tuple[GoldAnswer, ...]
+    """All correct answers; empty if unanswerable or unknown."""
+    unanswerable: bool
+    """Whether the passage does not answer it."""
+    location: str
+    """Its file and its location there."""
+
+    @property
+    def labeled(self) -> bool:
+        return self.unanswerable or bool(self.answers)
+
+
+class ChoiceQuestion(NamedTuple):
+    """A question to be answered with one of several options."""
+
+    name: str
+    options: tuple[str, ...]
+    """Texts to read after the passage: the question with each option, or continuations."""
+    answer: int | None
+    """Index of the correct option; None if unknown."""
+    group: str
+    """Group for separate metrics, such as middle or high; may be empty."""
+
+
+class Passage(NamedTuple):
+    """A text and the questions about it."""
+
+    text: str
+    questions: Sequence[SpanQuestion] = ()
+    choices: Sequence[ChoiceQuestion] = ()
+
+    @property
+    def labeled(self) -> bool:
+        """Whether the answer to at least one of its questions is known."""
+        known = (choice.answer is not None for choice in self.choices)
+        return any(question.labeled for question in self.questions) or any(known)
+
+
+class QuestionSource(NamedTuple):
+    """The contents of a file, or of a folder of files."""
+
+    path: Path
+    passages: Sequence[Passage]
+    problems: Sequence[Problem]
+    notes: Sequence[str] = ()
+    """Further remarks, such as skipped files."""
+    none_allowed: bool = False
+    """Whether questions may have no answer, as in SQuAD 2.0."""
+
+
+class AnswerMismatch(NamedTuple):
+    """An answer that differs from the text of its tokens."""
+
+    where: str
+    wanted: str
+    found: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.wanted!r} is read as {self.found!r}, {self.why}"
+
+
+class EncodedQuestions:
+    """Encoded passages; `types` are the columns of their questions, which are added one by one."""
+
+    def __init__(self, types: Iterable[str], passages: int) -> None:
+        self._items: dict[str, list[IntArray]] = {name: [] for name in types}
+        self.counts = Counter[str](passages=passages)
+        self.mismatches: list[AnswerMismatch] = []
+
+    def add(self, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Add a question; columns without values are empty."""
+        for name, items in self._items.items():
+            items.append(np.asarray(values.get(name, ()), np.int64))
+
+    @property
+    def columns(self) -> dict[str, tuple[IntArray, IntArray]]:
+        """Column -> the values of all items back to back, and the number per item."""
+        return {
+            name: (
+                np.concatenate([np.zeros(0, np.int64), *items]),
+                np.array([len(item) for item in items], np.int64),
+            )
+            for name, items in self._items.items()
+        }
+
+
+PassageEncoder = Callable[[Sequence[Passage], Tokenizer], EncodedQuestions]
 
 
 class QaFormat(Format[list[QuestionSource], Tokenizer]):
-    """Base class of questions; a subclass defines `list_files` and `read_source`."""
+    """Base class of questions; a subclass defines `read_source` and `more_cells`."""
 
     unit = "questions"
+    types: ClassVar[Mapping[str, str]]
+    """Column -> dtype."""
+    encode_passages: ClassVar[staticmethod[[Sequence[Passage], Tokenizer], EncodedQuestions]]
     options: QaFormatConfig
 
-    def __init__(self, options: QaFormatConfig, config: PreprocessConfig) -> None:
-        super().__init__(options, config)
-        self.mismatches: dict[str, list[AnswerMismatch]] = {}
+    def check(self) -> None:
+        self.mismatches: dict[str, list[AnswerMismatch]] = defaultdict(list)
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         """The questions of a file or folder. Test questions may lack answers."""
@@ -58,20 +177,9 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     def read_split(self, split: str, files: Sequence[Path]) -> list[QuestionSource]:
         sources = [self.read_source(split, path) for path in files]
         for source in sources:
-            self.check_problems(source)
+            labeled = any(passage.labeled for passage in source.passages)
+            check_malformed(source.problems, self.options.on_malformed, labeled=labeled)
         return sources
-
-    def check_problems(self, source: QuestionSource) -> None:
-        """Raise for malformed questions, unless they may be left out.
-
-        Those of a file without answers may not, because predictions for it must be complete.
-        """
-        dropped = [problem for problem in source.problems if not problem.kept]
-        if dropped and source.passages and not any(map(is_labeled, source.passages)):
-            raise_malformed(dropped, skippable=False)
-        skip = self.options.on_malformed == "skip"
-        if source.problems and not (skip and source.passages):
-            raise_malformed(source.problems, skippable=not skip and bool(source.passages))
 
     def texts(self, content: list[QuestionSource]) -> Iterable[str]:
         for passage in (passage for source in content for passage in source.passages):
@@ -83,22 +191,22 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
         return max((len(list(batch_passages(sources))) for sources in splits.values()), default=1)
 
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
-        types = SQUAD_COLUMNS if self.kind == SQUAD else CHOICE_COLUMNS
-        vocabulary = tokenizer.vocabulary
-        return {name: vocabulary if kind == TOKEN_IDS else kind for name, kind in types.items()}
+        ids = tokenizer.vocabulary
+        return {name: ids if kind == TOKEN_IDS else kind for name, kind in self.types.items()}
 
     def encode(
         self, split: str, content: list[QuestionSource], job: Job[Tokenizer]
     ) -> Iterator[Block]:
         """Each passage is a document."""
-        encode = partial(encode_passages, kind=self.kind, folder=job.folder)
-        self.mismatches[split] = []
-        for _, chunk in job.pool.imap(encode, batch_passages(content)):
-            self.mismatches[split] += chunk.mismatches
-            back, questions = chunk.columns[BACK]
-            counts = {"questions": len(questions), **{name: chunk.counts[name] for name in COUNTS}}
-            counts["recovered"] = counts["answers"] - len(chunk.mismatches)
-            yield Block(chunk.columns, back == 0, counts)
+        encode = partial(encode_in_worker, encoder=self.encode_passages, folder=job.folder)
+        for _, encoded in job.pool.imap(encode, batch_passages(content)):
+            self.mismatches[split] += encoded.mismatches
+            columns = encoded.columns
+            back, questions = columns[BACK]
+            counts = {"questions": len(questions)}
+            counts |= {name: encoded.counts[name] for name in COUNTS}
+            counts["recovered"] = counts["answers"] - len(encoded.mismatches)
+            yield Block(columns, back == 0, counts)
 
     def split_metadata(self, content: list[QuestionSource]) -> JsonObject:
         problems = [problem for source in content for problem in source.problems]
@@ -126,6 +234,7 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     def report_split(
         self, split: str, content: list[QuestionSource] | None, entry: JsonObject
     ) -> SplitReport:
+        """Besides: skipped files, malformed questions, and answers that tokens do not recover."""
         tokens, sources = count_column(entry["columns"][CONTEXT])["tokens"], content or []
         row = {
             "files": len(entry["files"]),
@@ -134,91 +243,25 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
             "tokens": tokens,
             "left out": entry["malformed"],
         }
+        remarks = [(str(source.path), note) for source in sources for note in source.notes]
+        notes = [f"{path}: {note}" for path, note in remarks]
+        events: list[tuple[str, JsonObject]] = [
+            ("note", {"file": path, "what": note}) for path, note in remarks
+        ]
+        problems = [problem for source in sources for problem in source.problems]
+        notes += list_first(split, "left out", [it for it in problems if not it.kept])
+        notes += list_first(split, "evaluated by its text", [it for it in problems if it.kept])
+        for it in problems:
+            values = {"file": str(it.path), "where": it.where, "what": it.what}
+            events.append(("kept" if it.kept else "left_out", values))
+        missed = self.mismatches[split]
         return SplitReport(
             record={"tokens": tokens, **{name: entry[name] for name in REPORTED}},
             row={**row, **self.more_cells(entry)},
             total=entry["questions"],
-            notes=list(self.describe_problems(split, sources)),
-            events=list(self.list_events(split, sources)),
+            notes=[*notes, *list_first(split, "not recovered exactly:", missed)],
+            events=[*events, *(("miss", mismatch._asdict()) for mismatch in missed)],
         )
-
-    def describe_problems(self, split: str, sources: Sequence[QuestionSource]) -> Iterator[str]:
-        """Skipped files, malformed questions, and answers that their tokens do not recover."""
-        yield from (f"{source.path}: {note}" for source in sources for note in source.notes)
-        problems = [problem for source in sources for problem in source.problems]
-        yield from list_first(split, "left out", [it for it in problems if not it.kept])
-        yield from list_first(split, "evaluated by its text", [it for it in problems if it.kept])
-        yield from list_first(split, "not recovered exactly:", self.mismatches[split])
-
-    def list_events(
-        self, split: str, sources: Sequence[QuestionSource]
-    ) -> Iterator[tuple[str, JsonObject]]:
-        """The notes and problems of a split as names and values of JSON records."""
-        for source in sources:
-            for note in source.notes:
-                yield "note", {"file": str(source.path), "what": note}
-        for problem in (problem for source in sources for problem in source.problems):
-            values = {"file": str(problem.path), "where": problem.where, "what": problem.what}
-            yield ("kept" if problem.kept else "left_out"), values
-        for mismatch in self.mismatches[split]:
-            yield "miss", mismatch._asdict()
-
-
-@register_format("squad", QaFormatConfig())
-class SquadFormat(QaFormat):
-    """SQuAD's JSON, 1.1 or 2.0."""
-
-    kind = SQUAD
-
-    def list_files(self) -> Mapping[str, list[Path]]:
-        return list_benchmark_files(self.config.inputs, SQUAD_FILES)
-
-    def read_source(self, split: str, path: Path) -> QuestionSource:
-        limit = self.config.max_line_bytes
-        return read_squad(path, limit, evaluated=split != "train", answers_required=split != "test")
-
-    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
-        answers, recovered = entry["answers"], entry["recovered"]
-        share = f"{recovered:,} of {answers:,} ({recovered / answers:.2%})" if answers else "none"
-        return {"without answer": entry["none"], "answers found": share}
-
-
-class MultipleChoiceFormat(QaFormat):
-    """Base class of questions with several options each."""
-
-    kind = MULTIPLE_CHOICE
-
-    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
-        return {"options": entry["options"], "answers": entry["questions"] - entry["unlabeled"]}
-
-
-@register_format("race", QaFormatConfig())
-class RaceFormat(MultipleChoiceFormat):
-    """RACE's folders, with a file for each passage."""
-
-    def list_files(self) -> Mapping[str, list[Path]]:
-        return list_race_folders(self.config.inputs)
-
-    def read_source(self, split: str, path: Path) -> QuestionSource:
-        return read_race(path, self.config.max_line_bytes, answers_required=split != "test")
-
-
-@register_format("swag", QaFormatConfig())
-class SwagFormat(MultipleChoiceFormat):
-    """SWAG's csv and CODAH's tsv."""
-
-    def list_files(self) -> Mapping[str, list[Path]]:
-        return list_benchmark_files(self.config.inputs, SWAG_FILES)
-
-    def read_source(self, split: str, path: Path) -> QuestionSource:
-        return read_swag(path, self.config.max_line_bytes, answers_required=split != "test")
-
-
-def is_labeled(passage: Passage) -> bool:
-    """Whether the answer to at least one of its questions is known."""
-    return any(question.labeled for question in passage.questions) or any(
-        choice.answer is not None for choice in passage.choices
-    )
 
 
 def batch_passages(sources: Iterable[QuestionSource]) -> Iterator[list[Passage]]:
@@ -226,3 +269,51 @@ def batch_passages(sources: Iterable[QuestionSource]) -> Iterator[list[Passage]]
     for source in sources:
         for start in range(0, len(source.passages), BATCH_PASSAGES):
             yield list(source.passages[start : start + BATCH_PASSAGES])
+
+
+def encode_in_worker(
+    passages: Sequence[Passage], encoder: PassageEncoder, folder: Path
+) -> EncodedQuestions:
+    """The passages' columns, by the tokenizer of the folder."""
+    return encoder(passages, load_tokenizer(folder))
+
+
+def encode_bytes(text: str) -> IntArray:
+    """The text's bytes in UTF-8, which also encode surrogates."""
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8).astype(np.int64)
+
+
+def encode_lines(tokenizer: Tokenizer, texts: Iterable[str]) -> list[IntArray]:
+    """The ids of each text, whose line breaks become spaces."""
+    return split_rows(*tokenizer.encode_lines([replace_line_breaks(text) for text in texts]))
+
+
+def check_size(place: str, what: str, text: str, max_bytes: int) -> None:
+    """Raise if a text has more bytes in UTF-8, including surrogates, which JSON can encode."""
+    if (size := len(text.encode("utf-8", "surrogatepass"))) > max_bytes:
+        raise ToolkitError(
+            f"{place}: {what} must have at most {max_bytes} bytes, but has {size}. Shorten it, or "
+            f"raise --max-line-bytes."
+        )
+
+
+def read_json_text(path: Path) -> Any:
+    """The value in a JSON file, or the Problem of a file that is not JSON.
+
+    It has the line, and the column unless the file was cut off.
+    """
+    text = read_text(path, may_be_empty=True)
+    if not text.strip():
+        return Problem(path, "1", "the file must hold JSON, but is empty.")
+    try:
+        return parse(text)
+    except JsonError as problem:
+        error = problem.__cause__
+        if not isinstance(error, json.JSONDecodeError):
+            return Problem(path, "1", f"the file must hold questions, but is {problem}.")
+        line, fault = error.lineno, f"is not ({error.msg}) at column {error.colno}"
+        if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
+            line = text.count("\n") + 1
+            size = f"which has {len(text):,} characters"
+            fault = f"ends too early: it was cut off after {text[-20:]!r}, {size}"
+        return Problem(path, str(line), f"the file must be JSON to its end, but {fault}.")

@@ -8,25 +8,50 @@ distractor-0, ... CODAH's tsv (Chen et al. 2019) has none: category, prompt, end
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import count, takewhile
+from itertools import count, groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.qa.split import (
+from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import register_format
+from toolkit.data.formats.qa import split as names
+from toolkit.data.formats.qa.format import (
+    TOKEN_IDS,
     ChoiceQuestion,
-    InvalidJsonError,
+    EncodedQuestions,
     Passage,
+    QaFormat,
+    QaFormatConfig,
     QuestionSource,
+    check_size,
+    encode_bytes,
+    encode_lines,
     read_json_text,
-    utf8_size,
 )
 from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
-from toolkit.data.records import read_csv_cells, read_tab_cells
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, whole_file
+from toolkit.data.records import Record, read_csv_cells, read_tab_cells
+from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, whole_file
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
+COLUMNS = {
+    **dict.fromkeys((names.CONTEXT, names.OPTIONS), TOKEN_IDS),
+    names.RECORD: "<u1",
+    **dict.fromkeys((names.BACK, names.COUNTS, names.ANSWER), "<i4"),
+}
+SWAG_FILES = {
+    "train": ("train.csv", "train_full.csv"),
+    "valid": ("val.csv", "val_full.csv"),
+    "test": ("test.csv",),
+}
+RACE_FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 ENDINGS = (".txt", ".json")
 """Of passages: RACE's own, and that of folders without any such file."""
 BLANK = "_"
@@ -34,22 +59,26 @@ BLANK = "_"
 LISTS = ("questions", "options", "answers")
 
 
-class RacePassage(NamedTuple):
-    """A passage, and the number of each of its questions in the file."""
-
-    path: Path
-    passage: Passage
-    numbers: list[int]
-
-
 def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
-    """The passages of a file, or of all .txt (else .json) files in a folder and its subfolders."""
+    """The passages of a file, or of all .txt (else .json) files in a folder and its subfolders.
+
+    Questions that have another number of options than most are left out.
+    """
     files, skipped = list_passage_files(path)
-    problems: list[Problem] = []
+    problems, passages = list[Problem](), list[Passage]()
     read = [read_passage(file, max_bytes, answers_required, problems) for file in files]
-    passages = drop_unusual_questions([each for each in read if each is not None], problems)
+    counts = Counter(len(choice.options) for passage in read for choice in passage.choices)
+    usual = max(counts, key=lambda number: counts[number], default=0)
+    for file, passage in zip(files, read, strict=True):
+        for choice in passage.choices:
+            if (found := len(choice.options)) != usual:
+                number = choice.name.rpartition(" ")[2]
+                what = f"a question must have {usual} options as the others, but has {found}."
+                problems.append(Problem(file, f"question {number}", what))
+        if choices := [choice for choice in passage.choices if len(choice.options) == usual]:
+            passages.append(passage._replace(choices=choices))
     notes = [f"{len(skipped):,} files skipped, {', '.join(skipped[:3])}"] if skipped else []
-    return QuestionSource(path, [each.passage for each in passages], problems, notes)
+    return QuestionSource(path, passages, problems, notes)
 
 
 def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
@@ -69,41 +98,33 @@ def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
             f"{path} must hold passages, files that end in .txt or .json, but holds none. "
             f"Name the folder as it was unpacked, or its subfolder train, dev or test."
         )
+    stems = {file: file.name.split(".")[0] for file in files}
+    numbers = {file: int(stem) if stem.isdecimal() else -1 for file, stem in stems.items()}
     skipped = sorted(str(file.relative_to(path)) for file in set(everything) - set(files))
-    return sorted(files, key=sort_key), skipped
-
-
-def sort_key(file: Path) -> tuple[str, int, str]:
-    """Sort key that orders numbered files of a folder by number."""
-    stem = file.name.split(".")[0]
-    return str(file.parent), int(stem) if stem.isdecimal() else -1, file.name
+    return sorted(files, key=lambda it: (str(it.parent), numbers[it], it.name)), skipped
 
 
 def read_passage(
     path: Path, max_bytes: int, answers_required: bool, problems: list[Problem]
-) -> RacePassage | None:
-    """The passage with its well-formed questions; None if the file has none."""
-    try:
-        content = read_json_text(path)
-    except InvalidJsonError as error:
-        problems.append(error.problem)
-        return None
+) -> Passage:
+    """The passage with its well-formed questions, if it has any."""
+    if isinstance(content := read_json_text(path), Problem):
+        problems.append(content)
+        return Passage("")
     content = content if isinstance(content, dict) else {}
     article, lists = content.get("article"), [content.get(name) for name in LISTS]
     questions, options, answers = (it if isinstance(it, list) else [] for it in lists)
     if not isinstance(article, str) or not article.strip() or not questions:
         problems.append(Problem(path, "1", "a passage must have an article and questions."))
-        return None
-    if (size := utf8_size(article)) > max_bytes:
-        raise ToolkitError(
-            f"{path}:1: an article must have at most {max_bytes} bytes, but has {size}. Shorten "
-            f"it, or raise --max-line-bytes."
-        )
+        return Passage("")
+    check_size(f"{path}:1", "an article", article, max_bytes)
     if len(options) != len(questions) or len(answers) not in (0, len(questions)):
-        what = describe_counts(questions, options, answers)
+        sizes = zip(LISTS, map(len, (questions, options, answers)), strict=True)
+        counts = ", ".join(f"{size} {name}" for name, size in sizes)
+        what = f"there must be as many options and answers as questions, but there are {counts}."
         problems.append(Problem(path, "1", what, lost=len(questions)))
-        return None
-    group, choices, numbers = path.parent.name, list[ChoiceQuestion](), list[int]()
+        return Passage("")
+    group, choices = path.parent.name, list[ChoiceQuestion]()
     answers = answers or [None] * len(questions)
     for number, parts in enumerate(zip(questions, options, answers, strict=True), 1):
         try:
@@ -112,14 +133,7 @@ def read_passage(
             problems.append(Problem(path, f"question {number}", str(error)))
             continue
         choices.append(question._replace(name=f"{group}/{path.name} {number}", group=group))
-        numbers.append(number)
-    return RacePassage(path, Passage(article, choices=choices), numbers)
-
-
-def describe_counts(*lists: Sequence[object]) -> str:
-    """The message about lists of unequal length."""
-    counts = ", ".join(f"{len(it)} {name}" for name, it in zip(LISTS, lists, strict=True))
-    return f"there must be as many options and answers as questions, but there are {counts}."
+    return Passage(article, choices=choices)
 
 
 def parse_question(
@@ -155,27 +169,6 @@ def fill_blank(question: str, option: str) -> str:
     return f"{question} {option}".strip()
 
 
-def drop_unusual_questions(
-    passages: Sequence[RacePassage], problems: list[Problem]
-) -> list[RacePassage]:
-    """Leave out questions that have another number of options than most."""
-    counts = Counter(len(c.options) for each in passages for c in each.passage.choices)
-    usual = max(counts, key=lambda number: counts[number], default=0)
-    kept = []
-    for each in passages:
-        choices = []
-        for number, choice in zip(each.numbers, each.passage.choices, strict=True):
-            if len(choice.options) == usual:
-                choices.append(choice)
-                continue
-            found = len(choice.options)
-            what = f"a question must have {usual} options as the others, but has {found}."
-            problems.append(Problem(each.path, f"question {number}", what))
-        if choices:
-            kept.append(each._replace(passage=each.passage._replace(choices=choices)))
-    return kept
-
-
 Fields = Sequence[str]
 
 
@@ -205,9 +198,11 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
         if not (blank.strip() if is_tsv else blank):
             continue
         if layout is None:
-            layout = codah_layout(record.values) if is_tsv else parse_header(path, record.values)
             if not is_tsv:
+                layout = parse_header(record)
                 continue
+            last = len(record.values) - 1  # category, prompt, endings, label
+            layout = SwagLayout(last + 1, 1, None, tuple(range(2, last)), last, group=0)
         try:
             passages.append(parse_row(record.values, layout, number, answers_required))
         except ValueError as error:
@@ -217,9 +212,9 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
     return QuestionSource(path, passages, problems)
 
 
-def parse_header(path: Path, names: Fields) -> SwagLayout:
+def parse_header(record: Record) -> SwagLayout:
     """The layout from the names in the first line."""
-    names = [name.strip() for name in names]
+    names = [name.strip() for name in record.values]
     index = {name: number for number, name in enumerate(names)}
     endings = find_numbered_columns(index, "ending")
     gold = not endings and "gold-ending" in index
@@ -230,8 +225,8 @@ def parse_header(path: Path, names: Fields) -> SwagLayout:
         first, second = index.get("startphrase"), None
     if len(endings) < 2 or first is None:
         raise ToolkitError(
-            f"{path}:1: the first line must name the columns of SWAG, sent1, sent2, ending0, "
-            f"ending1 and so on, or gold-ending and distractor-0, but names "
+            f"{record.file}:1: the first line must name the columns of SWAG, sent1, sent2, "
+            f"ending0, ending1 and so on, or gold-ending and distractor-0, but names "
             f"{', '.join(repr(name[:MAX_QUOTED]) for name in names[:20])}. Give the file as it was "
             f"published."
         )
@@ -243,12 +238,6 @@ def find_numbered_columns(index: Mapping[str, int], name: str) -> tuple[int, ...
     """Columns NAME0, NAME1, ... up to the first that does not exist."""
     columns = (index.get(f"{name}{number}") for number in count())
     return tuple(takewhile(lambda column: column is not None, columns))  # type: ignore[arg-type]
-
-
-def codah_layout(fields: Fields) -> SwagLayout:
-    """The layout from the number of columns: category, prompt, endings, label."""
-    last = len(fields) - 1
-    return SwagLayout(last + 1, 1, None, tuple(range(2, last)), last, group=0)
 
 
 def parse_row(fields: Fields, layout: SwagLayout, number: int, answer_required: bool) -> Passage:
@@ -289,3 +278,77 @@ def parse_label(label: str, endings: int, required: bool) -> int | None:
             f"the label must be a number from 0 to {endings - 1}, but is {label[:MAX_QUOTED]!r}."
         )
     return int(label)
+
+
+def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:
+    """Passages, and all options of a question back to back."""
+    contexts = encode_lines(tokenizer, (passage.text for passage in passages))
+    questions = (question for passage in passages for question in passage.choices)
+    texts = (option for question in questions for option in question.options)
+    option_ids = iter(encode_lines(tokenizer, texts))
+    encoded = EncodedQuestions(COLUMNS, len(passages))
+    for passage, context in zip(passages, contexts, strict=True):
+        for number, question in enumerate(passage.choices):
+            options = [next(option_ids) for _ in question.options]
+            record = json.dumps({"id": question.name, "group": question.group})
+            item: dict[str, npt.ArrayLike] = {
+                names.BACK: [number],
+                names.OPTIONS: np.concatenate(options),
+                names.COUNTS: [len(option) for option in options],
+                names.ANSWER: [-1 if question.answer is None else question.answer],
+                names.RECORD: encode_bytes(record),
+            }
+            encoded.add(item if number else {**item, names.CONTEXT: context})
+            encoded.counts.update(options=len(options), unlabeled=question.answer is None)
+    return encoded
+
+
+def encode_choice_questions(
+    tokenizer: Tokenizer, questions: Sequence[tuple[str, tuple[str, ...]]]
+) -> MemoryFolder:
+    """A folder of pairs of a passage and the options; a repeated passage is encoded once."""
+    passages = []
+    for context, group in groupby(questions, lambda pair: pair[0]):
+        choices = [ChoiceQuestion("", options, None, "") for _, options in group]
+        passages.append(Passage(context, choices=choices))
+    columns = encode_choices(passages, tokenizer).columns
+    return MemoryFolder(names.MULTIPLE_CHOICE, tokenizer, columns)
+
+
+class MultipleChoiceFormat(QaFormat):
+    """Base class of questions with several options each."""
+
+    kind, types, encode_passages = names.MULTIPLE_CHOICE, COLUMNS, staticmethod(encode_choices)
+
+    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
+        return {"options": entry["options"], "answers": entry["questions"] - entry["unlabeled"]}
+
+
+@register_format("race", QaFormatConfig())
+class RaceFormat(MultipleChoiceFormat):
+    """RACE's folders, with a file for each passage."""
+
+    def list_files(self) -> Mapping[str, list[Path]]:
+        """Split -> its folders; trainpref alone may name the folder that has them all."""
+        inputs = self.config.inputs
+        if set(inputs) == {"train"}:
+            folders = {split: Path(inputs["train"], name) for split, name in RACE_FOLDERS.items()}
+            if folders["train"].is_dir():
+                return {split: [folder] for split, folder in folders.items() if folder.is_dir()}
+        return {
+            split: [check_exists(f"{split}pref", Path(name)) for name in names.split(",") if name]
+            for split, names in inputs.items()
+        }
+
+    def read_source(self, split: str, path: Path) -> QuestionSource:
+        return read_race(path, self.config.max_line_bytes, answers_required=split != "test")
+
+
+@register_format("swag", QaFormatConfig())
+class SwagFormat(MultipleChoiceFormat):
+    """SWAG's csv and CODAH's tsv."""
+
+    published = SWAG_FILES
+
+    def read_source(self, split: str, path: Path) -> QuestionSource:
+        return read_swag(path, self.config.max_line_bytes, answers_required=split != "test")

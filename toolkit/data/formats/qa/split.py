@@ -1,59 +1,27 @@
-"""Questions: their columns in a folder, those of a split, and those of files before encoding.
+"""Questions in data folders: their columns, those of a split, and windows over long passages.
 
 Every item is a question. The columns of its passage are stored with the passage's first question
-and are empty for the others, which store how many items back that is.
+and are empty for the others, which store how many items back that is. Windows are not stored: tasks
+compute them from their options (Devlin et al. 2019, code).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
-from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonError, JsonObject, decode, name_file, parse
-from toolkit.config.declared import Options
-from toolkit.data.preprocessing.input_files import FileNames, SplitFiles
-from toolkit.data.preprocessing.report import Problem
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
+from toolkit.common.json_files import JsonObject, decode, name_file
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder, check_kind
-from toolkit.data.text_files import check_exists, read_text
-
-
-@dataclass(frozen=True, kw_only=True)
-class QaFormatConfig(Options, section="format"):
-    """Options of the formats for questions."""
-
-    on_malformed: Literal["error", "skip"] = "error"
-    """How to handle a question that is incomplete, or whose answer is not at its offset. error:
-    stop and name its file and line. skip: leave it out, report and count it; not in data to be
-    submitted."""
-
 
 SQUAD, MULTIPLE_CHOICE = "squad", "multiple_choice"
 CONTEXT, BEGINS, ENDS, BACK, TEXT = "tokens", "begins", "ends", "back", "text"
 QUESTION, SPAN, RECORD = "question", "span", "record"
 OPTIONS, COUNTS, ANSWER = "options", "option_lengths", "answer"
-TOKEN_IDS = "ids"
-"""Stands for the dtype of the vocabulary's ids."""
-SQUAD_COLUMNS = {
-    **{CONTEXT: TOKEN_IDS, QUESTION: TOKEN_IDS, TEXT: "<u1", RECORD: "<u1"},
-    **dict.fromkeys((BEGINS, ENDS, BACK, SPAN), "<i4"),
-}
-CHOICE_COLUMNS = {
-    **{CONTEXT: TOKEN_IDS, OPTIONS: TOKEN_IDS, RECORD: "<u1"},
-    **dict.fromkeys((BACK, COUNTS, ANSWER), "<i4"),
-}
-
-
-FORMATS = {SQUAD: "squad", MULTIPLE_CHOICE: "race or swag"}
 
 
 class LocatedPassage(NamedTuple):
@@ -68,9 +36,10 @@ class QuestionSplit:
     """Questions, each with its passage. Texts are read on demand."""
 
     kind: str
+    formats: str
 
     def __init__(self, folder: DataFolder, split: str) -> None:
-        options = f"--format {FORMATS[self.kind]}"
+        options = f"--format {self.formats}"
         check_kind(folder, self.kind, task=self.kind, holds="questions", options=options)
         self.folder, self.name, self.vocabulary = folder, split, folder.vocabulary
         self._column = folder.split(split).column
@@ -96,7 +65,7 @@ class QuestionSplit:
 class SquadSplit(QuestionSplit):
     """Questions whose answers are parts of their passages."""
 
-    kind = SQUAD
+    kind, formats = SQUAD, "squad"
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
@@ -126,7 +95,7 @@ class SquadSplit(QuestionSplit):
 class ChoiceSplit(QuestionSplit):
     """Questions with several options each."""
 
-    kind = MULTIPLE_CHOICE
+    kind, formats = MULTIPLE_CHOICE, "race or swag"
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
@@ -141,125 +110,50 @@ class ChoiceSplit(QuestionSplit):
         """Number of options per question."""
 
 
-SQUAD_FILES: FileNames = {
-    "train": ("train-v1.1.json", "train-v2.0.json", "train.json"),
-    "valid": ("dev-v1.1.json", "dev-v2.0.json", "dev.json"),
-    "test": ("test-v1.1.json", "test-v2.0.json", "test.json"),
-}
-SWAG_FILES: FileNames = {
-    "train": ("train.csv", "train_full.csv"),
-    "valid": ("val.csv", "val_full.csv"),
-    "test": ("test.csv",),
-}
-RACE_FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
+class Windows(NamedTuple):
+    """Parts of passages, question by question."""
+
+    question_ids: IntArray
+    """The question of each window."""
+    starts: IntArray
+    """Index of the window's first token in the passage."""
+    lengths: IntArray
+    """Number of the passage's tokens in each window."""
+    first_windows: IntArray
+    """The first window of each question, and at the end the number of windows."""
 
 
-def list_race_folders(inputs: Mapping[str, str]) -> SplitFiles:
-    """Split -> its folders; trainpref alone may name the folder that has them all."""
-    if set(inputs) == {"train"}:
-        folders = {split: Path(inputs["train"]) / name for split, name in RACE_FOLDERS.items()}
-        if folders["train"].is_dir():
-            return {split: [folder] for split, folder in folders.items() if folder.is_dir()}
-    return {
-        split: [check_exists(f"{split}pref", Path(name)) for name in names.split(",") if name]
-        for split, names in inputs.items()
-    }
+def split_into_windows(passage_lengths: IntArray, max_lengths: IntArray, stride: int) -> Windows:
+    """Windows that cover each question's passage, `stride` tokens apart.
+
+    `max_lengths` is the maximum length of each question's windows. If it is less than the stride,
+    the windows follow each other without a gap.
+    """
+    step = np.minimum(stride, max_lengths)
+    counts = 1 + -(-np.maximum(passage_lengths - max_lengths, 0) // step)
+    questions = np.repeat(np.arange(len(passage_lengths)), counts)
+    starts = ragged_arange(0, counts) * step[questions]
+    lengths = np.minimum(max_lengths[questions], passage_lengths[questions] - starts)
+    return Windows(questions, starts, lengths, np.concatenate([[0], np.cumsum(counts)]))
 
 
-class GoldAnswer(NamedTuple):
-    """An answer and its offset in the passage."""
+def max_context_tokens(windows: Windows, window: int) -> BoolArray:
+    """For each token of a window, whether its context is larger than in all other windows.
 
-    text: str
-    start: int
-    """Its first character, counted from 0."""
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-
-class SpanQuestion(NamedTuple):
-    """A question to be answered with a part of the passage."""
-
-    name: str
-    """Its id."""
-    text: str
-    answers: tuple[GoldAnswer, ...]
-    """All correct answers; empty if unanswerable or unknown."""
-    unanswerable: bool
-    """Whether the passage does not answer it."""
-    location: str
-    """Its file and its location there."""
-
-    @property
-    def labeled(self) -> bool:
-        return self.unanswerable or bool(self.answers)
+    The context of a token is the smaller one of the numbers of tokens before and after it in the
+    window, plus a hundredth of the window's length. Among equal windows the first one counts.
+    """
+    question = windows.question_ids[window]
+    others = slice(windows.first_windows[question], windows.first_windows[question + 1])
+    starts, lengths = windows.starts[others, None], windows.lengths[others, None]
+    tokens = windows.starts[window] + np.arange(windows.lengths[window])
+    before, after = tokens - starts, starts + lengths - 1 - tokens
+    context = np.minimum(before, after) + 0.01 * lengths
+    context = np.where((before < 0) | (after < 0), -1.0, context)
+    is_max: BoolArray = context.argmax(0) == window - windows.first_windows[question]
+    return is_max
 
 
-class ChoiceQuestion(NamedTuple):
-    """A question to be answered with one of several options."""
-
-    name: str
-    options: tuple[str, ...]
-    """Texts to read after the passage: the question with each option, or continuations."""
-    answer: int | None
-    """Index of the correct option; None if unknown."""
-    group: str
-    """Group for separate metrics, such as middle or high; may be empty."""
-
-
-class Passage(NamedTuple):
-    """A text and the questions about it."""
-
-    text: str
-    questions: Sequence[SpanQuestion] = ()
-    choices: Sequence[ChoiceQuestion] = ()
-
-
-class QuestionSource(NamedTuple):
-    """The contents of a file, or of a folder of files."""
-
-    path: Path
-    passages: Sequence[Passage]
-    problems: Sequence[Problem]
-    notes: Sequence[str] = ()
-    """Further remarks, such as skipped files."""
-    none_allowed: bool = False
-    """Whether questions may have no answer, as in SQuAD 2.0."""
-
-
-def utf8_size(text: str) -> int:
-    """Number of bytes in UTF-8, including surrogates, which JSON can encode."""
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-class InvalidJsonError(ToolkitError):
-    """Raised for a file that is not JSON."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(f"{problem} Copy it again.")
-        self.problem = problem
-
-
-def read_json_text(path: Path) -> object:
-    """The value in a JSON file; an error names line and column."""
-    text = read_text(path, may_be_empty=True)
-    if not text.strip():
-        raise InvalidJsonError(Problem(path, "1", "the file must hold JSON, but is empty."))
-    try:
-        return parse(text)
-    except JsonError as error:
-        raise InvalidJsonError(describe_json_error(path, text, error)) from error
-
-
-def describe_json_error(path: Path, text: str, problem: JsonError) -> Problem:
-    """The problem with its line, and with its column unless the file was cut off."""
-    error = problem.__cause__
-    if not isinstance(error, json.JSONDecodeError):
-        return Problem(path, "1", f"the file must hold questions, but is {problem}.")
-    line, fault = error.lineno, f"is not ({error.msg}) at column {error.colno}"
-    if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
-        line = text.count("\n") + 1
-        size = f"which has {len(text):,} characters"
-        fault = f"ends too early: it was cut off after {text[-20:]!r}, {size}"
-    return Problem(path, str(line), f"the file must be JSON to its end, but {fault}.")
+def character_span(starts: IntArray, ends: IntArray, first: int, last: int) -> tuple[int, int]:
+    """The characters from the first to the last token, of which the last may cover none."""
+    return int(starts[first]), max(int(starts[first]), int(ends[last]))

@@ -1,37 +1,58 @@
-"""SQuAD's JSON, 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): articles, paragraphs, questions."""
+"""SQuAD's JSON, 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): articles, paragraphs, questions.
+
+Answers are converted from characters to the tokens that cover them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.arrays import IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.qa.split import (
+from toolkit.common.registry import register_format
+from toolkit.data.formats.qa import split as names
+from toolkit.data.formats.qa.format import (
+    TOKEN_IDS,
+    AnswerMismatch,
+    EncodedQuestions,
     GoldAnswer,
     Passage,
+    QaFormat,
+    QaFormatConfig,
     QuestionSource,
     SpanQuestion,
+    check_size,
+    encode_bytes,
+    encode_lines,
     read_json_text,
-    utf8_size,
 )
 from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
+from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.tokenizers.normalize import replace_line_breaks
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
+COLUMNS = {
+    **dict.fromkeys((names.CONTEXT, names.QUESTION), TOKEN_IDS),
+    **dict.fromkeys((names.TEXT, names.RECORD), "<u1"),
+    **dict.fromkeys((names.BEGINS, names.ENDS, names.BACK, names.SPAN), "<i4"),
+}
+PUBLISHED = {
+    split: tuple(f"{name}{version}.json" for version in ("-v1.1", "-v2.0", ""))
+    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test"))
+}
 UNKNOWN_START = -1
 """Offset of an answer that is not at the offset in the file."""
-
-
-class ParagraphLocation(NamedTuple):
-    """Location of a paragraph in the file, counted from 1."""
-
-    article: int
-    title: str
-    paragraph: int
-
-    def __str__(self) -> str:
-        title = f" {self.title!r}" if self.title else ""
-        return f"article {self.article}{title}, paragraph {self.paragraph}"
+Span = tuple[int, int]
+NO_ANSWER: Span = (-1, -1)
+UNKNOWN: Span = (-2, -2)
 
 
 def read_squad(
@@ -42,20 +63,17 @@ def read_squad(
     If the questions are only evaluated (validation, test), those with wrong answer offsets stay,
     because the official metrics compare texts.
     """
-    content = read_json_text(path)
+    if isinstance(content := read_json_text(path), Problem):
+        raise ToolkitError(f"{content} Copy it again.")
     articles = content.get("data") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(articles, list):
+    if not isinstance(articles, list):
         raise ToolkitError(
             f"{path}:1: the file must be an object with a list 'data', as SQuAD's, but is "
             f"{describe_value(content)}. Give the file as it was published."
         )
     reader = SquadReader(path, max_bytes, evaluated, answers_required)
-    paragraphs = list_paragraphs(path, articles)
-    passages = [
-        passage
-        for location, paragraph in paragraphs
-        if (passage := reader.read_paragraph(location, paragraph)) is not None
-    ]
+    read = [reader.read_paragraph(*paragraph) for paragraph in list_paragraphs(path, articles)]
+    passages = [passage for passage in read if passage is not None]
     if not passages and not reader.problems:
         raise ToolkitError(f"{path}:1: the file must hold questions, but has none. Give another.")
     version = str(content.get("version", "")).lower().removeprefix("v")
@@ -72,15 +90,13 @@ def describe_value(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
-def get_fields(value: object, *names: str) -> list[object]:
+def get_fields(value: object, *names: str) -> list[Any]:
     """Values of an object; None for what it lacks, and for other values than objects."""
     return [value.get(name) if isinstance(value, dict) else None for name in names]
 
 
-def list_paragraphs(
-    path: Path, articles: Sequence[object]
-) -> Iterator[tuple[ParagraphLocation, object]]:
-    """Every paragraph with its location in the file."""
+def list_paragraphs(path: Path, articles: Sequence[object]) -> Iterator[tuple[str, object]]:
+    """Every paragraph with its location in the file, counted from 1."""
     for number, article in enumerate(articles, 1):
         paragraphs, title = get_fields(article, "paragraphs", "title")
         if not isinstance(paragraphs, list):
@@ -88,9 +104,9 @@ def list_paragraphs(
                 f"{path}:article {number}: an article must have a list 'paragraphs', but is "
                 f"{describe_value(article)}. Give the file as it was published."
             )
-        title = str(title or "")[:MAX_QUOTED]
+        title = f" {str(title)[:MAX_QUOTED]!r}" if title else ""
         for count, paragraph in enumerate(paragraphs, 1):
-            yield ParagraphLocation(number, title, count), paragraph
+            yield f"article {number}{title}, paragraph {count}", paragraph
 
 
 class SquadReader:
@@ -106,18 +122,14 @@ class SquadReader:
         self._locations: dict[str, str] = {}
         """Question id -> its location."""
 
-    def read_paragraph(self, location: ParagraphLocation, paragraph: object) -> Passage | None:
+    def read_paragraph(self, location: str, paragraph: object) -> Passage | None:
         """The passage with its well-formed questions; None without any."""
         context, questions = get_fields(paragraph, "context", "qas")
         if not isinstance(context, str) or not isinstance(questions, list):
             what = f"a paragraph must have 'context' and 'qas', but is {describe_value(paragraph)}."
             self.add_problem(location, what)
             return None
-        if (size := utf8_size(context)) > self.max_bytes:
-            raise ToolkitError(
-                f"{self.path}:{location}: a context must have at most {self.max_bytes} bytes, but "
-                f"has {size}. Shorten it, or raise --max-line-bytes."
-            )
+        check_size(f"{self.path}:{location}", "a context", context, self.max_bytes)
         self.paragraphs_without_questions += not questions
         if questions and not context.strip():
             count = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
@@ -131,39 +143,27 @@ class SquadReader:
         kept = [question for question in read if question is not None]
         return Passage(context, questions=kept) if kept else None
 
-    def add_problem(
-        self, where: ParagraphLocation | str, what: str, *, kept: bool = False, lost: int = 1
-    ) -> None:
-        self.problems.append(Problem(self.path, str(where), what, kept, lost))
+    def add_problem(self, where: str, what: str, *, kept: bool = False, lost: int = 1) -> None:
+        self.problems.append(Problem(self.path, where, what, kept, lost))
 
     def read_question(self, where: str, question: object, context: str) -> SpanQuestion | None:
-        name = get_fields(question, "id")[0]
+        """The question; None if it is malformed."""
+        name, text = get_fields(question, "id", "question")
         name = str(name) if isinstance(name, int) else name
-        if not (
-            isinstance(question, dict)
-            and isinstance(name, str)
-            and name
-            and isinstance(question.get("question"), str)
-        ):
-            what = f"a question must have 'id' and 'question', but is {describe_value(question)}."
-            self.add_problem(where, what)
-            return None
-        where = f"{where}, id {name}"
-        if name in self._locations:
-            self.add_problem(
-                where, f"ids must be unique, but this is also the id of {self._locations[name]}."
-            )
-            return None
-        self._locations[name] = where
+        has_both = isinstance(name, str) and name and isinstance(text, str)
+        where = f"{where}, id {name}" if has_both else where
         try:
+            if not has_both:
+                found = describe_value(question)
+                raise ValueError(f"a question must have 'id' and 'question', but is {found}.")
+            if (other := self._locations.setdefault(name, where)) != where:
+                raise ValueError(f"ids must be unique, but this is also the id of {other}.")
             return self.parse_question(name, where, question, context)
         except ValueError as error:
             self.add_problem(where, str(error))
             return None
 
-    def parse_question(
-        self, name: str, where: str, question: JsonObject, context: str
-    ) -> SpanQuestion:
+    def parse_question(self, name: str, where: str, question: Any, context: str) -> SpanQuestion:
         """Raises ValueError for malformed answers."""
         unanswerable, values = question.get("is_impossible", False), question.get("answers")
         values = [] if values is None else values
@@ -207,3 +207,86 @@ def describe_mismatch(answer: GoldAnswer, context: str) -> str:
         f"an answer must match the context at its 'answer_start', but at {answer.start} the "
         f"context has {found!r}, not {answer.text[:MAX_QUOTED]!r}, which {where}."
     )
+
+
+def token_span(starts: IntArray, ends: IntArray, start: int, end: int) -> Span | None:
+    """The first and the last token that cover a character from `start` to before `end`."""
+    inside = np.flatnonzero((starts < end) & (ends > start) & (ends > starts))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else None
+
+
+def find_mismatch(
+    where: str, answer: GoldAnswer, text: str, starts: IntArray, ends: IntArray
+) -> AnswerMismatch | None:
+    """None if the tokens' text is the answer without white space at its ends."""
+    span = token_span(starts, ends, answer.start, answer.end)
+    if span is None:
+        return AnswerMismatch(where, answer.text, "", "no token covers it")
+    start, end = names.character_span(starts, ends, *span)
+    if text[start:end] == answer.text.strip():
+        return None
+    starts_inside = start < answer.start + len(answer.text) - len(answer.text.lstrip())
+    ends_inside = end > answer.start + len(answer.text.rstrip())
+    edges = " and ".join(["begins"] * starts_inside + ["ends"] * ends_inside)
+    why = f"since it {edges} inside a token" if edges else "cut short"
+    return AnswerMismatch(where, answer.text, text[start:end], why)
+
+
+def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:
+    """Passages with the offsets of their tokens, questions, and the span of the first answer."""
+    offsets = tokenizer.encode_with_offsets([replace_line_breaks(p.text) for p in passages])
+    arrays = (offsets.ids, offsets.starts, offsets.ends)
+    contexts = zip(*(split_rows(values, offsets.lengths) for values in arrays), strict=True)
+    texts = (question.text for passage in passages for question in passage.questions)
+    question_ids = iter(encode_lines(tokenizer, texts))
+    encoded = EncodedQuestions(COLUMNS, len(passages))
+    for passage, (ids, starts, ends) in zip(passages, contexts, strict=True):
+        text = encode_bytes(passage.text)
+        context = {names.CONTEXT: ids, names.BEGINS: starts, names.ENDS: ends, names.TEXT: text}
+        for number, question in enumerate(passage.questions):
+            located = [answer for answer in question.answers if answer.start >= 0]
+            where, answers = question.location, [answer.text for answer in question.answers]
+            mismatches = (find_mismatch(where, it, passage.text, starts, ends) for it in located)
+            spans = (token_span(starts, ends, it.start, it.end) for it in located[:1])
+            span = NO_ANSWER if question.unanswerable else next(spans, None) or UNKNOWN
+            record = {"id": question.name, "answers": answers, "known": question.labeled}
+            item: dict[str, npt.ArrayLike] = {
+                names.BACK: [number],
+                names.QUESTION: next(question_ids),
+                names.SPAN: span,
+                names.RECORD: encode_bytes(json.dumps(record)),
+            }
+            encoded.add(item if number else {**item, **context})
+            encoded.mismatches += filter(None, mismatches)
+            encoded.counts.update(
+                answers=len(located), none=question.unanswerable, unlabeled=not question.labeled
+            )
+    return encoded
+
+
+def encode_span_questions(
+    tokenizer: Tokenizer, questions: Sequence[tuple[str, str]]
+) -> MemoryFolder:
+    """A folder of pairs of a question and its passage; a repeated passage is encoded once."""
+    passages = []
+    for context, group in groupby(questions, lambda pair: pair[1]):
+        asked = [SpanQuestion("", question, (), False, "") for question, _ in group]
+        passages.append(Passage(context, questions=asked))
+    return MemoryFolder(names.SQUAD, tokenizer, encode_squad(passages, tokenizer).columns)
+
+
+@register_format("squad", QaFormatConfig())
+class SquadFormat(QaFormat):
+    """SQuAD's JSON, 1.1 or 2.0."""
+
+    kind, types, encode_passages = names.SQUAD, COLUMNS, staticmethod(encode_squad)
+    published = PUBLISHED
+
+    def read_source(self, split: str, path: Path) -> QuestionSource:
+        limit = self.config.max_line_bytes
+        return read_squad(path, limit, evaluated=split != "train", answers_required=split != "test")
+
+    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
+        answers, recovered = entry["answers"], entry["recovered"]
+        share = f"{recovered:,} of {answers:,} ({recovered / answers:.2%})" if answers else "none"
+        return {"without answer": entry["none"], "answers found": share}
