@@ -26,8 +26,8 @@ from toolkit.data.formats.tagging.conllu import (
     replace_sentence_tags,
     stream_conllu,
 )
-from toolkit.data.formats.tagging.sentence import TaggedSentence
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.treebanks import TaggedSentence
 from toolkit.data.records import LineStream, read_json_lines, read_tab_cells, read_tsv
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision

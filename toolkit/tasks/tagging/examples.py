@@ -18,8 +18,12 @@ from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import OF_MODEL, AtLeast
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
-from toolkit.data.formats.tagging.treebanks import split_into_chunks, word_indices
+from toolkit.data.formats.tagging.split import (
+    TaggedSplit,
+    TaggedWords,
+    split_into_chunks,
+    word_indices,
+)
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
 from toolkit.tasks.capabilities import FeatureOptions, resolve_length

@@ -1,6 +1,6 @@
 import numpy as np
 
-from toolkit.data.formats.tagging.treebanks import split_into_chunks, word_indices
+from toolkit.data.formats.tagging.split import split_into_chunks, word_indices
 
 
 def test_long_sentence_is_split_into_full_chunks_and_a_rest():

@@ -2,7 +2,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
-from toolkit.data.formats.tagging.sentence import set_feature
+from toolkit.data.formats.tagging.treebanks import set_feature
 
 UPOS = ConlluOptions("upos")
 TEXT = (

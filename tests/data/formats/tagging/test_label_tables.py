@@ -4,8 +4,8 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.sentence import TaggedFile, TaggedSentence
 from toolkit.data.formats.tagging.tokenizer import LabelTables, build_tables
+from toolkit.data.formats.tagging.treebanks import TaggedFile, TaggedSentence
 
 
 def sentence(text):

@@ -16,14 +16,14 @@ from conllu.models import Token
 from conllu.parser import DEFAULT_FIELDS
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.sentence import (
+from toolkit.data.formats.tagging.split import render_field
+from toolkit.data.formats.tagging.treebanks import (
     FEATURES,
     MISSING_TAG,
     TAG_COLUMNS,
     TaggedSentence,
     tag_column,
 )
-from toolkit.data.formats.tagging.split import render_field
 from toolkit.data.text_files import decode_strict, raise_at_line, read_strict_text
 
 
@@ -172,20 +172,13 @@ def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -
         return parse_token_and_metadata("\n".join(words.values()), fields)
     except INVALID:
         for number, line in words.items():
-            if problem := find_problem(line, fields):
+            problem = "a number has thousands of digits"
+            try:
+                parse_token_and_metadata(line, fields)
+            except INVALID as error:
+                problem = str(error) if isinstance(error, ParseException) else problem
                 raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {problem}.")
         raise
-
-
-def find_problem(line: str, fields: tuple[str, ...]) -> str:
-    """What is wrong with the line of a word; empty if nothing is."""
-    try:
-        parse_token_and_metadata(line, fields)
-    except ParseException as error:
-        return str(error)
-    except ValueError:
-        return "a number has thousands of digits"
-    return ""
 
 
 def build_sentence(
@@ -202,7 +195,11 @@ def build_sentence(
     expected = 1
     for token, number in zip(tokens, numbers, strict=True):
         if isinstance(token["id"], int):
-            check_number(path, number + 1, token["id"], expected)
+            if token["id"] != expected:
+                twice = "A line is missing or twice."
+                remedy = "A blank line is missing before it." if token["id"] == 1 else twice
+                found = f"must be {expected}, but is {token['id']}"
+                raise_at_line(path, number + 1, f"the word's number {found}. {remedy}")
             expected += 1
         elif token["id"] is None or token["id"][1] == "-" or not options.empty_nodes:
             continue
@@ -217,17 +214,6 @@ def build_sentence(
     if not sentence.words:
         raise_at_line(path, numbers[0] + 1, "a sentence must have a word, but has only ranges.")
     return sentence
-
-
-def check_number(path: Path, line: int, number: int, expected: int) -> None:
-    """Raise a ToolkitError unless a word has the expected number."""
-    if number != expected:
-        remedy = (
-            "A blank line is missing before it." if number == 1 else "A line is missing or twice."
-        )
-        raise_at_line(
-            path, line, f"the word's number must be {expected}, but is {number}. {remedy}"
-        )
 
 
 def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:

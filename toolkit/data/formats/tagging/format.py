@@ -19,23 +19,25 @@ from toolkit.data.formats.format import (
     count_column,
 )
 from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
-from toolkit.data.formats.tagging.sentence import (
-    ConllColumnsConfig,
-    ConlluConfig,
-    PennTreebankConfig,
-    TaggedFile,
-    TaggedSentence,
-    TaggingFormatConfig,
-)
 from toolkit.data.formats.tagging.split import COLUMNS, KIND, TYPES_FILE, UNKNOWN_TAG, UNSEEN_TAG
 from toolkit.data.formats.tagging.tokenizer import (
     ANY_COLUMN,
+    ConllColumnsConfig,
+    ConlluConfig,
     LabelTables,
+    PennTreebankConfig,
+    TaggingFormatConfig,
     TaggingTokenizer,
     build_tables,
     join_sentences,
 )
-from toolkit.data.formats.tagging.treebanks import Sections, read_conll_columns, read_penn_treebank
+from toolkit.data.formats.tagging.treebanks import (
+    Sections,
+    TaggedFile,
+    TaggedSentence,
+    read_conll_columns,
+    read_penn_treebank,
+)
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
@@ -74,12 +76,20 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
         untagged = split != "train" and self.options.unseen_tags == "wrong"
-        content = []
+        content, limit = [], self.options.max_item_tokens
         for path in files:
             sentences = list(self.read_file(path, untagged=untagged))
             if not sentences:
                 raise_at_line(path, 1, "the file holds no sentence. Give another file.")
-            check_lengths(path, sentences, self.options.max_item_tokens)
+            for sentence in sentences:
+                if 0 < limit < len(sentence.words):
+                    raise_at_line(
+                        path,
+                        sentence.lines[0],
+                        f"a sentence must have at most {limit} words, but has "
+                        f"{len(sentence.words)}. Raise --max-item-tokens; models read longer "
+                        f"sentences in chunks.",
+                    )
             content.append(TaggedFile(path, sentences))
         return content
 
@@ -276,15 +286,3 @@ class ConllColumnsFormat(TaggingFormat):
 
     def settings(self, tokenizer: TaggingTokenizer) -> JsonObject:
         return {**super().settings(tokenizer), "tag_column": self.options.tag_column}
-
-
-def check_lengths(path: Path, sentences: Sequence[TaggedSentence], limit: int) -> None:
-    """Raise at the first sentence with more words than the limit; 0 is no limit."""
-    for sentence in sentences:
-        if limit and len(sentence.words) > limit:
-            raise_at_line(
-                path,
-                sentence.lines[0],
-                f"a sentence must have at most {limit} words, but has {len(sentence.words)}. Raise "
-                f"--max-item-tokens; models read longer sentences in chunks.",
-            )

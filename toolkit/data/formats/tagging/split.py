@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import report_write_errors, write_output
 from toolkit.common.json_files import JsonObject, read_text
-from toolkit.data.formats.tagging.sentence import TAG_COLUMNS, get_feature, set_feature
 from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, LabelTables, TaggingTokenizer
-from toolkit.data.formats.tagging.treebanks import first_tag
+from toolkit.data.formats.tagging.treebanks import TAG_COLUMNS, first_tag, get_feature, set_feature
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import (
     DataFolder,
@@ -131,7 +130,8 @@ class TaggedSplit(TaggedWords):
                 continue
             parts = source.parts(split)
             types_column = Column("types", parts["types"])
-            type_ids = [names.setdefault(word, len(names)) for word in read_types(source.path)]
+            words = read_symbols(read_text(source.path / TYPES_FILE, MAX_BYTES))
+            type_ids = [names.setdefault(word, len(names)) for word in words]
             types.append(np.array(type_ids, np.int64)[types_column.read_all()])
             tags.append(Column("tags", parts["tags"]).read_all())
             lengths += [np.diff(part.offsets) for part in types_column.parts]
@@ -170,11 +170,6 @@ def read_tag(field: str, settings: JsonObject) -> str:
     if name == "ptb":
         return first_tag(field)
     return get_feature(field, tag) if name == "conllu" and tag not in TAG_COLUMNS else field
-
-
-def read_types(path: Path) -> Sequence[str]:
-    """The distinct words of a split."""
-    return read_symbols(read_text(path / TYPES_FILE, MAX_BYTES))
 
 
 OPTION = "--predictions"
@@ -235,7 +230,7 @@ def render_files(
             data, sizes = sources.slice(first, last)
             if adds_column:
                 separator = chr(data[file_spans[0] - 1])
-                render = partial(add_column, separator=separator)
+                render = partial("{0}{separator}{1}".format, separator=separator)
             content = replace_tags(data, sizes, file_spans, lengths, file_tags, render)
             files.append((name, fill_document_starts(content) if adds_column else content))
             word += words
@@ -276,11 +271,6 @@ def replace_tags(
     return b"".join([*parts, data[reached:]])
 
 
-def add_column(field: str, tag: str, *, separator: str) -> str:
-    """A field with a tag after it."""
-    return f"{field}{separator}{tag}"
-
-
 def fill_document_starts(content: bytes) -> bytes:
     """The file with O in the additional column of the lines that start a document."""
     line = rb"(?m)^(?:\xef\xbb\xbf)?-DOCSTART-([ \t])[^\r\n]*"
@@ -292,3 +282,48 @@ def render_field(field: str, tag: str, *, feature: str, alternatives: bool) -> s
     if feature:
         return set_feature(field, feature, tag)
     return field if alternatives and field.split("|")[0] == tag else tag
+
+
+class Chunks(NamedTuple):
+    """Runs of consecutive words."""
+
+    starts: IntArray
+    """First word of each, numbered across the split."""
+    word_counts: IntArray
+    """Number of words per chunk."""
+    token_counts: IntArray
+    """Number of tokens per chunk."""
+
+
+def split_into_chunks(lengths: IntArray, tokens: IntArray, max_tokens: int) -> Chunks:
+    """Chunks of at most `max_tokens` tokens, of sentences with `lengths` words.
+
+    `tokens` is the number of tokens of each word, at most `max_tokens`. Each chunk is as long as
+    possible: if every word is one token, 130 words become chunks of 60, 60 and 10.
+    """
+    filled = lengths > 0
+    ends = np.cumsum(lengths)[filled]
+    sentence_starts = ends - lengths[filled]
+    totals = np.append(0, np.cumsum(tokens))
+    long = np.flatnonzero(totals[ends] - totals[sentence_starts] > max_tokens)
+    inner = [
+        find_inner_starts(totals, start, end, max_tokens)
+        for start, end in zip(sentence_starts[long].tolist(), ends[long].tolist(), strict=True)
+    ]
+    starts = np.sort(np.concatenate([sentence_starts, *inner]))
+    words = np.diff(starts, append=int(lengths.sum()))
+    return Chunks(starts, words, totals[starts + words] - totals[starts])
+
+
+def find_inner_starts(totals: IntArray, start: int, end: int, max_tokens: int) -> IntArray:
+    """Starts of the second and later chunks of one sentence."""
+    starts = []
+    while totals[end] - totals[start] > max_tokens:
+        start = int(np.searchsorted(totals, totals[start] + max_tokens, side="right")) - 1
+        starts.append(start)
+    return np.array(starts, np.int64)
+
+
+def word_indices(chunks: Chunks, ids: IntArray) -> IntArray:
+    """Indices of the words of some chunks, back to back."""
+    return ragged_arange(chunks.starts[ids], chunks.word_counts[ids])

@@ -1,4 +1,4 @@
-"""The tokenizer of tagged text, with a tagger's labels, characters, known and ambiguous words.
+"""What taggers learn from text: labels, characters, known and ambiguous words; their tokenizer.
 
 Known words are separate from the vocabulary, which may consist of pieces, so that all taggers are
 evaluated on the same unknown and ambiguous words.
@@ -6,11 +6,12 @@ evaluated on the same unknown and ambiguous words.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -18,12 +19,12 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonObject, digest_json, read_json, write_json
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.tagging.sentence import (
+from toolkit.config.declared import Above, AtLeast, AtMost, NonNegativeInt, Options
+from toolkit.data.formats.tagging.treebanks import (
     MISSING_TAG,
     TAG_COLUMNS,
     TaggedFile,
     TaggedSentence,
-    TaggingFormatConfig,
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary
@@ -31,6 +32,61 @@ from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
 MAX_WORD_CHARACTERS = 20  # later characters of a word are ignored (Dufter et al. 2020, code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingFormatConfig(Options, section="format"):
+    """Options of all formats of tagged text."""
+
+    vocabulary_from: Literal["train", "all"] = "train"
+    """Splits whose words and tags are known: train, or all as in Dufter et al. 2020, who also
+    counted the words of the validation and test data."""
+    type_fraction: Annotated[float, Above(0), AtMost(1)] = 1.0
+    """Fraction of the distinct words, the most frequent ones, that enter the vocabulary, in place
+    of vocab_size. Dufter et al. 2020 take 0.5."""
+    unseen_tags: Literal["error", "wrong"] = "error"
+    """How to handle a tag in validation or test data that the training data does not have. error:
+    stop and name its line. wrong: keep the word and count every prediction as wrong. With wrong,
+    CoNLL-U and columns may also hold _ in place of tags, for toolkit-validate --predictions."""
+    word_vectors: str | None = None
+    """Pretrained word vectors in fastText's .vec format, plain or .gz: a line with count and width,
+    then a word and its numbers per line."""
+    max_word_vectors: NonNegativeInt = 0
+    """Maximum number of vectors to read from that file, which is sorted by frequency; 0 for all."""
+    max_item_tokens: NonNegativeInt = 0
+    """Maximum number of words per sentence; 0 for no limit. A longer sentence is an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConlluConfig(TaggingFormatConfig):
+    """Options of the format for CoNLL-U."""
+
+    tag: str = "upos"
+    """The column to predict: upos, xpos or the name of a feature such as Number."""
+    empty_nodes: bool = False
+    """Read empty nodes (numbers such as 8.1) as words. Multiword ranges are never words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PennTreebankConfig(TaggingFormatConfig):
+    """Options of the format for the Penn Treebank."""
+
+    train_sections: str = ""
+    """Sections of trainpref to read, such as 0-18 or 0,2,4; empty for all. The section of wsj_0123
+    is 01, that of another file its folder. Four digits are files, such as 0001-0139."""
+    valid_sections: str = ""
+    """Sections of validpref to read."""
+    test_sections: str = ""
+    """Sections of testpref to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConllColumnsConfig(TaggingFormatConfig):
+    """A word and its tag per line."""
+
+    tag_column: Annotated[int, AtLeast(2)] = 2
+    """Number of the column with the tags, from 1; the first column has the words. 3 for the chunks
+    of CoNLL-2000, 4 for the named entities of CoNLL-2003."""
 
 
 class TaggingTokenizer(WrappedTokenizer):
@@ -162,24 +218,39 @@ def build_tables(
     config: PreprocessConfig,
     column: str,
 ) -> LabelTables:
-    """Learn from the training data; with --vocabulary-from all, labels and words of all splits."""
+    """Learn from the training data; with --vocabulary-from all, labels and words of all splits.
+
+    All are sorted by frequency; equally frequent ones are in the text's order.
+    """
     if "train" not in splits:
         raise ToolkitError(
             "no training data to learn labels and words from. Give --trainpref, or with "
             "--tokenizer-from a data folder or checkpoint that has learned them."
         )
-    training = join_sentences(splits["train"])
-    counted = training
+    training = counted = join_sentences(splits["train"])
     if options.vocabulary_from == "all":
         counted = join_sentences(file for files in splits.values() for file in files)
     counts = Counter(word for sentence in counted for word in sentence.words)
-    words = select_known_words(counts, options, config)
-    ambiguous = find_ambiguous_words(training)
+    fraction = options.type_fraction
+    limit = config.vocab_size if fraction == 1 else round(fraction * len(counts))
+    words = [word for word, count in counts.most_common(limit) if count >= config.min_count]
+    tags_of = defaultdict[str, set[str]](set)
+    for sentence in training:
+        for word, tag in zip(sentence.words, sentence.tags, strict=True):
+            tags_of[word].add(tag)
+    tags = Counter(tag for sentence in counted for tag in sentence.tags)
+    if set(tags) == {MISSING_TAG}:
+        raise ToolkitError(
+            f"no word of the training data has {column!r}. Correct --tag: upos, xpos or a feature."
+        )
+    if column in COMPLETE:
+        tags.pop(MISSING_TAG, None)
+    characters = Counter(c for sentence in training for word in sentence.words for c in word)
     return LabelTables(
-        tags=collect_tags(counted, column),
-        characters=collect_characters(training),
+        tags=[tag for tag, _ in tags.most_common()],
+        characters=list(dict.fromkeys([*(c for c, _ in characters.most_common()), *PAD])),
         words=words,
-        ambiguous=[index for index, word in enumerate(words) if word in ambiguous],
+        ambiguous=[index for index, word in enumerate(words) if len(tags_of[word]) > 1],
         column=column,
     )
 
@@ -187,44 +258,3 @@ def build_tables(
 def join_sentences(files: Iterable[TaggedFile]) -> list[TaggedSentence]:
     """The sentences of all files."""
     return [sentence for file in files for sentence in file.sentences]
-
-
-def collect_tags(sentences: Iterable[TaggedSentence], column: str) -> list[str]:
-    """Tags, the most frequent first."""
-    tags = Counter(tag for sentence in sentences for tag in sentence.tags)
-    if set(tags) == {MISSING_TAG}:
-        raise ToolkitError(
-            f"no word of the training data has {column!r}. Correct --tag: upos, xpos or a feature."
-        )
-    if column in COMPLETE:
-        tags.pop(MISSING_TAG, None)
-    return [tag for tag, _ in tags.most_common()]
-
-
-def collect_characters(training: Iterable[TaggedSentence]) -> list[str]:
-    """Characters, the most frequent first, then further ones of <PAD>."""
-    counts = Counter(c for sentence in training for word in sentence.words for c in word)
-    return [
-        *(c for c, _ in counts.most_common()),
-        *(c for c in dict.fromkeys(PAD) if c not in counts),
-    ]
-
-
-def select_known_words(
-    counts: Counter[str], options: TaggingFormatConfig, config: PreprocessConfig
-) -> list[str]:
-    """The most frequent words within the limits; equally frequent ones in the text's order."""
-    fraction = options.type_fraction
-    limit = config.vocab_size if fraction == 1 else round(fraction * len(counts))
-    return [word for word, count in counts.most_common(limit) if count >= config.min_count]
-
-
-def find_ambiguous_words(training: Iterable[TaggedSentence]) -> set[str]:
-    """Words with several tags."""
-    first: dict[str, str] = {}
-    ambiguous = set()
-    for sentence in training:
-        for word, tag in zip(sentence.words, sentence.tags, strict=True):
-            if first.setdefault(word, tag) != tag:
-                ambiguous.add(word)
-    return ambiguous

@@ -1,4 +1,4 @@
-"""Readers of CoNLL columns and of the Penn Treebank (Marcus et al. 1993).
+"""Tagged sentences, and the readers of CoNLL columns and the Penn Treebank (Marcus et al. 1993).
 
 CoNLL columns are a word and its tag per line, with a blank line after each sentence. The Penn
 Treebank has bracketed .mrg files and tagged .pos files, which are selected by their sections.
@@ -11,16 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from toolkit.common.arrays import IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.sentence import (
-    MISSING_TAG,
-    ParsedSentence,
-    TaggedSentence,
-    attach_source,
-)
 from toolkit.data.text_files import (
     find_text_start,
     raise_at_line,
@@ -28,50 +19,67 @@ from toolkit.data.text_files import (
     strip_compression_suffix,
 )
 
-
-class Chunks(NamedTuple):
-    """Runs of consecutive words."""
-
-    starts: IntArray
-    """First word of each, numbered across the split."""
-    word_counts: IntArray
-    """Number of words per chunk."""
-    token_counts: IntArray
-    """Number of tokens per chunk."""
+TAG_COLUMNS = {"upos": 3, "xpos": 4}
+FEATURES = 5
+MISSING_TAG = "_"
 
 
-def split_into_chunks(lengths: IntArray, tokens: IntArray, max_tokens: int) -> Chunks:
-    """Chunks of at most `max_tokens` tokens, of sentences with `lengths` words.
+class TaggedSentence(NamedTuple):
+    """The words of a sentence, and its bytes.
 
-    `tokens` is the number of tokens of each word, at most `max_tokens`. Each chunk is as long as
-    possible: if every word is one token, 130 words become chunks of 60, 60 and 10.
+    The bytes of all sentences of a file, back to back, are the file.
     """
-    filled = lengths > 0
-    ends = np.cumsum(lengths)[filled]
-    sentence_starts = ends - lengths[filled]
-    totals = np.append(0, np.cumsum(tokens))
-    long = np.flatnonzero(totals[ends] - totals[sentence_starts] > max_tokens)
-    inner = [
-        find_inner_starts(totals, start, end, max_tokens)
-        for start, end in zip(sentence_starts[long].tolist(), ends[long].tolist(), strict=True)
-    ]
-    starts = np.sort(np.concatenate([sentence_starts, *inner]))
-    words = np.diff(starts, append=int(lengths.sum()))
-    return Chunks(starts, words, totals[starts + words] - totals[starts])
+
+    words: list[str]
+    tags: list[str]
+    tag_spans: list[tuple[int, int]]
+    """Span of each tag in `source`."""
+    lines: list[int]
+    """Line of each word in the file, counted from 1."""
+    source: bytes
+
+    @classmethod
+    def empty(cls, source: bytes = b"") -> TaggedSentence:
+        return cls([], [], [], [], source)
+
+    def add(self, word: str, tag: str, span: tuple[int, int], line: int) -> None:
+        self.words.append(word)
+        self.tags.append(tag)
+        self.tag_spans.append(span)
+        self.lines.append(line)
 
 
-def find_inner_starts(totals: IntArray, start: int, end: int, max_tokens: int) -> IntArray:
-    """Starts of the second and later chunks of one sentence."""
-    starts = []
-    while totals[end] - totals[start] > max_tokens:
-        start = int(np.searchsorted(totals, totals[start] + max_tokens, side="right")) - 1
-        starts.append(start)
-    return np.array(starts, np.int64)
+class ParsedSentence(NamedTuple):
+    """A sentence without its bytes, and their span in the file; tag spans start with it."""
+
+    sentence: TaggedSentence
+    start: int
+    end: int
 
 
-def word_indices(chunks: Chunks, ids: IntArray) -> IntArray:
-    """Indices of the words of some chunks, back to back."""
-    return ragged_arange(chunks.starts[ids], chunks.word_counts[ids])
+class TaggedFile(NamedTuple):
+    """The sentences of one file."""
+
+    path: Path
+    sentences: list[TaggedSentence]
+
+
+def attach_source(parsed: Iterator[ParsedSentence], data: bytes) -> Iterator[TaggedSentence]:
+    """Sentences with their bytes, which include the bytes between this sentence and the last.
+
+    The last sentence also gets the bytes after it.
+    """
+    pending: TaggedSentence | None = None
+    reached = 0
+    for sentence, start, end in parsed:
+        if pending is not None:
+            yield pending
+        shift = start - reached
+        spans = [(first + shift, last + shift) for first, last in sentence.tag_spans]
+        pending = sentence._replace(tag_spans=spans, source=data[reached:end])
+        reached = end
+    if pending is not None:
+        yield pending._replace(source=pending.source + data[reached:])
 
 
 DOCUMENT_START = b"-DOCSTART-"
@@ -298,3 +306,29 @@ def parse_tagged(path: Path, data: bytes) -> Iterator[ParsedSentence]:
 def quote(token: bytes) -> str:
     """The start of a token in quotes, for messages."""
     return repr(token[:40].decode())
+
+
+def tag_column(tag: str) -> int:
+    """The column of upos or xpos; for the name of a feature, the column of features."""
+    return TAG_COLUMNS.get(tag, FEATURES)
+
+
+def get_feature(field: str, name: str) -> str:
+    """The value of a feature in the column FEATS; `_` if it is absent."""
+    return parse_features(field).get(name, MISSING_TAG)
+
+
+def set_feature(field: str, name: str, value: str) -> str:
+    """The column FEATS with one feature set, or removed for `_`, in alphabetical order."""
+    features = parse_features(field)
+    if features.get(name, MISSING_TAG) == value:
+        return field
+    features.pop(name, None)
+    if value != MISSING_TAG:
+        features[name] = value
+    return "|".join(f"{n}={features[n]}" for n in sorted(features, key=str.lower)) or MISSING_TAG
+
+
+def parse_features(field: str) -> dict[str, str]:
+    """The features of the column FEATS."""
+    return dict(part.split("=", 1) for part in field.split("|") if "=" in part)
