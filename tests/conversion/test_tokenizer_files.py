@@ -23,7 +23,7 @@ from toolkit.conversion.tokenizer_files import (
 )
 from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer, WordPieceTokenizer
-from toolkit.data.tokenizers.normalize import lower_without_accents
+from toolkit.data.tokenizers.offsets import lower_without_accents
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 

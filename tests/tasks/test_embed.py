@@ -6,7 +6,7 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.normalize import check_texts
+from toolkit.data.tokenizers.offsets import check_texts
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Inputs, check_tensors
 

@@ -279,7 +279,7 @@ def check_expressible(proto: Any, *, commas: bool = False) -> None:
 
 
 def lowercase_normalizers() -> list[Any]:
-    """NFKD, drop combining marks, lowercase, as in toolkit.data.tokenizers.normalize."""
+    """NFKD, drop combining marks, lowercase, as in toolkit.data.tokenizers.offsets."""
     return [
         normalizers.NFKD(),
         normalizers.Replace(Regex(combining_characters()), ""),

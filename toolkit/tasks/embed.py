@@ -17,7 +17,7 @@ from torch import Tensor
 
 from toolkit.common.arrays import pack_rows, split_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.normalize import check_texts, to_line
+from toolkit.data.tokenizers.offsets import check_texts, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.tasks.batch import to_device

@@ -7,7 +7,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.tokenizers.normalize import replace_line_breaks
+from toolkit.data.tokenizers.offsets import replace_line_breaks
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import SPECIAL, HuggingFaceTokenizer, WordPieceTokenizer
-from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.offsets import WordCache, span_mapper, trim_span
+from toolkit.data.tokenizers.offsets import WordCache, lower_without_accents, span_mapper, trim_span
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer

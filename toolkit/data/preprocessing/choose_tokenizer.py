@@ -21,7 +21,7 @@ from toolkit.data.preprocessing.segmentation import estimate_bytes, plan_parts, 
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.huggingface import WordPieceTokenizer, train_word_pieces
-from toolkit.data.tokenizers.normalize import (
+from toolkit.data.tokenizers.offsets import (
     lower_without_accents,
     replace_line_breaks,
     split_long_words,

@@ -11,16 +11,15 @@ import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as HfTokenizer
 
-from toolkit.common.arrays import IntArray, pack_rows
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
-from toolkit.data.tokenizers.normalize import split_long_words
 from toolkit.data.tokenizers.offsets import (
     TokenOffsets,
     TokenSpan,
-    pack_token_offsets,
+    split_long_words,
     trim_span,
 )
 from toolkit.data.tokenizers.tokenizer import MASK, SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
@@ -183,8 +182,12 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         mark = max(marks, key=lambda it: sum(s.startswith(it) for s in ordinary), default="")
         super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
 
+    @cached_property
+    def _word_by_word(self) -> bool:
+        return False
+
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        ids, lengths = pack_rows(self._segment(lines))
+        ids, lengths = super().encode_lines(lines)
         return self._replace_unknown(ids), lengths
 
     def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
@@ -193,7 +196,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         return self.encode_lines([space + word for word in words])
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        offsets = pack_token_offsets([self._locate(line) for line in lines])
+        offsets = super().encode_with_offsets(lines)
         return offsets._replace(ids=self._replace_unknown(offsets.ids))
 
     def _replace_unknown(self, ids: IntArray) -> IntArray:

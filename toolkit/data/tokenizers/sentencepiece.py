@@ -12,16 +12,14 @@ from typing import Any
 
 import sentencepiece
 
-from toolkit.common.arrays import IntArray, pack_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
-from toolkit.data.tokenizers.normalize import lower_without_accents, split_long_words
 from toolkit.data.tokenizers.offsets import (
-    TokenOffsets,
     TokenSpan,
-    pack_token_offsets,
+    lower_without_accents,
     span_mapper,
+    split_long_words,
     trim_span,
 )
 from toolkit.data.tokenizers.tokenizer import SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
@@ -68,16 +66,6 @@ class SentencePieceTokenizer(Tokenizer):
             items, vocabulary_size=vocabulary_size, max_bytes=max(longest, MIN_LONGEST_TEXT)
         )
         return cls(model, lowercase=lowercase)
-
-    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        if self._word_by_word:
-            return super().encode_lines(lines)
-        return pack_rows(self._segment(lines))
-
-    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        if self._word_by_word:
-            return super().encode_with_offsets(lines)
-        return pack_token_offsets([self._locate(line) for line in lines])
 
     def _locate(self, text: str) -> list[TokenSpan]:
         normalized, to_original = self.normalize(text), span_mapper(text, self.lowercase)

@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import IntArray, pack_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
@@ -27,8 +27,15 @@ from toolkit.common.json_files import (
     read_json,
     write_json,
 )
-from toolkit.data.tokenizers.normalize import clean_texts, lower_without_accents
-from toolkit.data.tokenizers.offsets import TokenOffsets, TokenSpan, WordCache, locate_words
+from toolkit.data.tokenizers.offsets import (
+    TokenOffsets,
+    TokenSpan,
+    WordCache,
+    clean_texts,
+    locate_words,
+    lower_without_accents,
+    pack_token_offsets,
+)
 from toolkit.data.tokenizers.vocabulary import Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
@@ -80,14 +87,21 @@ class Tokenizer(ABC):
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
-        return self._words.encode_lines(lines)
+        if self._word_by_word:
+            return self._words.encode_lines(lines)
+        return pack_rows(self._segment(lines))
+
+    @cached_property
+    def _word_by_word(self) -> bool:
+        """Whether the segmentation of a line is the segmentation of its words in order."""
+        return True
 
     @cached_property
     def _words(self) -> WordCache:
         return WordCache(self._segment)
 
     def _segment(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each word, if lines are tokenized word by word."""
+        """Ids of each word, or of each line if lines are not tokenized word by word."""
         raise NotImplementedError
 
     @abstractmethod
@@ -130,14 +144,16 @@ class Tokenizer(ABC):
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         """The ids of `encode_lines`, each with the characters of its line that it covers."""
-        return locate_words(self._spans, lines)
+        if self._word_by_word:
+            return locate_words(self._spans, lines)
+        return pack_token_offsets([self._locate(line) for line in lines])
 
     @cached_property
     def _spans(self) -> WordCache:
         return WordCache(lambda words: [[*chain.from_iterable(self._locate(w))] for w in words])
 
     def _locate(self, text: str) -> list[TokenSpan]:
-        """The tokens of a word with their spans, if lines are tokenized word by word."""
+        """The tokens of a word with their spans, or of a line."""
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:

@@ -13,8 +13,7 @@ import numpy as np
 from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
-from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.offsets import TokenSpan, span_mapper
+from toolkit.data.tokenizers.offsets import TokenSpan, lower_without_accents, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     WORD_START,

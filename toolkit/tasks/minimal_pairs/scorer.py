@@ -24,8 +24,7 @@ from torch import Tensor
 from toolkit.common.arrays import FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.data.tokenizers.normalize import to_line
-from toolkit.data.tokenizers.offsets import Span
+from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +128,8 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
                     name: job.tokenizer.encode_lines([row.texts[side] for row in rows])
                     for side, name in enumerate(names)
                 }
-                columns[ANSWERS] = encode_labels(rows, labels, table.path), one
+                check_known(rows, labels, table.path)
+                columns[ANSWERS] = encode_answers(labels, [row.label for row in rows]), one
                 columns[INDEX] = np.array([row.number for row in rows], np.int64), one
                 yield Block(columns, np.arange(start, start + len(rows)) == 0)
 
@@ -233,20 +235,24 @@ def check_labels(split: str, tables: Sequence[LabeledTable]) -> None:
             )
 
 
-def encode_labels(rows: Sequence[TableRow], labels: Labels, path: Path) -> IntArray:
-    """Ids of classes, -1 for no label; for numbers the bits of float64, NaN for no label."""
-    if not labels.classes:
-        numbers = [float("nan") if row.label is None else float(row.label) for row in rows]
-        return np.array(numbers, np.float64).view(np.int64)
-    ids: dict[str | None, int] = {None: NO_CLASS}
-    ids |= {name: number for number, name in enumerate(labels.classes)}
+def check_known(rows: Sequence[TableRow], labels: Labels, path: Path) -> None:
+    """Raise for a class that the training data does not have."""
     for row in rows:
-        if row.label not in ids:
+        if labels.classes and row.label not in (None, *labels.classes):
             raise ToolkitError(
                 f"{path}:{row.line}: the label must be one of the training data, "
                 f"{', '.join(labels.classes[:20])}, but is {row.label!r}."
             )
-    return np.array([ids[row.label] for row in rows], np.int64)
+
+
+def encode_answers(known: Labels, answers: Sequence[Any]) -> IntArray:
+    """Ids of classes, -1 for no label; for numbers the bits of float64, NaN for no label."""
+    if not known.classes:
+        numbers = [math.nan if answer is None else float(answer) for answer in answers]
+        return np.array(numbers, np.float64).view(np.int64)
+    ids: dict[str | None, int] = {name: number for number, name in enumerate(known.classes)}
+    ids[None] = NO_CLASS
+    return np.array([ids[answer] for answer in answers], np.int64)
 
 
 def describe_labels(entry: JsonObject, rows: int) -> str:
@@ -276,25 +282,17 @@ def encode_raw_texts(
             f"each text must have a label, but there are {len(items):,} texts and "
             f"{len(labels):,} label{'s' * (len(labels) != 1)}."
         )
-    columns[ANSWERS] = encode_given_labels(tokenizer.labels, labels), one
+    check_given_labels(tokenizer.labels, labels)
+    columns[ANSWERS] = encode_answers(tokenizer.labels, labels), one
     columns[INDEX] = np.arange(len(items)), one
     return MemoryFolder(KIND, tokenizer, columns)
 
 
-def encode_given_labels(known: Labels, labels: Sequence[object]) -> IntArray:
-    """The column of answers: ids of classes, or the bits of numbers; None is no label."""
-    numbers = {name: number for number, name in enumerate(known.classes)}
-    answers: list[float] = []
+def check_given_labels(known: Labels, labels: Sequence[object]) -> None:
+    """Raise unless each label is a class or a number; None is no label."""
     for index, label in enumerate(labels):
-        if label is None:
-            answers.append(NO_CLASS if numbers else np.nan)
-        elif numbers and isinstance(label, str) and label in numbers:
-            answers.append(numbers[label])
-        elif not numbers and isinstance(label, Real) and math.isfinite(label):
-            answers.append(float(label))
-        else:
-            expected = f"one of {', '.join(numbers)}" if numbers else "a finite number"
+        is_class = isinstance(label, str) and label in known.classes
+        is_number = isinstance(label, Real) and math.isfinite(label)
+        if not (label is None or (is_class if known.classes else is_number)):
+            expected = f"one of {', '.join(known.classes)}" if known.classes else "a finite number"
             raise ToolkitError(f"labels must be {expected}, but label {index} is {label!r}.")
-    if numbers:
-        return np.array(answers, np.int64)
-    return np.array(answers, np.float64).view(np.int64)

@@ -330,8 +330,11 @@ def parse_row(record: Record, header: int, layout: ColumnLayout, task: TableSche
 def parse_label(label: str, task: TableSchema) -> str:
     """The label, which must be valid for the task."""
     if task.is_regression:
-        value = parse_number(label)
-        if not task.min_value <= value <= task.max_value:
+        try:
+            value = float(label)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and task.min_value <= value <= task.max_value):
             bounded = task.max_value < math.inf
             bounds = f" from {task.min_value:g} to {task.max_value:g}" if bounded else ""
             raise ValueError(f"the answer must be a number{bounds}, but is {label[:MAX_QUOTED]!r}.")
@@ -341,12 +344,3 @@ def parse_label(label: str, task: TableSchema) -> str:
         known = ", ".join(task.classes)
         raise ValueError(f"the answer must be one of {known}, but is {label[:MAX_QUOTED]!r}.")
     return label
-
-
-def parse_number(text: str) -> float:
-    """The number; NaN if the text is none, and for infinities."""
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan

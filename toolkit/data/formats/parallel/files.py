@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
@@ -107,29 +108,19 @@ def list_languages(prefix: Path) -> list[str]:
 def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[LineBlock]:
     """Blocks of `lines` lines of both files, which must have equally many lines."""
     readers = [LineReader(path, max_line_bytes) for path in files]
-    first = 0
-    block: list[tuple[str, str]] = []
-    pairs = zip_longest(*readers)
-    for source, target in pairs:
-        if source is None or target is None:
-            for _ in pairs:  # count the remaining lines
-                pass
-            raise_unequal(files, [reader.count for reader in readers])
-        block.append((source, target))
-        if len(block) == lines:
-            yield build_block(files, first, block, readers)
-            first, block = first + lines, []
-    if block:
-        yield build_block(files, first, block, readers)
-
-
-def build_block(
-    files: FilePair, first: int, pairs: list[tuple[str, str]], readers: list[LineReader]
-) -> LineBlock:
-    """Pairs of lines as one block, with the bytes read for them."""
-    source, target = map(list, zip(*pairs, strict=True))
-    read_bytes = sum(reader.take_read_bytes() for reader in readers)
-    return LineBlock(files, first, source, target, read_bytes)
+    pairs, first, reported = zip_longest(*readers), 0, 0
+    while block := list(islice(pairs, lines)):
+        if None in block[-1]:
+            deque(pairs, maxlen=0)  # count the remaining lines
+            raise ToolkitError(
+                f"{files.source} and {files.target} must have equally many lines, but have "
+                f"{readers[0].count:,} and {readers[1].count:,}. Line n of one must translate line "
+                f"n of the other; look for a blank line at the end."
+            )
+        source, target = map(list, zip(*block, strict=True))
+        read_bytes = sum(reader.read_bytes for reader in readers)
+        yield LineBlock(files, first, source, target, read_bytes - reported)
+        first, reported = first + lines, read_bytes
 
 
 class LineReader:
@@ -137,28 +128,14 @@ class LineReader:
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
         self._chunks = read_lines(FileChunk(path, 0, path.stat().st_size, True), max_line_bytes)
-        self._read = self._reported = self.count = 0
+        self.read_bytes = self.count = 0
 
     def __iter__(self) -> Iterator[str]:
         for chunk in self._chunks:
-            self._read = chunk.read_bytes
+            self.read_bytes = chunk.read_bytes
             for line in chunk.lines:
                 self.count += 1
                 yield line
-
-    def take_read_bytes(self) -> int:
-        """Bytes read since the last call."""
-        new, self._reported = self._read - self._reported, self._read
-        return new
-
-
-def raise_unequal(files: FilePair, counts: list[int]) -> None:
-    """Raise a ToolkitError about files with different numbers of lines."""
-    raise ToolkitError(
-        f"{files.source} and {files.target} must have equally many lines, but have {counts[0]:,} "
-        f"and {counts[1]:,}. Line n of one must translate line n of the other; look for a blank "
-        f"line at the end."
-    )
 
 
 KIND = "parallel"

@@ -89,7 +89,12 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         """One vocabulary for both languages, one for each, or those of another folder."""
         given, origin = load_given_tokenizer(self.config), self.config.tokenizer_from
         if isinstance(given, ParallelTokenizer):
-            self.check_given(given)
+            if given.languages != (languages := "-".join(self.languages)):
+                raise ToolkitError(
+                    f"--tokenizer-from {origin} has the languages {given.languages}, not "
+                    f"{languages}. Change --source-lang and --target-lang, or leave "
+                    f"--tokenizer-from out."
+                )
             return given
         if origin and not self.options.joined_dictionary:
             raise ToolkitError(
@@ -126,14 +131,6 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
                 "--tokenizer-from has none. Name another, or leave it out to train one."
             )
         return tokenizer
-
-    def check_given(self, given: ParallelTokenizer) -> None:
-        origin, languages = self.config.tokenizer_from, "-".join(self.languages)
-        if given.languages != languages:
-            raise ToolkitError(
-                f"--tokenizer-from {origin} has the languages {given.languages}, not {languages}. "
-                f"Change --source-lang and --target-lang, or leave --tokenizer-from out."
-            )
 
     def columns(self, split: str, tokenizer: ParallelTokenizer) -> Mapping[str, ColumnType]:
         """The target's text is kept for evaluation, but not in the training split."""

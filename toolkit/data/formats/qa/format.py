@@ -30,7 +30,7 @@ from toolkit.data.preprocessing.report import Problem, list_first
 from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.text_files import read_text
-from toolkit.data.tokenizers.normalize import replace_line_breaks
+from toolkit.data.tokenizers.offsets import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 BATCH_PASSAGES = 256

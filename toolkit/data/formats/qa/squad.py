@@ -36,7 +36,7 @@ from toolkit.data.formats.qa.format import (
 )
 from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
 from toolkit.data.storage.memory_folder import MemoryFolder
-from toolkit.data.tokenizers.normalize import replace_line_breaks
+from toolkit.data.tokenizers.offsets import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 COLUMNS = {

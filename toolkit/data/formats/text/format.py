@@ -21,7 +21,7 @@ from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.records import check_plain
 from toolkit.data.storage.column_files import CheckedColumnPart, ColumnType, SplitWriter
 from toolkit.data.storage.memory_folder import MemoryFolder
-from toolkit.data.tokenizers.normalize import clean_texts
+from toolkit.data.tokenizers.offsets import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.console import Progress
