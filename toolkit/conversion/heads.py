@@ -10,20 +10,15 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from toolkit.common.json_files import JsonObject, convert, name_file
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonError, JsonObject, convert, name_file
 from toolkit.common.registry import TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.model_types import MODERNBERT, ModelType
 from toolkit.conversion.tensors import NameTable
-from toolkit.data.formats.classification.split import ClassificationTokenizer
-from toolkit.data.formats.label_settings import (
-    label_names,
-    label_settings,
-    read_labels,
-    read_tables,
-    saved_labels,
-)
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
+from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags
@@ -242,11 +237,62 @@ def head_settings(
             "summary_activation": ACTIVATIONS[kind],
             "summary_last_dropout": task.config.head_dropout,
         }
+    labels: JsonObject = {}
+    if isinstance(tokenizer, TaggingTokenizer):
+        labels = {"column": tokenizer.tables.column}
+    elif isinstance(tokenizer, ClassificationTokenizer):
+        labels = asdict(tokenizer.labels)
     saved: JsonObject = {
         "task": task.name,
         "options": asdict(task.config),
-        "labels": saved_labels(tokenizer),
+        "labels": labels,
     }
     if NULL_THRESHOLD in tensors:
         saved["null_threshold"] = tensors[NULL_THRESHOLD].item()
-    return {**label_settings(tokenizer), **dropout, SETTINGS_KEY: saved}
+    return {**tokenizer.label_settings(), **dropout, SETTINGS_KEY: saved}
+
+
+def label_names(config: JsonObject) -> list[str]:
+    """Names in the order of their ids; LABEL_0 and so on if the config has none."""
+    names = config.get("id2label")
+    if names is None:
+        count = config.get("num_labels", 2)
+        names = {i: f"LABEL_{i}" for i in range(count if isinstance(count, int) else 0)}
+    found = {str(i): name for i, name in names.items()} if isinstance(names, dict) else {}
+    ordered = [found.get(str(i)) for i in range(len(found))]
+    texts = [name for name in ordered if isinstance(name, str)]
+    if not texts or len(set(texts)) < len(ordered):
+        raise ToolkitError(
+            f"id2label in config.json must name the ids from 0 on, each differently, but is "
+            f"{str(names)[:100]}. Correct config.json."
+        )
+    return texts
+
+
+def read_labels(config: JsonObject, saved: JsonObject, *, pairs: bool) -> Labels:
+    """The labels of a classifier or a regression.
+
+    `saved` are those of a checkpoint that was exported. They count unless Transformers trained
+    the model on others.
+    """
+    names = label_names(config)
+    classes = names if len(names) > 1 else []
+    metrics = ["accuracy"] if classes else ["pearson", "spearman"]
+    labels: JsonObject = {"task": "tsv", "metrics": metrics, "pairs": pairs, "bounds": []}
+    if saved.get("classes") == classes:
+        labels |= saved
+        schema = GLUE_SCHEMAS.get(str(saved.get("task")))
+        if schema is not None and schema.pairs != saved.get("pairs"):
+            raise JsonError(f"pairs must be {schema.pairs} for {schema.name}")
+    return convert({**labels, "classes": classes}, Labels)
+
+
+def read_tables(config: JsonObject, saved: JsonObject) -> LabelTables:
+    """The tags of a tagger. The words of its training data are unknown."""
+    return LabelTables(
+        tags=label_names(config),
+        characters=[],
+        words=[],
+        ambiguous=[],
+        column=str(saved.get("column", ANY_COLUMN)),
+    )

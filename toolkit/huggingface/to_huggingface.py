@@ -11,7 +11,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import describe_run_plugins, to_dict
-from toolkit.data.formats.label_settings import label_settings
 from toolkit.data.formats.tagging.tokenizer import PAD, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, pack_tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
@@ -106,7 +105,7 @@ def build_config(run: RunConfig, sizes: Sizes, learner: Learner) -> ToolkitConfi
         hidden_size=encoder.width,
         max_position_embeddings=encoder.max_positions,
         **settings,
-        **label_settings(tokenizer),
+        **tokenizer.label_settings(),
     )
 
 

@@ -223,6 +223,10 @@ class Tokenizer(ABC):
             "special": self.vocabulary.roles,
         }
 
+    def label_settings(self) -> JsonObject:
+        """What a config.json of Transformers says of the labels; empty without any."""
+        return {}
+
     def save(self, folder: Path | str) -> None:
         """Write dict.txt and tokenizer_config.json; subclasses add their own files."""
         folder = Path(folder)

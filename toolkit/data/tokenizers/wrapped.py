@@ -47,6 +47,14 @@ class WrappedTokenizer(Tokenizer):
         super().save(folder)
 
 
+def name_labels(names: Sequence[str]) -> JsonObject:
+    """id2label and label2id of Transformers, from the names in order of their ids."""
+    return {
+        "id2label": {str(number): name for number, name in enumerate(names)},
+        "label2id": {name: number for number, name in enumerate(names)},
+    }
+
+
 def unwrap_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer of plain text, without labels, tags or a second language."""
     while isinstance(tokenizer, WrappedTokenizer):

@@ -15,7 +15,7 @@ from toolkit.config.declared import Options
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder, check_label_ids, tokenizer_of_kind
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, name_labels, restore_inner
 
 GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
 
@@ -173,6 +173,10 @@ class ClassificationTokenizer(WrappedTokenizer):
     @property
     def fingerprint(self) -> str:
         return f"{self.vocabulary.fingerprint} {self.labels.fingerprint}"
+
+    def label_settings(self) -> JsonObject:
+        problem = "single_label_classification" if self.labels.classes else "regression"
+        return {**name_labels(self.labels.classes or ["LABEL_0"]), "problem_type": problem}
 
     def save(self, folder: Path | str) -> None:
         super().save(folder)

@@ -29,7 +29,7 @@ from toolkit.data.formats.tagging.treebanks import (
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, name_labels, restore_inner
 
 MAX_WORD_CHARACTERS = 20  # later characters of a word are ignored (Dufter et al. 2020, code)
 
@@ -147,6 +147,9 @@ class TaggingTokenizer(WrappedTokenizer):
         ids, lengths = self.inner.encode_words(words)
         starts = np.cumsum(lengths)[lengths == 0]
         return np.insert(ids, starts, self.vocabulary.unk), np.maximum(lengths, 1)
+
+    def label_settings(self) -> JsonObject:
+        return name_labels(self.tables.tags)
 
     def save(self, folder: Path | str) -> None:
         super().save(folder)
