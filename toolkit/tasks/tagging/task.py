@@ -71,7 +71,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         word_index: Int[Tensor, " P"] | None = None,
         words: int = 0,
     ) -> Float[Tensor, "N C"]:
-        """Scores of the tags of each selected subword, or of each word by the mean of its subwords."""
+        """Scores of the tags of selected subwords, or of words by the mean of their subwords."""
         states = self.features.select(encoder, inputs, selected)  # (P, D)
         if word_index is not None:
             states = mean_per_word(states, word_index, words)  # (P, D) -> (N, D)
