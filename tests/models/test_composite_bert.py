@@ -71,7 +71,7 @@ def test_composite_bert_takes_positions_if_only_kernels_and_tables_read_them(cha
         ),
         (
             {"key_dynamic": True, "positions": ["rope", "fixed"]},
-            "arch.key_dynamic requires composite in arch.positions, which are rope, fixed",
+            "arch.key_dynamic requires composite in arch.positions, now rope, fixed",
         ),
         (
             {"absolute_positions": True, "positions": ["sinusoidal"], "radius": 8},

@@ -122,7 +122,7 @@ def test_options_of_a_term_that_is_not_chosen_are_not_saved():
     ("options", "message"),
     [
         ({"arch.positions": ["gauss", "alibi"]}, "both alibi and gauss: both fall with the dist"),
-        ({"arch.gauss_width": 3.0}, "gauss_width requires gauss in arch.positions, which are"),
+        ({"arch.gauss_width": 3.0}, "gauss_width requires gauss in arch.positions, now"),
         ({"arch.positions": ["gaus"]}, "unknown position term 'gaus'. Did you mean 'gauss'?"),
         ({"arch.positions": ["gauss"], "arch.gauss_width": 0.0}, "gauss_width must be above 0"),
     ],

@@ -174,7 +174,7 @@ class ChosenPositions(Options, section="arch"):
             if not unset and self.term_classes.keys().isdisjoint(readers[option]):
                 one_of = " or ".join(filter(None, [", ".join(terms), last]))
                 raise ToolkitError(
-                    f"arch.{option} requires {one_of} in arch.positions, which are "
+                    f"arch.{option} requires {one_of} in arch.positions, now "
                     f"{', '.join(self.position_names)}. Add it, or leave arch.{option} out."
                 )
 
