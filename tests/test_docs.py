@@ -81,7 +81,7 @@ def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
         if block.kind == "python" and not write_named_file(block, tmp_path):
             text = re.sub(r"^(\w+ = ).*# (.+) in the tests$", r"\1\2", block.text, flags=re.M)
             code = "\n" * (block.line - 1) + text
-            exec(compile(code, str(page), "exec"), scope)
+            exec(compile(code, str(page), "exec", dont_inherit=True), scope)
 
 
 def write_named_file(block: Block, folder: Path) -> bool:
