@@ -122,6 +122,8 @@ def print_config(resolved: Resolved) -> str:
         section = option.section
         config = built[section]
         if isinstance(config, ComponentConfig):
+            if option.name != "name" and not hasattr(config.config, option.name):
+                continue  # an option of a plugin's term that is not chosen
             value = config.name if option.name == "name" else getattr(config.config, option.name)
         elif isinstance(config, Overrides):
             value = config.values[option.name]
