@@ -41,14 +41,14 @@ def test_names_that_are_no_set_of_terms_are_rejected(positions, message):
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
-        (BertConfig, {"shaw_values": True}, r"shaw_values requires shaw in arch\.positions, which"),
-        (BertConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* are learned"),
+        (BertConfig, {"shaw_values": True}, r"shaw_values requires shaw in arch\.positions, now learned"),
+        (BertConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* now learned"),
         (BertConfig, {"rope_base": 5.0}, "rope_base requires rope in"),
         (BertConfig, {"max_distance": 5}, "max_distance requires deberta in"),
         (BertConfig, {"global_every": 2}, "global_every requires arch.attention_window"),
         (CompositeBertConfig, {"positions": ["rope"], "fixed": False}, "fixed requires composite"),
         (CompositeBertConfig, {"positions": ["rope"], "radius": 4}, "radius requires fixed, shaw"),
-        (TransformerLMConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* are"),
+        (TransformerLMConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* now"),
         (TransformerLMConfig, {"rope_base": 4.0}, "rope_base requires rope in"),
     ],
 )
