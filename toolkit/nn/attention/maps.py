@@ -21,6 +21,7 @@ from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.offsets.attention import attend_by_offset
 from toolkit.nn.ops.offsets.products import OffsetProduct
+from toolkit.nn.ops.plain import fast
 from toolkit.nn.ops.relative_attention import relative_attention
 from toolkit.nn.ops.relative_inputs import OffsetTables, SentenceRows, add_tables
 from toolkit.nn.ops.sliding_window import banded_attention, banded_is_faster
@@ -122,7 +123,11 @@ class SoftmaxMap(AttentionMap):
                 dropout=self.dropout.effective_rate,
             )
         products = [cast("ScoreTerm", term).product(p) for term in self.terms]
-        if any(products) or (self.offset_values is not None and p.sequence.offsets.eager_on_cpu):
+        if any(products) or (
+            self.offset_values is not None
+            and p.sequence.offsets.eager_on_cpu
+            and fast("offset_attention")
+        ):
             return self.average_by_offset(p, products)
         if self.offset_values is not None:
             weights = self(p)

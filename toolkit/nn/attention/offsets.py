@@ -25,6 +25,7 @@ from toolkit.nn.ops.offsets.token_order import (
     find_moved_tokens,
     scatter_by_position,
 )
+from toolkit.nn.ops.plain import fast
 from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
 from toolkit.nn.ops.sliding_window import cached_mask, mask_outside
 
@@ -84,9 +85,13 @@ class Offsets:
     @property
     def multiplies_in_blocks(self) -> bool:
         """Whether products by offset run in blocks: on a CPU, with tokens in order."""
-        if self.query_start or not self.eager_on_cpu:
+        if self.query_start or not self.eager_on_cpu or not fast("offset_products"):
             return False
-        return self.all_in_order or self.moved_tokens.indices.shape[1] < self.length
+        if not fast("offset_attention"):
+            return False
+        return self.all_in_order or (
+            fast("token_order") and self.moved_tokens.indices.shape[1] < self.length
+        )
 
     @property
     def all_in_order(self) -> bool:
@@ -230,8 +235,11 @@ def scatter_to_diagonals(
         if offsets.ordered_prefix == sentences:
             return skew(taps)
         taps = taps.expand(sentences, -1, -1, -1)
+        if not fast("token_order"):
+            index = offsets.tap_indices(radius).unsqueeze(1)
+            return taps.gather(-1, index.expand(*taps.shape[:2], -1, -1))
         return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
-    if offsets.eager_on_cpu:
+    if offsets.eager_on_cpu and fast("taps"):
         return read_by_table(taps, offsets.tap_table(radius))
     index = offsets.tap_indices(radius)
     if torch.compiler.is_exporting():
@@ -243,7 +251,7 @@ def sum_by_offset(
     weights: Float[Tensor, "B H S T"], offsets: Offsets, radius: int
 ) -> Float[Tensor, "B H S R"]:
     """out[b, h, i, r] = sum of weights[b, h, i, j] over the j with clip(p_j - p_i) + radius = r."""
-    if offsets.eager_on_cpu:
+    if offsets.eager_on_cpu and fast("taps"):
         return sum_by_table(weights, offsets.tap_table(radius))
     index = offsets.tap_indices(radius)
     shared = offsets.shared and not offsets.query_start

@@ -19,6 +19,7 @@ from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 from toolkit.nn.ops.layer_norm import layer_norm
+from toolkit.nn.ops.plain import fast
 
 
 def add_norm(
@@ -31,7 +32,7 @@ def add_norm(
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
     x = x.to(y.dtype)
-    if x.device.type == "cpu":
+    if x.device.type == "cpu" and fast("add_norm"):
         if rate or torch.is_grad_enabled():
             return add_norm_on_cpu(x, y, weight, bias, eps, rate)
         return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]

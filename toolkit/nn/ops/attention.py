@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.plain import fast
 
 MASKED_SCORE = -30000.0  # finite, so that a row of padding does not become NaN; its exp is 0
 
@@ -87,7 +88,11 @@ def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
     """Whether plain products are faster than torch's SDPA for these tensors."""
     training, single = dropout > 0 or torch.is_grad_enabled(), q.shape[2] == 1
     half = q.dtype == torch.bfloat16
-    return q.device.type == "cpu" and (training or single or half or bias is not None)
+    return (
+        fast("attention")
+        and q.device.type == "cpu"
+        and (training or single or half or bias is not None)
+    )
 
 
 @compile_disabled  # views as other integers fail there

@@ -17,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.kernels import triton_runs
+from toolkit.nn.ops.plain import fast
 
 BLOCK = 32
 """Minimum rows of a block, a multiple of the vector width; wider kernels have larger blocks."""
@@ -33,7 +34,7 @@ def dynamic_convolution(
         from toolkit.nn.ops.kernels.banded_convolution import triton_dynamic_convolution
 
         return triton_dynamic_convolution(taps, v)
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_exporting() or not fast("banded_convolution"):
         return convolve_by_tap(taps, v)
     out: Tensor = _BandedConvolution.apply(taps, v)
     return out

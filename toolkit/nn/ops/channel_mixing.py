@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.plain import fast
 
 leaky_relu_backward = torch.ops.aten.leaky_relu_backward.grad_input
 
@@ -27,7 +28,7 @@ def mix_maps(
 ) -> Float[Tensor, "B H S T"]:
     """PReLU(W * [maps] + b), W a 1x1 convolution over the channels of all maps."""
     dtype = maps[0].dtype
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_exporting() or not fast("channel_mixing"):
         mixed = F.conv2d(
             torch.cat(list(maps), 1), weight.to(dtype)[..., None, None], bias.to(dtype)
         )

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.plain import fast
+
 
 def relu_convolution(
     x: Float[Tensor, "G N L C"], filters: Float[Tensor, "G R C E"], bias: Float[Tensor, "G E"]
@@ -21,8 +23,20 @@ def relu_convolution(
     Each of G groups has separate filters; N sequences of length L, C channels in and E out. Filters
     and bias are converted to the dtype of x.
     """
+    if not fast("convolution"):
+        return plain_relu_convolution(x, filters.to(x.dtype), bias.to(x.dtype))
     y: Tensor = _ReluConvolution.apply(x, filters.to(x.dtype), bias.to(x.dtype))
     return y
+
+
+def plain_relu_convolution(x: Tensor, filters: Tensor, bias: Tensor) -> Tensor:
+    """By torch's convolution, group after group."""
+    radius = filters.shape[1] // 2
+    outputs = [
+        F.conv1d(part.mT, of_group.permute(2, 1, 0), of_bias, padding=radius).relu().mT
+        for part, of_group, of_bias in zip(x, filters, bias, strict=True)
+    ]
+    return torch.stack(outputs)
 
 
 def unfold_windows(x: Float[Tensor, "G N L C"], taps: int) -> Float[Tensor, "G NL RC"]:

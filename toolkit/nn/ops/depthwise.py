@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from toolkit.nn.ops.convolution import to_compute_dtype
 from toolkit.nn.ops.kernels import triton_runs
+from toolkit.nn.ops.plain import fast
 
 MAX_UNSAFE_BF16_CHANNELS = 16
 """With this many channels or fewer and 15 taps or more, torch's bf16 kernel for CPUs (oneDNN's)
@@ -47,6 +48,10 @@ class DepthwiseConvolution(nn.Module):
             return channels_first.mT
         x = to_compute_dtype(x)
         bias = None if bias is None else bias.to(x.dtype)
+        if not fast("depthwise"):
+            return F.conv1d(
+                x.mT, weight.to(x.dtype), bias, padding=weight.shape[-1] // 2, groups=len(weight)
+            ).mT
         y: Tensor = _DepthwiseConvolution.apply(x, weight.to(x.dtype), bias)
         return y
 

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.plain import fast
 
 MIXES_PRECISIONS = {"cpu", "meta"}
 """Devices that normalize half precision with weights in fp32, without autocast for norms."""
@@ -60,7 +61,7 @@ def rms_norm(
 ) -> Float[Tensor, "*shape D"]:
     """w x / sqrt(mean(x^2) + eps) in the precision of autocast, with statistics in fp32."""
     device = x.device.type
-    if device == "cpu" and not torch.compiler.is_exporting():
+    if device == "cpu" and fast("rms_norm") and not torch.compiler.is_exporting():
         return rms_norm_on_cpu(x, weight, eps)
     if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
         return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)

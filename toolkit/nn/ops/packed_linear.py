@@ -14,13 +14,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.nn.ops.plain import fast
+
 TUNED_ROWS = 32
 """Number of rows that the order is chosen for; others work too."""
 
 
 def supports_packing(weight: Tensor) -> bool:
     """Whether this torch, on this processor, has packed products for a weight."""
-    if weight.device.type != "cpu" or platform.machine() not in {"x86_64", "AMD64"}:
+    if (
+        not fast("packed_linear")
+        or weight.device.type != "cpu"
+        or platform.machine() not in {"x86_64", "AMD64"}
+    ):
         return False
     if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
         return False

@@ -11,6 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from toolkit.nn.ops.plain import fast
+
 CACHED_TABLES = 8
 
 
@@ -45,7 +47,7 @@ def cached_rotations(
 def rotate(x: Float[Tensor, "B H S K"], rotations: Rotations) -> Float[Tensor, "B H S K"]:
     """(a cos - b sin, b cos + a sin) for the halves a and b of the columns."""
     cosines, sines = rotations
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+    if x.device.type == "cpu" and fast("rotation") and not torch.compiler.is_compiling():
         rotated: Tensor = _Rotation.apply(x, cosines, sines)
         return rotated
     a, b = x.chunk(2, -1)

@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from toolkit.nn.ops.attention import MASKED_SCORE, attention_weights, scaled_product
 from toolkit.nn.ops.compilation import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.plain import fast
 
 MIN_BLOCK = 64
 MIN_BLOCKS = 5
@@ -59,7 +60,7 @@ def list_blocks(length: int, radius: int) -> Iterator[Block]:
 
 def banded_is_faster(q: Float[Tensor, "B H S K"], radius: int) -> bool:
     """Whether blocks are faster than a mask of all scores."""
-    on_cpu = q.device.type == "cpu" and not torch.compiler.is_exporting()
+    on_cpu = fast("sliding_window") and q.device.type == "cpu" and not torch.compiler.is_exporting()
     return on_cpu and q.shape[2] >= MIN_BLOCKS * block_size(radius)
 
 
