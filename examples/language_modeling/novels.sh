@@ -15,6 +15,6 @@ learn() { # SAVE_DIR [OPTION...]
     --sweep.metric ppl --save-dir "$save" --max-update "$updates" "$@"
 }
 learn "$runs/absolute" --grid arch.positions=sinusoidal,learned
-learn "$runs/relative" --arch.positions none --grid arch.relative=t5,shaw,composite
+learn "$runs/relative" --grid "arch.positions=t5;shaw;composite"
 learn "$runs/neither" --arch.positions none
 print_tables language_modeling "$runs"

@@ -60,8 +60,8 @@ def test_folder_without_translations_is_rejected(tmp_path, run_scores):
         ("translation/multi30k.yaml", ["--arch", "dynamicconv_tiny"], {"share_embeddings": "all"}),
         (
             "language_modeling/novels.yaml",
-            ["--arch.positions", "none", "--arch.relative", "t5"],
-            {"layers": 4, "relative": "t5"},
+            ["--arch.positions", "t5"],
+            {"layers": 4, "positions": ["t5"]},
         ),
     ],
 )

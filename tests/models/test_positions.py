@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.load import compose
 from toolkit.models.bert import BertConfig, ModernBertConfig
 from toolkit.models.composite_bert import CompositeBertConfig
 from toolkit.models.transformer_lm import TransformerLMConfig
@@ -62,16 +61,7 @@ def test_options_of_present_terms_are_accepted():
     BertConfig(positions=["rope"], attention_window=4, global_every=2, local_rope_base=3.0)
     CompositeBertConfig(positions=["rope"], depthwise=True, radius=4)
     ModernBertConfig(positions=["learned"], attention_window=None)
-    TransformerLMConfig(relative="shaw", radius=4)
-
-
-def test_relative_of_earlier_versions_is_one_more_term():
-    earlier = {"arch.positions": "none", "arch.relative": "rope"}
-    lm = {"arch": "transformer_lm_tiny", "task": "language_modeling"}
-    assert compose({**lm, **earlier}).arch.config.term_classes.keys() == {"none", "rope"}
-    assert TransformerLMConfig(relative="t5").term_classes.keys() == {"sinusoidal", "t5"}
-    with pytest.raises(ToolkitError, match=r"arch\.relative\. Write arch\.positions instead"):
-        compose({"arch": "bert_tiny", "task": "mlm", "arch.relative": "rope"})
+    TransformerLMConfig(positions=["shaw"], radius=4)
 
 
 def test_unknown_terms_are_rejected_with_the_known_ones():

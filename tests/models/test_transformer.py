@@ -118,4 +118,4 @@ def test_transformer_has_about_the_published_number_of_parameters():
 def test_unknown_relative_term_lists_the_choices():
     entry = ARCHITECTURES["transformer_tiny"]
     with pytest.raises(ToolkitError, match=r"unknown position term 't6'. Known: alibi, .*, t5, xl"):
-        dataclasses.replace(entry.config, relative="t6")
+        dataclasses.replace(entry.config, positions=["t6"])

@@ -24,7 +24,7 @@ from toolkit.training.run import TrainingRun, run
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
 SEQUENCE = {"arch": "transformer_tiny", "arch.encoder_layers": 1, "arch.decoder_layers": 1}
 KERNELS = {"arch": "dynamicconv_tiny", "arch.encoder_kernels": [3], "arch.decoder_kernels": [3]}
-LANGUAGE = {"arch": "transformer_lm_tiny", "arch.layers": 1, "arch.relative": "t5"}
+LANGUAGE = {"arch": "transformer_lm_tiny", "arch.layers": 1, "arch.positions": "t5"}
 TASKS = {
     "transformer": {"task": "translation", **SEQUENCE},
     "dynamicconv": {"task": "translation", **KERNELS},

@@ -95,15 +95,9 @@ class AttentionStackConfig(RotaryConfig, ShawConfig, StackConfig):
     """How the order of tokens enters; several are added: none, learned, sinusoidal, rope, fixed,
     shaw, composite, alibi, t5, and those of plugins. toolkit-train --list positions describes
     them."""
-    relative: str = field(default="none", metadata=ADVANCED)
-    """One more term of arch.positions, as earlier versions name it."""
     radius: Size = 16
     """Maximum offset with a separate tap, in tokens; larger ones share the outermost (fixed, shaw,
     composite)."""
-
-    @property
-    def position_names(self) -> list[str]:
-        return [*self.positions, self.relative]
 
 
 class TransformerStack(nn.Module):

@@ -76,7 +76,7 @@ VARIANTS = [  # of one architecture: task, data, architecture, options
         for positions in (
             "learned",
             "none",
-            *(f"none --arch.relative {it}" for it in ["rope", "alibi", "t5", "shaw", "composite"]),
+            *("rope", "alibi", "t5", "shaw", "composite"),
         )
     ],
     "translation joined transformer_tiny --arch.share-embeddings all --arch.pre-norm",

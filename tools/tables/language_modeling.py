@@ -22,9 +22,8 @@ OLD_NAMES = {"learnt": "learned"}
 
 
 def positions(run: Run) -> str:
-    options = [run.record["config"].get(f"arch.{it}", "none") for it in ("positions", "relative")]
-    names = [OLD_NAMES.get(name, name) for name in options if name != "none"]
-    return ", ".join(names) or "neither"
+    name = run.record["config"].get("arch.positions", "none")
+    return "neither" if name == "none" else OLD_NAMES.get(name, name)
 
 
 def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
