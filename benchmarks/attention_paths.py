@@ -17,14 +17,14 @@ from harness import alternate, device_clock, machine, parser, publish, table
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.nn.ops.attention import batched_products
+from toolkit.nn.ops.attention import BatchedProducts
 
 HEADS, HEAD_WIDTH, SCALE = 4, 64, 0.125
 
 
 def paths(bias: Tensor | None, rate: float) -> dict[str, Callable[..., Tensor]]:
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return batched_products(q, k, v, bias, None, scale=SCALE, dropout=rate)
+        return BatchedProducts.apply(q, k, v, bias, None, SCALE, rate)
 
     def sdpa(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=rate, scale=SCALE)

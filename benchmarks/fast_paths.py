@@ -7,8 +7,9 @@ An update is the trainer's `step` (AdamW, clipping at 1) on 1,024 random tokens 
 or 512 for ModernBERT's window; the decoder's update is on 1,024 tokens, its generation 16 sentences
 with a beam of 4. conv_san is trained on a data folder of tagged text. Of each model, one path at a
 time is switched off (`toolkit.nn.ops.plain`), and at last all; the programs alternate in one
-process. A number is the median over the rounds of the time without the path divided by the time
-with it. With one thread the clock is the processor time, which hardly depends on other processes.
+process. A number is the fastest time without the path divided by the fastest with it, which differs
+less between runs on a busy machine than medians do; in brackets the median of the rounds' ratios.
+With one thread the clock is the processor time, which hardly depends on other processes.
 """
 
 from __future__ import annotations
@@ -141,7 +142,11 @@ def measure(make: Callable[[str], Update], paths: tuple[str, ...], precision: st
     programs["all"] = plain_form(update, tuple(PATHS))
     programs["product"] = large_product(precision)
     times = alternate_rounds(programs, rounds, WARM_UP, steady_clock())
-    ratios = {path: compare_rounds(times[path], times[""]) for path in (*paths, "all")}
+    ratios = {
+        path: f"{min(of_path) / min(times['']):.2f} ({compare_rounds(of_path, times['']):.2f})"
+        for path, of_path in times.items()
+        if path not in {"", "product"}
+    }
     return ratios, min(times[""]), PRODUCT_FLOPS / min(times["product"])
 
 
@@ -154,16 +159,15 @@ def main() -> None:
     models = dict(MODELS)
     if c.tagged:
         models[TAGGER] = (partial(training, c.tagged, "conv2d"), ("convolution", "dropout"))
-    columns: dict[str, dict[str, float]] = {}
+    columns: dict[str, dict[str, str]] = {}
     for name in c.models or models:
         columns[name], fastest, best = measure(*models[name], c.precision, c.rounds)
-        found = ", ".join(f"{path} {ratio:.3f}" for path, ratio in columns[name].items())
+        found = ", ".join(f"{path} {ratio}" for path, ratio in columns[name].items())
         print(
             f"{name}: {1e3 * fastest:.0f} ms; {found}; product {best / 1e9:.0f} GFLOP/s", flush=True
         )
     rows = [
-        [path, *(f"{ratios[path]:.2f}" if path in ratios else "" for ratios in columns.values())]
-        for path in (*PATHS, "all")
+        [path, *(ratios.get(path, "") for ratios in columns.values())] for path in (*PATHS, "all")
     ]
     text = f"{machine()}, {c.precision}.\n\n{table(['path', *columns], rows)}\n"
     publish(text, c.report, "Gain of each fast path", __doc__, f"-{c.precision}")

@@ -11,7 +11,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.config.declared import ADVANCED, Rate, Size
+from toolkit.config.declared import Rate, Size
 from toolkit.models.encoder import check_multiple
 from toolkit.models.interface import ArchConfig
 from toolkit.models.positions import (

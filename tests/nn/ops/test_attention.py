@@ -7,8 +7,8 @@ import torch
 
 from toolkit.nn.ops import attention
 from toolkit.nn.ops.attention import (
+    BatchedProducts,
     attend,
-    batched_products,
     mask_padding_keys,
     products_are_faster,
 )
@@ -91,7 +91,7 @@ def test_softmax_of_bf16_is_the_rounded_one_of_fp32(keys):
 def test_torch_sdpa_equals_batched_products(monkeypatch, padding, biased):
     q, k, v, bias = (part.detach() for part in inputs())
     parts = q, k, v, bias if biased else None, padding
-    expected = batched_products(*parts, scale=SCALE, dropout=0.0)
+    expected = BatchedProducts.apply(*parts, SCALE, 0.0)
     monkeypatch.setattr(attention, "products_are_faster", lambda *_: False)
     torch.testing.assert_close(attend(*parts, scale=SCALE, dropout=0.0), expected)
 

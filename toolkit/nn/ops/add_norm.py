@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.compilation import apply_eagerly
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 from toolkit.nn.ops.layer_norm import layer_norm
@@ -34,21 +34,12 @@ def add_norm(
     x = x.to(y.dtype)
     if x.device.type == "cpu" and fast("add_norm"):
         if rate or torch.is_grad_enabled():
-            return add_norm_on_cpu(x, y, weight, bias, eps, rate)
+            return apply_eagerly(_AddNorm, x, y, weight, bias, eps, rate)
         return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
     if add_norm_kernel_runs(y):
         zeros_or_bias = torch.zeros_like(weight) if bias is None else bias
         return add_norm_by_kernel(x, y, weight, zeros_or_bias, eps, rate)
     return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
-
-
-@compile_disabled  # views as other integers fail there
-def add_norm_on_cpu(
-    x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None, eps: float, rate: float
-) -> Tensor:
-    """LN(x + dropout(y)) on a CPU; never compiled."""
-    normed: Tensor = _AddNorm.apply(x, y, weight, bias, eps, rate)
-    return normed
 
 
 class _AddNorm(torch.autograd.Function):

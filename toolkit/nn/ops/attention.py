@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.compilation import apply_eagerly
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.plain import fast
 
@@ -76,7 +76,7 @@ def attend(
     if by_products and not dropout and not torch.is_grad_enabled():
         return inference_products(q, k, v, bias, padding, scale)
     if by_products:
-        return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
+        return apply_eagerly(BatchedProducts, q, k, v, bias, padding, scale, dropout)
     mask = None if bias is None else bias.to(q.dtype)
     if padding is not None:
         padding_mask = padding[:, None, None, :].to(q.dtype) * MASKED_SCORE
@@ -93,22 +93,6 @@ def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
         and q.device.type == "cpu"
         and (training or single or half or bias is not None)
     )
-
-
-@compile_disabled  # views as other integers fail there
-def batched_products(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    padding: Tensor | None,
-    *,
-    scale: float,
-    dropout: float,
-) -> Tensor:
-    """Attention for training on a CPU."""
-    context: Tensor = _BatchedProducts.apply(q, k, v, bias, padding, scale, dropout)
-    return context
 
 
 def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
@@ -178,8 +162,8 @@ def attention_weights(
     return softmax(mask_padding_keys(scores, padding))
 
 
-class _BatchedProducts(torch.autograd.Function):
-    """Attention as batched products; all operations between them are in place."""
+class BatchedProducts(torch.autograd.Function):
+    """Attention for training on a CPU; all operations between its products are in place."""
 
     @staticmethod
     def forward(ctx, q, k, v, bias, padding, scale, rate):  # type: ignore[no-untyped-def]

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import torch
+from torch import Tensor
 
 try:
     from torch._compile import _disable_dynamo as disable  # imports Dynamo in its first call
@@ -33,3 +34,11 @@ def compile_disabled(function: Function) -> Function:
         return function(*args, **kwargs)
 
     return cast(Function, call)
+
+
+@compile_disabled
+def apply_eagerly(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:
+    """function.apply(*arguments), for functions that graphs cannot hold: views as other integers
+    fail there, and so does the backward pass of another operation."""
+    result: Tensor = function.apply(*arguments)
+    return result

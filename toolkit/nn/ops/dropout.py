@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.compilation import apply_eagerly
 from toolkit.nn.ops.plain import fast
 
 LEVELS = 2**15
@@ -52,17 +52,10 @@ class Dropout(nn.Module):
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         if self.effective_rate == 0 or x.device.type != "cpu" or not fast("dropout"):
             return F.dropout(x, self.effective_rate, self.training)
-        return cpu_dropout(x, self.effective_rate)
+        return apply_eagerly(_Dropout, x, self.effective_rate)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
-
-
-@compile_disabled  # views as other integers fail there
-def cpu_dropout(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
-    """x * keep / (1 - rate), on the CPU."""
-    out: Tensor = _Dropout.apply(x, rate)
-    return out
 
 
 def round_rate(rate: float) -> float:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.compilation import apply_eagerly
 from toolkit.nn.ops.plain import fast
 
 MIXES_PRECISIONS = {"cpu", "meta"}
@@ -62,7 +62,7 @@ def rms_norm(
     """w x / sqrt(mean(x^2) + eps) in the precision of autocast, with statistics in fp32."""
     device = x.device.type
     if device == "cpu" and fast("rms_norm") and not torch.compiler.is_exporting():
-        return rms_norm_on_cpu(x, weight, eps)
+        return apply_eagerly(_RMSNorm, x, weight, eps)
     if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
         return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)
     dtype = torch.get_autocast_dtype(device)
@@ -70,15 +70,11 @@ def rms_norm(
         return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps).to(dtype)
 
 
-@compile_disabled  # the backward pass of another operation
-def rms_norm_on_cpu(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """The same on a CPU, where torch's takes 4.5 times as long in fp32, 3 times in bf16."""
-    normed: Tensor = _RMSNorm.apply(x, weight, eps)
-    return normed
-
-
 class _RMSNorm(torch.autograd.Function):
-    """The gradient is that of layer normalization with mean 0, but for the mean it subtracts."""
+    """For a CPU, where torch's takes 4.5 times as long in fp32, 3 times in bf16.
+
+    The gradient is that of layer normalization with mean 0, but for the mean it subtracts.
+    """
 
     @staticmethod
     def forward(ctx, x, weight, eps):  # type: ignore[no-untyped-def]
