@@ -6,7 +6,7 @@
 An update is the trainer's `step` (AdamW, clipping at 1) on 1,024 random tokens in sentences of 128,
 or 512 for ModernBERT's window; the decoder's update is on 1,024 tokens, its generation 16 sentences
 with a beam of 4. conv_san is trained on a data folder of tagged text. Of each model, one path at a
-time is switched off (`toolkit.nn.ops.plain`), and at last all; the programs alternate in one
+time is switched off (`toolkit.nn.ops.dispatch`), and at last all; the programs alternate in one
 process. A number is the fastest time without the path divided by the fastest with it, which differs
 less between runs on a busy machine than medians do; in brackets the median of the rounds' ratios.
 With one thread the clock is the processor time, which hardly depends on other processes.
@@ -36,7 +36,7 @@ from tagging_speed import training
 from workloads import PRODUCT_FLOPS, large_product, masked_batch, toolkit_update
 
 from toolkit.models.interface import Inputs
-from toolkit.nn.ops.plain import PATHS, switched_off
+from toolkit.nn.ops.dispatch import PATHS, switched_off
 from toolkit.tasks.build import build_model
 from toolkit.tasks.language_modeling import BlockBatch
 

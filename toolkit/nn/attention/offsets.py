@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import HIDDEN_POSITION
+from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.offsets.clipped import (
     cached_tap_indices,
     clip_offsets,
@@ -25,7 +26,6 @@ from toolkit.nn.ops.offsets.token_order import (
     find_moved_tokens,
     scatter_by_position,
 )
-from toolkit.nn.ops.plain import fast
 from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
 from toolkit.nn.ops.sliding_window import cached_mask, mask_outside
 

@@ -16,8 +16,8 @@ from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.attention.position import Position, PositionOptions, Shape
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import copy_to_device
+from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.offsets.biases import read_pair_bias
-from toolkit.nn.ops.plain import fast
 
 
 @register_position("t5", PositionOptions())

@@ -15,11 +15,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import apply_eagerly
+from toolkit.nn.ops.dispatch import apply_eagerly, fast
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 from toolkit.nn.ops.layer_norm import layer_norm
-from toolkit.nn.ops.plain import fast
 
 
 def add_norm(

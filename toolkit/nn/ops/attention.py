@@ -15,9 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import apply_eagerly
+from toolkit.nn.ops.dispatch import apply_eagerly, fast
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
-from toolkit.nn.ops.plain import fast
 
 MASKED_SCORE = -30000.0  # finite, so that a row of padding does not become NaN; its exp is 0
 

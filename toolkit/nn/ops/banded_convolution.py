@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.kernels import triton_runs
-from toolkit.nn.ops.plain import fast
 
 BLOCK = 32
 """Minimum rows of a block, a multiple of the vector width; wider kernels have larger blocks."""

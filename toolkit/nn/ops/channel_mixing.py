@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import compile_disabled
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import compile_disabled, fast
 
 leaky_relu_backward = torch.ops.aten.leaky_relu_backward.grad_input
 

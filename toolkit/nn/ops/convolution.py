@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import fast
 
 
 def relu_convolution(

@@ -9,8 +9,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.convolution import to_compute_dtype
+from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.kernels import triton_runs
-from toolkit.nn.ops.plain import fast
 
 MAX_UNSAFE_BF16_CHANNELS = 16
 """With this many channels or fewer and 15 taps or more, torch's bf16 kernel for CPUs (oneDNN's)

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import apply_eagerly
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import apply_eagerly, fast
 
 LEVELS = 2**15
 """Rates are rounded to a multiple of 1 / LEVELS below 1; the scale is that of the rounded rate."""

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import fast
 
 TUNED_ROWS = 32
 """Number of rows that the order is chosen for; others work too."""

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import fast
 
 CACHED_TABLES = 8
 

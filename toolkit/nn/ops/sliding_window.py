@@ -17,9 +17,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from toolkit.nn.ops.attention import MASKED_SCORE, attention_weights, scaled_product
-from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.dispatch import compile_disabled, fast
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
-from toolkit.nn.ops.plain import fast
 
 MIN_BLOCK = 64
 MIN_BLOCKS = 5

@@ -22,7 +22,7 @@ from toolkit.nn.ops.attention import (
     softmax,
     sum_to_bias,
 )
-from toolkit.nn.ops.compilation import compile_disabled
+from toolkit.nn.ops.dispatch import compile_disabled
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
 from toolkit.nn.ops.offsets.taps import TapTable

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from toolkit.nn.ops.attention import sum_to_bias
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import fast
 
 
 def read_pair_bias(

@@ -1,0 +1,89 @@
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.interface import Inputs
+from toolkit.nn.ops import dispatch
+from toolkit.tasks.build import build_model
+
+SMALL = {"layers": 2, "width": 32, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0}
+ENCODERS = {
+    "bert": {"positions": ["rope", "t5"], "norm": "rms"},
+    "composite_bert": {"depthwise": True},
+    "convbert_small": {"embedding_width": 32},
+    "deberta": {},
+    "taco_tiny": {"dropout": 0.0, "attention_dropout": 0.0},
+    "modernbert": {"attention_window": 8, "norm": "layer", "feed_forward_width": 48},
+}
+
+
+def multiply(x):
+    return 3 * x
+
+
+@pytest.fixture(params=["private", "public"])
+def compile_disabled(request, monkeypatch):
+    """The decorator with torch's private function, and as in a version of torch without it."""
+    with monkeypatch.context() as patch:
+        if request.param == "public":
+            patch.delattr("torch._compile._disable_dynamo")
+        yield importlib.reload(dispatch).compile_disabled
+    importlib.reload(dispatch)
+
+
+def test_disabled_functions_are_not_part_of_compiled_graphs(compile_disabled):
+    disabled, graphs = compile_disabled(multiply), []
+
+    def backend(graph, inputs):
+        graphs.append([str(node.target) for node in graph.graph.nodes])
+        return graph.forward
+
+    def function(x):
+        return disabled(x + 1) + 2
+
+    torch._dynamo.reset()
+    x = torch.ones(2)
+    assert torch.equal(torch.compile(function, backend=backend)(x), 3 * (x + 1) + 2)
+    assert len(graphs) == 2 and not any("mul" in name for names in graphs for name in names)
+    assert disabled.__name__ == "multiply" and torch.equal(disabled(x), 3 * x)
+
+
+@pytest.mark.parametrize("arch", ENCODERS)
+def test_plain_forms_give_the_same_states_and_gradients(arch):
+    options = ENCODERS[arch] if arch.startswith("taco") else {**SMALL, **ENCODERS[arch]}
+    torch.manual_seed(0)
+    encoder = build_model(arch, vocabulary_size=50, task="mlm", **options).encoder.double()
+    length = 400 if arch == "modernbert" else 20
+    positions = torch.arange(length).repeat(2, 1)
+    positions[1, 3:6] = positions[1, 3:6].flip(0)
+    inputs = Inputs(torch.randint(5, 45, (2, length)), positions=positions)
+    if arch in {"modernbert", "convbert_small"}:
+        inputs = inputs._replace(positions=None)
+
+    def run():
+        encoder.zero_grad()
+        states = encoder(inputs).states
+        states.square().sum().backward()
+        return [states.detach(), *(p.grad.clone() for p in encoder.parameters() if p.requires_grad)]
+
+    expected = run()
+    with dispatch.switched_off(*dispatch.PATHS):
+        torch.testing.assert_close(run(), expected)
+
+
+@pytest.mark.parametrize(("names", "off"), [("1", True), ("", False), ("taps,dropout", True)])
+def test_the_environment_names_paths_that_are_switched_off(names, off):
+    code = "from toolkit.nn.ops.dispatch import fast; print(fast('dropout'), fast('taps'))"
+    environment = {**os.environ, "TOOLKIT_PLAIN": names}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert run.stdout.split() == [str(not off).encode()] * 2
+
+
+def test_an_unknown_path_is_rejected_with_the_known_ones():
+    with pytest.raises(ToolkitError, match=r"names tap, which is no fast path.* taps"):
+        dispatch.read_names("tap")

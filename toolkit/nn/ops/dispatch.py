@@ -1,0 +1,105 @@
+"""Which form of an operation runs: fast paths can be switched off, and be left out of graphs.
+
+`TOOLKIT_PLAIN=1` switches off all fast paths on CPUs, so that their plain forms run, and
+`TOOLKIT_PLAIN=dropout,attention` those two. benchmarks/fast_paths.py measures what each one gains.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+
+PATHS = (
+    "add_norm",
+    "attention",
+    "banded_convolution",
+    "channel_mixing",
+    "convolution",
+    "depthwise",
+    "dropout",
+    "offset_attention",
+    "offset_biases",
+    "offset_products",
+    "packed_linear",
+    "rms_norm",
+    "rotation",
+    "sliding_window",
+    "taps",
+    "token_order",
+)
+"""Names of the fast paths on CPUs."""
+
+
+def read_names(words: str) -> frozenset[str]:
+    """The paths that TOOLKIT_PLAIN switches off."""
+    if words in {"", "0"}:
+        return frozenset()
+    names = PATHS if words == "1" else tuple(words.split(","))
+    if unknown := set(names) - set(PATHS):
+        raise ToolkitError(
+            f"TOOLKIT_PLAIN names {', '.join(sorted(unknown))}, which is no fast path. Set it to 1 "
+            f"or to some of {', '.join(PATHS)}."
+        )
+    return frozenset(names)
+
+
+_off = read_names(os.environ.get("TOOLKIT_PLAIN", ""))
+
+
+def fast(path: str) -> bool:
+    """Whether a fast path may run."""
+    return path not in _off
+
+
+@contextmanager
+def switched_off(*paths: str) -> Iterator[None]:
+    """The plain forms of some paths run in this block."""
+    global _off
+    previous, _off = _off, read_names(",".join(paths))
+    try:
+        yield
+    finally:
+        _off = previous
+
+
+try:
+    from torch._compile import _disable_dynamo as disable  # imports Dynamo in its first call
+except ImportError:  # a version of torch without this private function
+    from torch.compiler import disable  # type: ignore[no-redef]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compile_disabled(function: Function) -> Function:
+    """The function with `torch.compiler.disable`, which is called only where a graph is traced.
+
+    It imports Dynamo, which takes a second that a run without compilation need not wait.
+    """
+
+    @disable
+    def call_in_eager_mode(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return call_in_eager_mode(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return cast(Function, call)
+
+
+@compile_disabled
+def apply_eagerly(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:
+    """function.apply(*arguments), for functions that graphs cannot hold: views as other integers
+    fail there, and so does the backward pass of another operation."""
+    result: Tensor = function.apply(*arguments)
+    return result
