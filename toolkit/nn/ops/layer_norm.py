@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.compilation import apply_eagerly
-from toolkit.nn.ops.plain import fast
+from toolkit.nn.ops.dispatch import apply_eagerly, fast
 
 MIXES_PRECISIONS = {"cpu", "meta"}
 """Devices that normalize half precision with weights in fp32, without autocast for norms."""
