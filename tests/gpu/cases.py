@@ -121,8 +121,8 @@ def sweep_generators(precision: str, shape: Shape) -> Iterator[Case]:
     small = {"transformer_tiny": SHORT, "lightconv_tiny": THIN, "dynamicconv_tiny": THIN}
     for arch, options in small.items():
         yield Case(arch=arch, task="translation", precision=precision, shape=shape, options=options)
-    for relative in ("t5", "shaw", "composite"):
-        options = {"relative": relative}
+    for term in ("t5", "shaw", "composite"):
+        options = {"positions": f"sinusoidal,{term}"}
         yield Case(
             arch="transformer_tiny",
             task="translation",

@@ -16,14 +16,14 @@ from toolkit.nn.ops.packed_linear import supports_packing
 
 SMALL = {"width": 16, "heads": 4, "feed_forward_width": 24}
 RELATIVE = [
-    {"relative": name, "positions": "none"} for name in ("rope", "alibi", "t5", "shaw", "composite")
+    {"positions": name} for name in ("rope", "alibi", "t5", "shaw", "composite")
 ]
 TRANSFORMERS = [
     {},
     {"pre_norm": True},
     {"positions": "learned", "max_positions": 40, "activation": "gelu"},
     *RELATIVE,
-    {"relative": "composite", "pre_norm": True},
+    {"positions": "sinusoidal,composite", "pre_norm": True},
 ]
 MODELS = [
     *(("transformer_tiny", changes) for changes in TRANSFORMERS),

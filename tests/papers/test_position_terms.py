@@ -155,7 +155,7 @@ def test_heads_of_convbert_that_attend_equal_loops_and_the_others_read_no_positi
 def test_terms_of_decoders_equal_loops_over_keys_on_the_left(relative):
     shape = {"layers": 1, "width": 12, "heads": 3, "feed_forward_width": 8}
     shape |= {"radius": 2} if relative in ("shaw", "composite") else {}
-    model = build_model("transformer_lm_tiny", vocabulary_size=20, relative=relative, **shape)
+    model = build_model("transformer_lm_tiny", vocabulary_size=20, positions=[relative], **shape)
     attention = model.double().eval().decoder.layers[0].self_attention
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
