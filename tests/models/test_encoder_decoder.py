@@ -15,9 +15,7 @@ from toolkit.nn.attention.kernels import NormalizedKernel
 from toolkit.nn.ops.packed_linear import supports_packing
 
 SMALL = {"width": 16, "heads": 4, "feed_forward_width": 24}
-RELATIVE = [
-    {"positions": name} for name in ("rope", "alibi", "t5", "shaw", "composite")
-]
+RELATIVE = [{"positions": name} for name in ("rope", "alibi", "t5", "shaw", "composite")]
 TRANSFORMERS = [
     {},
     {"pre_norm": True},
