@@ -7,13 +7,11 @@ import dataclasses
 import pytest
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.nn.attention import Offsets, SequenceContext
 
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8, "max_positions": 12}
 VARIANTS = {
@@ -50,44 +48,6 @@ def test_encoder_states_do_not_depend_on_padding(name):
     padded = torch.cat([tokens, torch.randint(30, (1, 5))], dim=1)
     padding = torch.arange(12)[None] >= 7
     close(states(model, padded, padding=padding)[:, :7], states(model, tokens))
-
-
-@every_variant
-def test_encoder_states_do_not_depend_on_the_batch(name):
-    model, tokens = encoder(name), torch.randint(30, (4, 9))
-    order = torch.tensor([2, 0, 3, 1])
-    close(states(model, tokens)[order], states(model, tokens[order]))
-    close(states(model, tokens)[2:3], states(model, tokens[2:3]))
-
-
-@every_variant
-def test_position_ids_in_order_equal_none(name):
-    model, tokens = encoder(name), torch.randint(30, (3, 9))
-    positions = torch.arange(9).expand(3, 9)
-    close(states(model, tokens, positions=positions), states(model, tokens))
-
-
-def test_selected_states_equal_those_of_all_tokens():
-    model, tokens = encoder("composite"), torch.randint(30, (3, 9))
-    selected = torch.tensor([20, 3, 3, 0])
-    expected = states(model, tokens).flatten(0, 1)[selected]
-    close(model.select_states(Inputs(tokens=tokens), selected), expected)
-    model.supports_selection = False
-    close(model.select_states(Inputs(tokens=tokens), selected), expected)
-
-
-@pytest.mark.parametrize("name", ["absolute", "composite", "composite + key"])
-def test_words_permuted_with_their_positions_have_permuted_states(name):
-    model, tokens = encoder(name), torch.randint(30, (2, 9))
-    assert model.takes_positions
-    order = torch.randperm(9)
-    moved = states(model, tokens[:, order], positions=order.expand(2, 9))
-    close(moved, states(model, tokens)[:, order])
-
-
-@pytest.mark.parametrize(("name", "takes"), [("none", False), ("convolutions", False)])
-def test_encoder_does_not_take_positions_if_ids_do_not_encode_the_order(name, takes):
-    assert encoder(name).takes_positions is takes
 
 
 @every_variant
@@ -139,24 +99,6 @@ def test_encoder_gradients_are_bitwise_reproducible(name, positions):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("reentrant", [False, True])
-@pytest.mark.parametrize("name", ["composite + key", "convolutions"])
-def test_checkpointed_encoder_layer_has_equal_gradients(name, reentrant):
-    model = encoder(name, torch.float32).train()
-    layer, x = model.layers[0], torch.randn(4, 9, 16, requires_grad=True)
-    sequence = SequenceContext(Offsets(None, 9, x.device))
-
-    def gradients(forward) -> list[torch.Tensor]:
-        torch.manual_seed(1)
-        model.zero_grad()
-        forward(x, sequence).square().sum().backward()
-        return [p.grad.clone() for p in layer.parameters()]
-
-    plain = gradients(layer)
-    recomputed = gradients(lambda *a: checkpoint(layer, *a, use_reentrant=reentrant))
-    torch.testing.assert_close(recomputed, plain, atol=1e-5, rtol=1e-5)  # equal masks
-
-
 def test_linear_maps_and_tables_start_normal_with_zero_biases():
     entry = ARCHITECTURES["composite_bert_small"]
     model = entry.factory(dataclasses.replace(entry.config, layers=1), Sizes(tokens=500))
@@ -182,10 +124,8 @@ def test_norm_epsilon_reaches_every_norm_and_tied_tables_have_a_new_projection()
     ("changes", "message"),
     [
         ({"width": 12, "heads": 5}, r"arch.width must be a multiple .* 12 = 2 x 5 \+ 2"),
-        ({"layers": 0}, r"arch.layers must be at least 1, but is 0"),
         ({"dropout": 1.0}, r"arch.dropout must be at least 0 and below 1, but is 1.0"),
         ({"embedding_width": -1}, r"arch.embedding_width must be at least 1, but is -1"),
-        ({"radius": 0}, r"arch.radius must be at least 1, but is 0"),
         ({"convolve": ["values"]}, r"one of query, key, value, but is 'values'"),
         ({"convolve": ["key"], "heads": 1}, r"arch.heads must be even .* but is 1"),
     ],

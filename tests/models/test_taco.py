@@ -92,37 +92,15 @@ def test_second_text_of_a_pair_differs_if_there_are_two_token_types(types, same)
     assert torch.equal(pair, model(Inputs(tokens)).states) == same
 
 
-def test_position_ids_in_order_equal_none():
-    model, tokens = tiny(), torch.arange(18).view(2, 9)
-    ids = torch.arange(9).expand(2, 9)
-    torch.testing.assert_close(
-        model(Inputs(tokens)).states, model(Inputs(tokens, positions=ids)).states
-    )
-
-
-@pytest.mark.parametrize("ids", [[0, 1, 512], [0, -2, 1]])
-def test_position_id_outside_the_table_is_rejected(ids):
-    with pytest.raises(ToolkitError, match=r"must lie in 0 \.\. 511, or be -1 where hidden, but r"):
-        tiny()(Inputs(torch.zeros(1, 3, dtype=torch.long), positions=torch.tensor([ids])))
-
-
-def test_sentence_longer_than_the_position_table_is_rejected():
-    with pytest.raises(ToolkitError, match=r"at most arch\.max_positions = 4 tokens with"):
-        tiny(max_positions=4)(Inputs(torch.zeros(1, 5, dtype=torch.long)))
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
         ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
-        ({"token_types": -1}, r"token_types must be at least 0, but is -1"),
         (
             {"head_features": "both"},
             "arch.head_features must be one of separate, concat, but is 'bo",
         ),
-        ({"layers": 0}, "arch.layers must be at least 1, but is 0"),
-        ({"dropout": 1.0}, "arch.dropout must be at least 0 and below 1, but is 1.0"),
     ],
 )
 def test_taco_rejects_impossible_configs(values, message):

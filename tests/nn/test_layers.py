@@ -10,27 +10,10 @@ from toolkit.nn.layers import (
     FeedForward,
     GroupedLinear,
     LayerStack,
-    Residual,
     StreamLayer,
     StreamStates,
     TwoStreamLayer,
 )
-
-
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_residual_normalizes_before_or_after_the_sublayer(pre_norm):
-    torch.manual_seed(0)
-    residual, sublayer = Residual(6, 0.0, pre_norm=pre_norm), torch.nn.Linear(6, 6)
-    x = torch.randn(2, 3, 6)
-    torch.nn.init.normal_(residual.norm.weight)
-    expected = x + sublayer(residual.norm(x)) if pre_norm else residual.norm(x + sublayer(x))
-    torch.testing.assert_close(residual(x, sublayer(residual.pre_norm_input(x))), expected)
-
-
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_residual_drops_units_of_the_sublayer_in_training_only(pre_norm):
-    residual, x = Residual(6, 0.5, pre_norm=pre_norm), torch.randn(2, 3, 6)
-    assert not torch.equal(residual(x, x), residual.eval()(x, x))
 
 
 def test_group_depends_on_its_channels_only():
@@ -91,11 +74,6 @@ def test_checkpointed_layer_runs_twice_in_training_and_once_in_inference():
     with torch.no_grad():
         layers.call_layer(layers[0], torch.ones(1, 2))
     assert layers[0].calls == 3
-
-
-def test_layer_stack_has_the_parameter_names_of_a_list():
-    layers = LayerStack([torch.nn.Linear(2, 2)])
-    assert list(layers.state_dict()) == ["0.weight", "0.bias"]
 
 
 BATCH, LENGTH, WORDS, POSITIONS = 2, 5, 6, 4
