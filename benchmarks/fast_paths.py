@@ -1,11 +1,11 @@
 """Gain of each fast path of toolkit/nn/ops, end to end.
 
     OMP_NUM_THREADS=1 python benchmarks/fast_paths.py [--tagged FOLDER] [--models bert_small ...]
-        [--precision fp32] [--report]
+        [--precision fp32] [--words N] [--length N] [--tokens N] [--layers N] [--report]
 
-An update is the trainer's `step` (AdamW, clipping at 1) on 1,024 random tokens in sentences of 128,
-or 512 for ModernBERT's window; the decoder's update is on 1,024 tokens, its generation 16 sentences
-with a beam of 4. conv_san is trained on a data folder of tagged text. Of each model, one path at a
+An update is the trainer's `step` (AdamW, clipping at 1) on random tokens. Generation decodes 16
+sentences with a beam of 4. conv_san is trained on a data folder of tagged text. Few layers and a
+small vocabulary give an upper bound of the gain in less time. Of each model, one path at a
 time is switched off (`toolkit.nn.ops.dispatch`), and at last all; the programs alternate in one
 process. A number is the fastest time without the path divided by the fastest with it, which differs
 less between runs on a busy machine than medians do; in brackets the median of the rounds' ratios.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from generate_speed import make_batches, toolkit_generate
@@ -30,7 +30,6 @@ from harness import (
     steady_clock,
     table,
 )
-from rtd_speed import make_batch
 from taco_speed import add_masked_positions
 from tagging_speed import training
 from workloads import PRODUCT_FLOPS, large_product, masked_batch, toolkit_update
@@ -39,58 +38,78 @@ from toolkit.models.interface import Inputs
 from toolkit.nn.ops.dispatch import PATHS, switched_off
 from toolkit.tasks.build import build_model
 from toolkit.tasks.language_modeling import BlockBatch
+from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 
-WORDS, LENGTH, TOKENS, WARM_UP = 30_522, 128, 1024, 1
+WARM_UP = 2
 RELATIVE = ("offset_products", "offset_attention", "taps")
 EVERYWHERE = ("attention", "add_norm", "dropout")
 
 
-def masked(precision: str, arch: str, *, length: int = LENGTH, **overrides: Any) -> Update:
-    learner = build_model(arch, vocabulary_size=WORDS, task="mlm", **overrides)
-    return toolkit_update(learner, masked_batch(WORDS, length, TOKENS), precision)
+class Load(NamedTuple):
+    """The size of an update."""
+
+    precision: str
+    words: int
+    length: int
+    tokens: int
+    layers: int
+
+    def batch(self) -> Any:
+        return masked_batch(self.words, self.length, self.tokens)
+
+    def update(self, arch: str, task: str, batch: Any, **overrides: Any) -> Update:
+        options = {"layers": self.layers, **overrides}
+        learner = build_model(arch, vocabulary_size=self.words, task=task, **options)
+        return toolkit_update(learner, batch, self.precision)
 
 
-def replaced(precision: str) -> Update:
-    learner = build_model("convbert_small", vocabulary_size=WORDS, task="rtd")
-    return toolkit_update(learner, make_batch("rtd", TOKENS // LENGTH), precision)
+def masked(load: Load, arch: str, **overrides: Any) -> Update:
+    limit = {} if arch == "modernbert" else {"max_positions": max(128, load.length)}
+    return load.update(arch, "mlm", load.batch(), **limit, **overrides)
 
 
-def masked_positions(precision: str) -> Update:
-    learner = build_model("taco_small", vocabulary_size=WORDS, task="mpm")
-    batch = add_masked_positions(masked_batch(WORDS, LENGTH, TOKENS // 2))
-    return toolkit_update(learner, batch, precision)
+def replaced(load: Load) -> Update:
+    words = load.batch()
+    draws = torch.rand(len(words.selected))
+    weights = {**words.weights, "rtd": float(words.tokens)}
+    fields = words._asdict() | {"draws": draws, "weights": weights}
+    return load.update("convbert_small", "rtd", ReplacedTokensBatch(**fields), max_positions=512)
 
 
-def shuffled_positions(precision: str) -> Update:
+def masked_positions(load: Load) -> Update:
+    batch = add_masked_positions(load._replace(tokens=load.tokens // 2).batch())
+    return load.update("taco_small", "mpm", batch)
+
+
+def exchanged_positions(load: Load) -> Update:
     """DeBERTa with the position ids of a few tokens exchanged."""
-    learner = build_model("deberta_small", vocabulary_size=WORDS, task="mlm")
-    batch = masked_batch(WORDS, LENGTH, TOKENS)
-    positions = torch.arange(LENGTH).repeat(TOKENS // LENGTH, 1)
+    batch = load.batch()
+    positions = torch.arange(load.length).repeat(len(batch.inputs.tokens), 1)
     positions[::2, 10:14] = positions[::2, 10:14].flip(1)
-    inputs = Inputs(batch.inputs.tokens, positions=positions)
-    return toolkit_update(learner, batch._replace(inputs=inputs), precision)
+    batch = batch._replace(inputs=batch.inputs._replace(positions=positions))
+    return load.update("deberta_small", "mlm", batch)
 
 
-def decoder(precision: str) -> Update:
-    learner = build_model(
-        "transformer_lm", vocabulary_size=WORDS, task="language_modeling", width=256
-    )
-    tokens = torch.randint(5, WORDS - 4, (TOKENS // LENGTH, LENGTH))
+def decoder(load: Load) -> Update:
+    tokens = torch.randint(5, load.words - 4, (load.tokens // load.length, load.length))
     count, weights = tokens.numel(), {"lm": float(tokens.numel())}
     batch = BlockBatch(
         Inputs(tokens), torch.arange(count), tokens.flatten(), count, weights, len(tokens), count
     )
-    return toolkit_update(learner, batch, precision)
+    return load.update("transformer_lm", "language_modeling", batch, width=256)
 
 
-def generation(precision: str) -> Update:
-    with torch.inference_mode():
-        return torch.inference_mode()(
-            toolkit_generate("iwslt", 4, make_batches(16, 16, text_order=False), precision)
-        )
+def generation(load: Load) -> Update:
+    batches = make_batches(16, 16, text_order=False)
+    return torch.inference_mode()(toolkit_generate("iwslt", 4, batches, load.precision))
 
 
-MODELS: dict[str, tuple[Callable[[str], Update], tuple[str, ...]]] = {
+def with_terms(*terms: str, **options: Any) -> Callable[[Load], Update]:
+    return partial(masked, arch="bert_small", positions=list(terms), **options)
+
+
+GATED = {"width": 256, "heads": 4, "feed_forward_width": 704}
+MODELS: dict[str, tuple[Callable[[Load], Update], tuple[str, ...]]] = {
     "bert_small": (partial(masked, arch="bert_small"), EVERYWHERE),
     "composite_bert_small": (
         partial(masked, arch="composite_bert_small"),
@@ -104,25 +123,16 @@ MODELS: dict[str, tuple[Callable[[str], Update], tuple[str, ...]]] = {
     "deberta_small": (partial(masked, arch="deberta_small"), (*EVERYWHERE, *RELATIVE)),
     "decoder": (decoder, EVERYWHERE),
     "generation": (generation, ("attention", "add_norm", "packed_linear")),
-    "deberta_small, shuffled": (shuffled_positions, ("token_order", *RELATIVE)),
-    "shaw, with values": (
-        partial(masked, arch="bert_small", positions=["shaw"], shaw_values=True),
-        RELATIVE,
-    ),
-    "t5": (partial(masked, arch="bert_small", positions=["t5"]), ("offset_biases",)),
-    "xl": (partial(masked, arch="bert_small", positions=["xl"]), ("offset_biases", *RELATIVE)),
-    "rope, rms": (
-        partial(masked, arch="bert_small", positions=["rope"], norm="rms"),
-        ("rotation", "rms_norm"),
-    ),
+    "deberta_small, exchanged": (exchanged_positions, ("token_order", *RELATIVE)),
+    "shaw, with values": (with_terms("shaw", shaw_values=True), RELATIVE),
+    "t5": (with_terms("t5"), ("offset_biases",)),
+    "xl": (with_terms("xl"), ("offset_biases", *RELATIVE)),
+    "rope, rms": (with_terms("rope", norm="rms"), ("rotation", "rms_norm")),
     "modernbert": (
-        partial(
-            masked, arch="modernbert", layers=12, width=256, heads=4, feed_forward_width=704,
-            length=512,
-        ),
+        partial(masked, arch="modernbert", **GATED),
         ("attention", "rotation", "sliding_window"),
     ),
-}  # fmt: skip
+}
 TAGGER = "conv_san conv2d"
 
 
@@ -134,13 +144,15 @@ def plain_form(update: Update, paths: tuple[str, ...]) -> Update:
     return run
 
 
-def measure(make: Callable[[str], Update], paths: tuple[str, ...], precision: str, rounds: int):  # type: ignore[no-untyped-def]
-    """Ratios by path and of all together, and the time with all fast paths."""
+def measure(
+    make: Callable[[Load], Update], paths: tuple[str, ...], load: Load, rounds: int
+) -> tuple[dict[str, str], float, float]:
+    """Ratios by path and of all together, the time with all paths, the speed of a product."""
     torch.manual_seed(0)
-    update = make(precision)
+    update = make(load)
     programs = {"": update, **{path: plain_form(update, (path,)) for path in paths}}
     programs["all"] = plain_form(update, tuple(PATHS))
-    programs["product"] = large_product(precision)
+    programs["product"] = large_product(load.precision)
     times = alternate_rounds(programs, rounds, WARM_UP, steady_clock())
     ratios = {
         path: f"{min(of_path) / min(times['']):.2f} ({compare_rounds(of_path, times['']):.2f})"
@@ -154,14 +166,22 @@ def main() -> None:
     options = parser(__doc__, rounds=9)
     options.add_argument("--models", nargs="+", choices=[*MODELS, TAGGER])
     options.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    options.add_argument("--words", type=int, default=30_522)
+    options.add_argument("--length", type=int, default=128)
+    options.add_argument("--tokens", type=int, default=1024)
+    options.add_argument("--layers", type=int, default=12)
     options.add_argument("--tagged", metavar="FOLDER", help="a data folder of tagged text")
     c = options.parse_args()
     models = dict(MODELS)
     if c.tagged:
-        models[TAGGER] = (partial(training, c.tagged, "conv2d"), ("convolution", "dropout"))
+        models[TAGGER] = (
+            lambda load: training(c.tagged, "conv2d", load.precision),
+            ("convolution", "dropout"),
+        )
+    load = Load(c.precision, c.words, c.length, c.tokens, c.layers)
     columns: dict[str, dict[str, str]] = {}
     for name in c.models or models:
-        columns[name], fastest, best = measure(*models[name], c.precision, c.rounds)
+        columns[name], fastest, best = measure(*models[name], load, c.rounds)
         found = ", ".join(f"{path} {ratio}" for path, ratio in columns[name].items())
         print(
             f"{name}: {1e3 * fastest:.0f} ms; {found}; product {best / 1e9:.0f} GFLOP/s", flush=True
@@ -169,8 +189,8 @@ def main() -> None:
     rows = [
         [path, *(ratios.get(path, "") for ratios in columns.values())] for path in (*PATHS, "all")
     ]
-    text = f"{machine()}, {c.precision}.\n\n{table(['path', *columns], rows)}\n"
-    publish(text, c.report, "Gain of each fast path", __doc__, f"-{c.precision}")
+    text = f"{machine()}; {load}.\n\n{table(['path', *columns], rows)}\n"
+    publish(text, c.report, "Gain of each fast path", __doc__, f"-{c.precision}-{c.length}")
 
 
 if __name__ == "__main__":
