@@ -119,7 +119,7 @@ def test_average_writes_json_lines(trained, tmp_path):
 
 def test_inspect_lists_the_checkpoints_of_an_average(trained, tmp_path):
     folder = averaged(tmp_path / "mean", trained, last=2)
-    rows = describe_checkpoint(folder, verify=True)
+    rows = describe_checkpoint(folder, verify=True).facts
     assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["saved at"]
 
 

@@ -4,11 +4,8 @@ from dataclasses import asdict
 import pytest
 
 from toolkit.checkpoints.save_folder import read_manifest, write_manifest
-from toolkit.commands.inspect import (
-    describe_checkpoint,
-    describe_start,
-    find_start,
-)
+from toolkit.checkpoints.start_record import describe_start, find_start
+from toolkit.commands.inspect import describe_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import MANIFEST
 
@@ -24,7 +21,7 @@ def rewritten(folder, **sections):
 
 
 def test_describe_checkpoint_gives_run_size_and_best_metric(trained):
-    found = describe_checkpoint(trained / "checkpoint_last")
+    found = describe_checkpoint(trained / "checkpoint_last").facts
     assert found["kind"] == "checkpoint checkpoint_e2_u10, checkpoint_last and checkpoint_best"
     assert found["architecture"].startswith("composite_bert_tiny (layers 1, width 16, ")
     assert found["task"].startswith("mlm (tokens_per_sample 128, ")
@@ -39,8 +36,10 @@ def test_describe_checkpoint_counts_parameters(trained):
     from toolkit import load_checkpoint
 
     count = sum(p.numel() for p in load_checkpoint(trained).parameters())
-    assert describe_checkpoint(trained / "checkpoint_last")["parameters"].startswith(
-        f"{count:,} in "
+    assert (
+        describe_checkpoint(trained / "checkpoint_last")
+        .facts["parameters"]
+        .startswith(f"{count:,} in ")
     )
 
 
@@ -48,16 +47,16 @@ def test_describe_checkpoint_shows_the_metadata_of_a_saved_learner(trained, tmp_
     from toolkit import load_checkpoint
 
     load_checkpoint(trained).save(tmp_path / "model", metadata={"language": "English"})
-    found = describe_checkpoint(tmp_path / "model")
+    found = describe_checkpoint(tmp_path / "model").facts
     assert found["metadata"] == '{"language": "English"}'
 
 
 def test_describe_checkpoint_verifies_every_file(trained):
     folder = trained / "checkpoint_last"
-    assert describe_checkpoint(folder, verify=True)["digests"] == "all right"
+    assert describe_checkpoint(folder, verify=True).facts["digests"] == "all right"
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    assert "not compared" in describe_checkpoint(folder)["digests"]
+    assert "not compared" in describe_checkpoint(folder).facts["digests"]
     with pytest.raises(ToolkitError, match=r"model\.safetensors"):
         describe_checkpoint(folder, verify=True)
 
@@ -65,7 +64,7 @@ def test_describe_checkpoint_verifies_every_file(trained):
 def test_describe_checkpoint_names_a_deleted_file_that_only_resuming_reads(trained):
     folder = trained / "checkpoint_last"
     (folder / "optimizer.safetensors").unlink()
-    found = describe_checkpoint(folder, verify=True)
+    found = describe_checkpoint(folder, verify=True).facts
     assert "optimizer.safetensors (missing), " in found["files"]
     assert found["files"].count("missing") == 1 and found["digests"] == "all right"
 
@@ -74,7 +73,9 @@ def test_describe_checkpoint_names_plugins_that_are_not_loaded(trained):
     run = json.loads((trained / "checkpoint_last" / "config.json").read_text())["run"]
     run["arch"]["name"] = "their_own"
     needed = [{"name": "their_folder", "sha256": "ab" * 32}]
-    found = describe_checkpoint(rewritten(trained / "checkpoint_last", run=run, plugins=needed))
+    found = describe_checkpoint(
+        rewritten(trained / "checkpoint_last", run=run, plugins=needed)
+    ).facts
     assert found["plugins"] == (
         "their_folder, not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
     )

@@ -41,7 +41,7 @@ def test_imported_model_fills_masks_and_names_its_source(saved, converted):
     best = logits.softmax(-1).topk(3)
     assert [piece for piece, _ in mask] == [PIECES[i] for i in best.indices]
     assert [share for _, share in mask] == pytest.approx(best.values.tolist(), abs=1e-5)
-    assert describe_checkpoint(checkpoint, verify=True)["converted from"] == str(folder)
+    assert describe_checkpoint(checkpoint, verify=True).facts["converted from"] == str(folder)
 
 
 @pytest.mark.slow

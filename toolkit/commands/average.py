@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import torch
@@ -35,7 +36,7 @@ from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output
-from toolkit.reporting.tables import Cell, Table
+from toolkit.reporting.tables import report_records
 from toolkit.training.callbacks.checkpointing import read_metric, read_save_reasons
 
 
@@ -162,28 +163,27 @@ def print_average(
 ) -> None:
     """Print one row per checkpoint, with the validation metric of the averaged weights."""
     metric = checkpoints[-1].run.training.best_metric
-    rows: list[list[Cell]] = []
+    records = []
     for checkpoint in checkpoints:
         folder, facts = str(checkpoint.folder), checkpoint.facts
         saved = checkpoint.folder.resolve()  # a link has another name
         measured = parse_update(saved) >= 0 and weights_file(saved) == MODEL
+        record = {"checkpoint": folder, "epoch": facts.epoch, "update": facts.update}
         value = read_metric(saved, metric) if measured else None
-        epoch, update, reasons = facts.epoch, facts.update, facts.reasons
-        rows.append([folder, epoch, update, ", ".join(reasons), value])
-        event = {"checkpoint": folder, "epoch": epoch, "update": update, "reasons": reasons}
-        report.write("averaged", {**event, metric: value})
-    count = sum(tensor.numel() for tensor in mean.values())
-    report.write(
-        "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}
-    )
-    columns = ("checkpoint", "epoch", "update", "reasons", metric)
+        records.append({**record, "reasons": facts.reasons, metric: value})
+    columns = {name: itemgetter(name) for name in ("checkpoint", "epoch", "update")}
+    columns |= {"reasons": lambda it: ", ".join(it["reasons"]), metric: itemgetter(metric)}
     note = (
         f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "
         f"of the weights, but toolkit-average reads the weights themselves."
     )
     if all(weights_file(checkpoint.folder) == MODEL for checkpoint in checkpoints):
         note = ""
-    Table(columns=columns, rows=rows, note=note).print(report.console)
+    report_records(report, "averaged", records, columns, note=note)
+    count = sum(tensor.numel() for tensor in mean.values())
+    report.write(
+        "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}
+    )
     report.print_line(
         f"mean of {len(checkpoints)} checkpoints, {count:,} parameters, written to {output}"
     )

@@ -25,19 +25,21 @@ CHUNK = 1 << 22  # items whose lengths are counted at a time
 SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in consecutive runs
 
 
-class DataDescription(NamedTuple):
-    """What toolkit-inspect shows of data folders."""
+class Description(NamedTuple):
+    """What toolkit-inspect shows of data folders or of a checkpoint."""
 
+    event: str
+    """Name of the JSON events."""
     facts: Mapping[str, str]
-    splits: str
-    """A table."""
-    items: Mapping[str, str]
-    """Split and item number -> text."""
     records: Sequence[JsonObject]
-    """One JSON event per row of the table."""
+    """One JSON event for a checkpoint, or per row of the table."""
+    splits: str = ""
+    """A table."""
+    items: Mapping[str, str] = {}
+    """Split and item number -> text."""
 
 
-def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> DataDescription:
+def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> Description:
     """Describe a folder, or shards a:b:c; with `verify` every byte is checked."""
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
@@ -58,7 +60,7 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
             name = f"{source.path}/{split}" if len(sources) > 1 else split
             records += split_records(source, split, name)
             items |= {f"{name} {n}": text for n, text in example_items(source, split, examples)}
-    return DataDescription(facts, format_table(records), items, records)
+    return Description("column", facts, records, format_table(records), items)
 
 
 HEADS = [

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from toolkit.analysis.flops import checkpoint_flops, print_flops, run_flops
-from toolkit.checkpoints.load import MODEL, RESUME_FILES, STATE, weights_file
+from toolkit.analysis.word_order import (
+    ORIGINAL,
+    OrderLoss,
+    SentenceSample,
+    count_read_tokens,
+    measure_word_order,
+)
+from toolkit.checkpoints.load import (
+    MODEL,
+    RESUME_FILES,
+    STATE,
+    check_data_matches_checkpoint,
+    weights_file,
+)
 from toolkit.checkpoints.save_folder import (
     BEST,
     LAST,
@@ -18,13 +31,13 @@ from toolkit.checkpoints.save_folder import (
     read_manifest,
     verify_checkpoint,
 )
-from toolkit.checkpoints.start_record import COMPARED, read_complete_starts
+from toolkit.checkpoints.start_record import COMPARED, describe_start, find_start
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
-from toolkit.commands.describe_data import describe_data
-from toolkit.commands.word_order import show_word_order
+from toolkit.commands.describe_data import Description, describe_data
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import TASKS
 from toolkit.config.command import MANIFEST, format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
 from toolkit.config.load import LoadedConfig
@@ -35,12 +48,21 @@ from toolkit.config.values import (
     locate_checkpoint,
     read_saved_config,
 )
+from toolkit.data.formats.text.format import encode_raw_texts
+from toolkit.data.samples.sequence_pairs import TokenColumn
+from toolkit.data.storage.data_folder import SHARD_SEPARATOR, Corpora, DataFolder
+from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.text_files import read_text
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.reporting.console import Output
+from toolkit.distributed.world import select_device
+from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
-from toolkit.reporting.tables import Table
+from toolkit.reporting.tables import Cell, Table, report_records
+from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.capabilities import HasTokensPerSample, wrong_training_error
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.task import ScoresTargets
 from toolkit.training.callbacks.checkpointing import SavedState, read_state
-from toolkit.training.callbacks.validation import BestValidation
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
 """Tensors of a task with layer_mixing (toolkit/models/heads.py)."""
@@ -85,14 +107,13 @@ def describe_path(
         if not Path(part).exists():
             raise ToolkitError(f"No such file or directory: {part}.")
     if checkpoint:
-        facts = describe_checkpoint(checkpoint, verify=c.verify)
-        output.write("checkpoint", {**checkpoint_record(checkpoint), "verified": c.verify})
-        return [f"{path}\n{format_columns(facts.items())}"]
-    data = describe_data(path, verify=c.verify, examples=c.examples)
-    for row in data.records:
-        output.write("column", {**row, "verified": c.verify})
-    paragraphs = [f"{path}\n{format_columns(data.facts.items())}", data.splits]
-    return [*paragraphs, *([format_columns(data.items.items())] if data.items else [])]
+        described = describe_checkpoint(checkpoint, verify=c.verify)
+    else:
+        described = describe_data(path, verify=c.verify, examples=c.examples)
+    for record in described.records:
+        output.write(described.event, {**record, "verified": c.verify})
+    facts, items = (format_columns(it.items()) for it in (described.facts, described.items))
+    return [f"{path}\n{facts}", *filter(None, [described.splits, items])]
 
 
 def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
@@ -101,211 +122,202 @@ def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
     Left out are names of folders, options of logging, and those that only some of the runs have.
     """
     runs = []
-    for saved in map(read_checkpoint, checkpoints.values()):
-        start = saved.start or {}
+    for folder in checkpoints.values():
+        start = find_start(folder, read_manifest(folder).update) or {}
         facts = flatten({key: start.get(key, "") for key in COMPARED})
-        runs.append(relevant_options(saved.run) | facts)
+        runs.append(relevant_options(read_saved_config(folder).run) | facts)
     shared = [name for name in runs[0] if all(name in run for run in runs)]
+    differing = [name for name in shared if count_distinct(runs, name) > 1]
+    records = [{"name": name, "values": [run[name] for run in runs]} for name in differing]
     rows = []
-    for name in [it for it in shared if count_distinct(runs, it) > 1]:
-        values = [run[name] for run in runs]
-        output.write("difference", {"name": name, "values": values})
-        rows.append([name, *map(format_value, values)])
+    for it in records:
+        output.write("difference", it)
+        rows.append([it["name"], *map(format_value, it["values"])])
     table = Table(columns=["differs in", *short_names([*checkpoints])], rows=rows)
     text = table.text() if rows else "The options of these runs do not differ.\n"
     print(f"\n{text}", end="", file=output.text_stream)
 
 
-class SavedCheckpoint(NamedTuple):
-    """The small files of a checkpoint."""
-
-    folder: Path
-    manifest: Manifest
-    config: SavedConfig
-    state: SavedState | None
-    """None for an average or an import."""
-
-    @property
-    def run(self) -> JsonObject:
-        return self.config.run
-
-    @property
-    def start(self) -> JsonObject | None:
-        """How the run was started that wrote it; None if that is not recorded."""
-        return find_start(self.folder, self.manifest.update)
-
-    @property
-    def shapes(self) -> dict[str, tuple[tuple[int, ...], str]] | None:
-        """Name -> shape and type of each tensor; None if there is no single file with all."""
-        path = self.folder / MODEL
-        return read_shapes(path) if path.exists() else None
-
-
-def read_checkpoint(folder: Path) -> SavedCheckpoint:
-    """The manifest, the configuration and the training state of a checkpoint."""
-    return SavedCheckpoint(
-        folder, read_manifest(folder), read_saved_config(folder), read_state(folder)
-    )
-
-
-def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]:
-    """Name -> fact; with `verify` the digests of all files are checked, else of the small ones."""
+def describe_checkpoint(folder: Path, *, verify: bool = False) -> Description:
+    """With `verify` the digests of all files are checked, else of the small ones."""
     listed = read_manifest(folder)
     small = [name for name in (CONFIG, STATE) if name in listed.files]
     verify_checkpoint(folder, only=None if verify else small, optional=RESUME_FILES)
-    saved = read_checkpoint(folder)
+    config, state = read_saved_config(folder), read_state(folder)
+    shapes = read_shapes(folder / MODEL) if (folder / MODEL).exists() else {}
+    sizes = [math.prod(shape) for shape, _ in shapes.values()]
+    types = ", ".join(dict.fromkeys(kind for _, kind in shapes.values()))
+    parameters = f"{sum(sizes):,} in {len(sizes)} tensors of {types}" if shapes else ""
+    record = {
+        "checkpoint": str(folder),
+        "architecture": config.run["arch"]["name"],
+        "task": config.run["task"]["name"],
+        "seed": config.run.get("training", {}).get("seed"),
+        "update": listed.update,
+        "epoch": listed.epoch,
+        "reasons": listed.reasons,
+        "best": state.validation.best if state and state.validation else None,
+        "parameters": sum(sizes) if shapes else None,
+        "tensors": len(shapes) if shapes else None,
+        "precision": state.precision if state else None,
+        "symbols": config.sizes["tokens"],
+        "start": find_start(folder, listed.update),
+    }
     files = [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
-    links = [folder.resolve().parent / name for name in (LAST, BEST)]
-    names = [link.name for link in links if link.exists() and link.samefile(folder)]
-    also = f", {' and '.join(names)}" if names else ""
-    tokenizer, sizes = Tokenizer.load(folder), saved.config.sizes
-    target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
     facts = {
-        "kind": f"checkpoint {folder.resolve().name}{also}",
-        "plugins": describe_plugins(saved),
-        "architecture": describe_component(saved.run, "arch"),
-        "task": describe_component(saved.run, "task"),
-        "optimizer": f"{describe_component(saved.run, 'optimizer')}; "
-        f"{describe_component(saved.run, 'lr_scheduler')}",
-        "seed": str(saved.run.get("training", {}).get("seed")),
-        "parameters": describe_parameters(saved),
-        "layer mixing": describe_layer_mixing(saved),
+        **describe_model(folder, listed, config),
+        "parameters": parameters or "not in one file",
+        "layer mixing": describe_layer_mixing(folder, config.run["task"]),
         "saved at": f"update {listed.update}, epoch {listed.epoch}, "
         f"reasons: {', '.join(listed.reasons) or 'unknown'}",
-        "mean of": ", ".join(listed.averaged or ()),
+        "mean of": ", ".join(listed.averaged),
         "metadata": json.dumps(listed.metadata) if listed.metadata else "",
-        "converted from": listed.converted or "",
-        **describe_training(saved),
-        "vocabulary": f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, "
-        f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}",
+        "converted from": listed.converted,
+        **describe_training(folder, config, state),
         "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
-        **describe_start(saved.start),
+        **describe_start(record["start"]),
         "files": ", ".join([*files, MANIFEST]),
         "digests": "all right" if verify else "not compared (--verify does)",
     }
-    return {name: text for name, text in facts.items() if text}
+    return Description("checkpoint", {name: it for name, it in facts.items() if it}, [record])
 
 
-def checkpoint_record(folder: Path) -> JsonObject:
-    """The description as a JSON event; None for unknown values."""
-    saved = read_checkpoint(folder)
-    shapes = saved.shapes
+def describe_model(folder: Path, listed: Manifest, config: SavedConfig) -> dict[str, str]:
+    """Name, links, plugins and components."""
+    links = [folder.resolve().parent / name for name in (LAST, BEST)]
+    names = [link.name for link in links if link.exists() and link.samefile(folder)]
+    also = f", {' and '.join(names)}" if names else ""
+    needed = ", ".join(plugin["name"] for plugin in config.plugins)
+    try:
+        plugins.check_loaded(config.plugins, f"checkpoint {folder}")
+    except ToolkitError:
+        needed += ", not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
+    components = {}
+    for section in ("arch", "task", "optimizer", "lr_scheduler"):
+        values = {name: it for name, it in config.run[section].items() if it is not None}
+        name = str(values.pop("name"))
+        options = ", ".join(f"{option} {value}" for option, value in values.items())
+        components[section] = f"{name} ({options})" if options else name
     return {
-        "checkpoint": str(folder),
-        "architecture": saved.run["arch"]["name"],
-        "task": saved.run["task"]["name"],
-        "seed": saved.run.get("training", {}).get("seed"),
-        "update": saved.manifest.update,
-        "epoch": saved.manifest.epoch,
-        "reasons": saved.manifest.reasons,
-        "best": best_validation(saved.state),
-        "parameters": None if shapes is None else sum(math.prod(s) for s, _ in shapes.values()),
-        "tensors": None if shapes is None else len(shapes),
-        "precision": saved.state.precision if saved.state else None,
-        "symbols": saved.config.sizes["tokens"],
-        "start": saved.start,
+        "kind": f"checkpoint {folder.resolve().name}{also}",
+        "plugins": needed,
+        "architecture": components["arch"],
+        "task": components["task"],
+        "optimizer": f"{components['optimizer']}; {components['lr_scheduler']}",
+        "seed": str(config.run.get("training", {}).get("seed")),
     }
 
 
-def describe_plugins(saved: SavedCheckpoint) -> str:
-    """The plugins that a checkpoint needs, and whether they are loaded; empty without any."""
-    required = saved.config.plugins
-    names = ", ".join(plugin["name"] for plugin in required)
-    try:
-        plugins.check_loaded(required, f"checkpoint {saved.folder}")
-    except ToolkitError:
-        return (
-            f"{names}, not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
-        )
-    return names
-
-
-def describe_component(run: JsonObject, section: str) -> str:
-    """Name and options of a component."""
-    options = [
-        f"{name} {value}"
-        for name, value in run[section].items()
-        if name != "name" and value is not None
-    ]
-    name = str(run[section]["name"])
-    return f"{name} ({', '.join(options)})" if options else name
-
-
-def describe_parameters(saved: SavedCheckpoint) -> str:
-    """Number and types of the parameters of a checkpoint."""
-    if saved.shapes is None:
-        return "not in one file"
-    shapes = saved.shapes.values()
-    count, dtypes = sum(math.prod(shape) for shape, _ in shapes), Counter(d for _, d in shapes)
-    return f"{count:,} in {len(shapes)} tensors of {', '.join(dtypes)}"
-
-
-def describe_layer_mixing(saved: SavedCheckpoint) -> str:
+def describe_layer_mixing(folder: Path, task: JsonObject) -> str:
     """The learned share of each layer; empty for a model that reads its last layer only."""
-    if not saved.run["task"].get("layer_mixing"):
+    if not task.get("layer_mixing"):
         return ""
-    tensors = open_tensors([saved.folder / weights_file(saved.folder)])
+    tensors = open_tensors([folder / weights_file(folder)])
     shares = tensors[MIXING_WEIGHTS][...].softmax(0).tolist()
     names = ["embeddings", *(f"layer {number}" for number in range(1, len(shares)))]
     layers = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
     return f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"
 
 
-def best_validation(state: SavedState | None) -> BestValidation | None:
-    """The best validation in a training state; None without one."""
-    validation = state.validation if state else None
-    return validation.best if validation else None
-
-
-def describe_training(saved: SavedCheckpoint) -> dict[str, str]:
-    """Best metric so far, precision, ranks and data; empty texts where no run wrote them."""
-    state, best = saved.state, best_validation(saved.state)
+def describe_training(folder: Path, config: SavedConfig, state: SavedState | None) -> JsonObject:
+    """Best metric so far, precision, ranks, data and vocabulary; empty where no run wrote them."""
+    best = state.validation.best if state and state.validation else None
     metric = f"{best['metric']} {best['value']:.4f} at update {best['update']}" if best else ""
     device, examples = "", ""
     if state:
         device = f"{state.precision} on {state.ranks} rank{'s' * (state.ranks != 1)}"
         examples = f", fingerprint of examples {state.data.examples[:16]}"
-    folders = " ".join(saved.run.get("data", {}).get("dirs", []))
-    return {"best": metric, "trained in": device, "data": folders + examples}
+    folders = " ".join(config.run.get("data", {}).get("dirs", []))
+    tokenizer, sizes = Tokenizer.load(folder), config.sizes
+    target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
+    vocabulary = f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, "
+    vocabulary += f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}"
+    data = {"data": folders + examples, "vocabulary": vocabulary}
+    return {"best": metric, "trained in": device, **data}
 
 
-def find_start(checkpoint: Path, update: int | None) -> JsonObject | None:
-    """The recorded start since which a checkpoint was trained; None if there is no record."""
-    try:
-        starts = read_complete_starts(checkpoint.resolve().parent)
-    except ToolkitError:
-        return None
-    earlier = [start for start in starts if start["update"] < (update or 0)]
-    return next(iter([*reversed(earlier), *starts]), None)
+VALID = "valid"
+"""Split of a data folder that is read."""
 
 
-def describe_start(start: JsonObject | None) -> dict[str, str]:
-    """Name -> fact, such as the command line and the commit; empty without a record."""
-    if not start:
-        return {}
-    origin, ranks, memory = start.get("resumed_from"), start["ranks"], start.get("memory_gib")
-    machine = [
-        f"{start['host']} ({start['os']})",
-        f"{start['cores']} cores of {start['cpu']}" + (f", {memory} GiB" if memory else ""),
-        *start["gpus"],
-        f"{ranks} rank{'s' * (ranks != 1)} on {start['device']}",
-    ]
-    code = [{"name": "toolkit", **start["toolkit"]}, *start["plugins"]]
-    return {
-        "command": start.get("command") or "none: started from Python",
-        "started": f"{start['time']} in {start['working_directory']}"
-        + (f", resumed from {origin}" if origin else ""),
-        "code": "; ".join(map(describe_code, code)),
-        "packages": ", ".join(f"{name} {version}" for name, version in start["packages"].items()),
-        "machine": "; ".join(map(str, machine)),
+def show_word_order(config: InspectConfig, output: Output) -> None:
+    """Measure each checkpoint; print a table for each, and one that compares them."""
+    results = {path: measure_checkpoint(path, config, output) for path in config.paths}
+    if len(results) > 1:
+        heads = ["loss", *(order_name(it.window) for it in next(iter(results.values()))[1:])]
+        Table(
+            columns=("checkpoint", *heads),
+            rows=[
+                [name, losses[0].loss, *(it.increase for it in losses[1:])]
+                for name, losses in zip(short_names([*results]), results.values(), strict=True)
+            ],
+            shared_precision=heads,
+            caption="loss in the original order, and its increase in shuffled windows",
+        ).print(output.console)
+
+
+def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list[OrderLoss]:
+    """The losses of one checkpoint, which are printed and written."""
+    assert config.word_order is not None, "the option chooses this mode"
+    learner = load_checkpoint(locate_checkpoint(Path(path), LAST) or path)
+    if not isinstance(learner.task, ScoresTargets):
+        task, options = TASKS.find_name(type(learner.task)), "--task mlm, mpm or language_modeling"
+        raise wrong_training_error("--word-order", options, task, path)
+    learner = learner.to(select_device(config.device))
+    folder, split = open_sentences(config.word_order, learner, path)
+    column = TokenColumn(folder.split(split).column("tokens"))
+    resolved = learner.task.resolve_for(learner.require_origin().task.config, learner.encoder)
+    assert isinstance(resolved, HasTokensPerSample), "tasks that predict tokens have a length"
+    length = min(resolved.tokens_per_sample, learner.encoder.max_positions or sys.maxsize)
+    sample = SentenceSample(learner, column, limit=config.limit, length=length)
+    total = count_read_tokens(sample, config.shuffles)
+    with Progress(f"word order of {path}", total, "tokens") as progress:
+        losses = measure_word_order(
+            learner, sample, shuffles=config.shuffles, on_tokens=progress.advance
+        )
+    records = []
+    for each in losses:
+        shuffles = 1 if each.window == ORIGINAL else config.shuffles
+        source = {"checkpoint": path, "text": config.word_order, "shuffles": shuffles}
+        records.append({**source, **vars(each), "perplexity_ratio": each.perplexity_ratio})
+
+    def compared(name: str) -> Callable[[JsonObject], float | None]:
+        return lambda it: None if it["window"] == ORIGINAL else it[name]
+
+    columns: dict[str, Callable[[JsonObject], Cell]] = {
+        "order": lambda it: order_name(it["window"]),
+        "loss": itemgetter("loss"),
+        "increase": compared("increase"),
+        "standard error": compared("standard_error"),
+        "perplexity ratio": compared("perplexity_ratio"),
+        "accuracy": itemgetter("accuracy"),
     }
+    cut = f", {sample.truncated:,} of them cut" if sample.truncated else ""
+    report_records(
+        output,
+        "word_order",
+        records,
+        columns,
+        shared_precision=("loss", "increase", "standard error"),
+        caption=f"{path}: {losses[0].targets:,} tokens of {len(sample.ids):,} sentences{cut}",
+    )
+    return losses
 
 
-def describe_code(code: JsonObject) -> str:
-    """ "toolkit 0.1.0, commit 1a2b3c with uncommitted changes"."""
-    name = " ".join(str(code[key]) for key in ("name", "version") if key in code)
-    package = f", package {code['package']}" if "package" in code else ""
-    if "commit" not in code:
-        return f"{name}{package}, {code.get('no_commit')}"
-    changes = " with uncommitted changes" if code.get("uncommitted_changes") else ""
-    return f"{name}{package}, commit {code['commit']}{changes}"
+def open_sentences(text: str, learner: Learner, path: str) -> tuple[DataFolder, str]:
+    """The sentences of a text file or of a data folder, and the name of their split."""
+    parts = [Path(part) for part in text.split(SHARD_SEPARATOR)]
+    if not parts[0].is_dir():
+        if not (lines := [line for line in read_text(Path(text)).split("\n") if line.strip()]):
+            raise ToolkitError(f"--word-order {text} must have a sentence per line, but is blank.")
+        return encode_raw_texts(learner.tokenizer, lines, None), SPLIT
+    corpora = Corpora.open(text)
+    check_data_matches_checkpoint(corpora.tokenizer, text, learner.tokenizer, path)
+    return corpora.with_split(VALID), VALID
+
+
+def order_name(window: int | None) -> str:
+    """Name of an order in tables."""
+    if window == ORIGINAL:
+        return "original"
+    return "whole sentence" if window is None else f"windows of {window}"
