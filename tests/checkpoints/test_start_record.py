@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import toolkit
-from toolkit.checkpoints.start_record import describe_plugins, describe_toolkit, read_starts
+from toolkit.checkpoints.start_record import describe_plugins, read_starts
 from toolkit.common import plugins
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import compose, load
@@ -134,16 +134,6 @@ def test_only_the_main_rank_writes_the_record(config, tmp_path, ranks):
     ranks(lambda world: TrainingRun(c, world).fit().updates)
     (start,) = read_starts(tmp_path / "run")
     assert start["ranks"] == 2
-
-
-def test_record_has_the_commit_that_pip_installed(monkeypatch):
-    class Installed:
-        def read_text(self, name):
-            assert name == "direct_url.json"
-            return json.dumps({"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "abc"}})
-
-    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
-    assert describe_toolkit() == {"version": toolkit.__version__, "commit": "abc"}
 
 
 def test_record_names_the_plugins_of_the_run(repository, monkeypatch):

@@ -52,7 +52,7 @@ def test_seeds_or_a_grid_start_a_sweep(several, monkeypatch):
     monkeypatch.setattr("toolkit.sweep.sweep.run_sweep", lambda *given: seen.append(given) or 3)
     words = [*WORDS["train"], *several]
     assert importlib.import_module("toolkit.cli.train").main(words) == 3
-    assert seen[0][0] == words and seen[0][1].is_sweep
+    assert seen[0][0] == words and seen[0][1].seeds
 
 
 @pytest.mark.parametrize("command", KINDS, ids=lambda command: command.name)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError, describe_os_error
-from toolkit.common.files import check_regular, open_regular, read_bytes
+from toolkit.common.files import open_regular, read_bytes
 
 
 def test_open_regular_reads_a_file_and_a_link_to_one(tmp_path):
@@ -24,11 +24,11 @@ def test_open_regular_rejects_what_is_no_file(tmp_path, monkeypatch):
         server.bind("socket")
     for name, kind in {"pipe": "a pipe", "link": "a pipe", "zero": "a device"}.items():
         with pytest.raises(ToolkitError, match=f"{name} must be a regular file, but is {kind}"):
-            check_regular(tmp_path / name)
+            open_regular(tmp_path / name)
     with pytest.raises(ToolkitError, match="is a socket"):
-        check_regular(tmp_path / "socket")
+        open_regular(tmp_path / "socket")
     with pytest.raises(ToolkitError, match="is a folder"):
-        check_regular(tmp_path)
+        open_regular(tmp_path)
 
 
 def test_open_regular_leaves_missing_files_and_loops_to_the_caller(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, read_json, read_text, write_json
+from toolkit.common.json_files import Count, read_json, write_json
 
 
 def test_json_keeps_non_finite_numbers_and_stays_valid():
@@ -28,19 +28,19 @@ def test_read_json_reads_a_small_file(tmp_path):
     }
 
 
-def test_read_text_rejects_a_large_file(tmp_path):
+def test_read_json_rejects_a_large_file(tmp_path):
     with open(tmp_path / "a", "wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(ToolkitError, match=r"at most 16,777,216 bytes, but has 1,099,511,627,776"):
-        read_text(tmp_path / "a")
+        read_json(tmp_path / "a", dict, "")
 
 
-def test_read_text_rejects_a_pipe_without_waiting(tmp_path):
+def test_read_json_rejects_a_pipe_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "a")
     with pytest.raises(
         ToolkitError, match=r"must be a regular file, but is a .*\. Correct the path"
     ):
-        read_text(tmp_path / "a")
+        read_json(tmp_path / "a", dict, "")
 
 
 def test_read_json_rejects_deep_nesting(tmp_path):

@@ -9,7 +9,6 @@ from toolkit.config.declared import (
     NO_SPLIT,
     AtLeast,
     FieldDoc,
-    Hint,
     NonNegativeInt,
     Options,
     PositiveInt,
@@ -37,7 +36,7 @@ class Config(Shared, section="training"):
     length: Annotated[int, AtLeast(5, or_zero=True)] = 0
     draws: int = 1
     width: Size = 1
-    kind: Annotated[Literal["a"], Hint("See --other.")] = "a"
+    kind: Annotated[Literal["a"], "See --other."] = "a"
     scale: Annotated[float, AboveZero(0)] = field(default=1.0, metadata=ADVANCED)
 
 

@@ -13,10 +13,10 @@ from toolkit.checkpoints.load import EXTRA_FILE, read_config
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.config.load import compose
 from toolkit.conversion.files import (
     ConvertedModel,
     build_on_meta,
-    compose_run,
     read_all_tensors,
     write_checkpoint,
     write_folder,
@@ -207,21 +207,17 @@ def test_export_rejects_an_unwritable_folder(tmp_path):
 
 
 def test_build_on_meta_has_names_and_shapes_but_no_memory():
-    learner = build_on_meta(compose_run("bert_tiny", "mlm", {"layers": 1}), Sizes(tokens=10**9))
+    learner = build_on_meta(
+        compose({"arch": "bert_tiny", "task": "mlm", "arch.layers": 1}), Sizes(tokens=10**9)
+    )
     tensors = learner.state_dict()
     assert tensors["encoder.embeddings.words.weight"].is_meta
     assert tensors["task.head.bias"].shape == (10**9,)
 
 
-def test_projects_embeddings_if_they_are_narrower_than_the_model():
-    assert compose_run("bert_tiny", "mlm", {}).arch.config.projects_embeddings
-    assert not compose_run("bert", "mlm", {}).arch.config.projects_embeddings
-    assert not compose_run("bert", "mlm", {"embedding_width": 768}).arch.config.projects_embeddings
-
-
 def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
     tokenizer = Tokenizer.load(data)
-    run = compose_run("bert_tiny", "encode", {"layers": 1, "width": 8})
+    run = compose({"arch": "bert_tiny", "task": "encode", "layers": 1, "width": 8})
     sizes = Sizes(tokens=len(tokenizer.vocabulary))
     shapes = {name: tensor.shape for name, tensor in build_on_meta(run, sizes).state_dict().items()}
     tensors = {name: torch.randn(shape) for name, shape in shapes.items()}

@@ -2,8 +2,9 @@ import pytest
 import torch
 import transformers
 
+from toolkit.config.load import compose
 from toolkit.conversion.architectures import arch_options
-from toolkit.conversion.files import build_on_meta, compose_run
+from toolkit.conversion.files import build_on_meta
 from toolkit.conversion.model_types import (
     BERT,
     CONVBERT,
@@ -36,7 +37,8 @@ def test_mappings_cover_every_tensor_of_the_published_sizes(name):
     with torch.device("meta"):
         hf_tensors = build(config).state_dict()
     settings = DEBERTA_V2 if model_type is DEBERTA else {}
-    run = compose_run(model_type.arch, "mlm", arch_options(model_type, settings))
+    options = {f"arch.{name}": it for name, it in arch_options(model_type, settings).items()}
+    run = compose({"arch": model_type.arch, "task": "mlm", **options})
     shapes = build_on_meta(run, Sizes(tokens=config.vocab_size)).state_dict()
     mappings = model_type.mappings(shapes, model_type.head)
     assert [mapping.toolkit_name for mapping in mappings] == list(shapes)

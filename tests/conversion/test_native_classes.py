@@ -19,7 +19,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
-from toolkit.conversion.native_classes import export, has_native_class
+from toolkit.conversion.native_classes import export_native, has_native_class
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs, Sizes
@@ -272,7 +272,7 @@ def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converte
 def test_export_rejects_what_transformers_lacks(data, tmp_path, arch, options, message):
     source = checkpoint(tmp_path / "checkpoint", data, arch, layers=1, **options)
     with pytest.raises(ToolkitError, match=message):
-        export(source, tmp_path / "exported")
+        export_native(source, tmp_path / "exported")
 
 
 def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
@@ -289,8 +289,12 @@ def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
     )
     load_folder(str(tmp_path / "mine"))
     with pytest.raises(ToolkitError, match=r"must be bert, convbert, .* is bert_silent"):
-        export(checkpoint(tmp_path / "checkpoint", data, "bert_silent"), tmp_path / "exported")
-    facts = export(checkpoint(tmp_path / "others", data, "silent_bert"), tmp_path / "exported")
+        export_native(
+            checkpoint(tmp_path / "checkpoint", data, "bert_silent"), tmp_path / "exported"
+        )
+    facts = export_native(
+        checkpoint(tmp_path / "others", data, "silent_bert"), tmp_path / "exported"
+    )
     assert facts["class"] == "BertForMaskedLM" and not facts["omitted_tensors"]
 
 
@@ -327,7 +331,7 @@ def test_export_of_a_word_level_tagger_adds_no_special_tokens(tagged, tmp_path, 
 
 def test_export_reports_omitted_heads(data, tmp_path):
     source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", "mpm", objectives="mlm")
-    facts = export(source, tmp_path / "exported")
+    facts = export_native(source, tmp_path / "exported")
     parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
     assert facts["omitted_tensors"] == sorted(f"task.head.{it}" for it in ["bias", *parts])
     tensors = load_file(tmp_path / "exported" / "model.safetensors")

@@ -15,7 +15,7 @@ from toolkit.checkpoints.tensor_files import open_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import Holder, read_holder
 from toolkit.conversion.fairseq import read_tokenizer
-from toolkit.conversion.files import read_shards
+from toolkit.conversion.files import read_all_tensors
 from toolkit.reporting.sinks import read_run_id
 from toolkit.tasks.minimal_pairs.pairs import read_pairs
 
@@ -66,7 +66,7 @@ def pool_results(path):
 
 def read_index(path):
     (path.parent / "a.safetensors").write_bytes(save({"w": ones(2, 3)}))
-    return {name: tensor.tolist() for name, tensor in read_shards(path.parent).items()}
+    return {name: tensor.tolist() for name, tensor in read_all_tensors(path.parent)[0].items()}
 
 
 def write_text(path, text):

@@ -22,15 +22,16 @@ from toolkit.analysis.plot_style import (
     to_words,
 )
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
     JSON_TYPES,
+    MAX_BYTES,
     JsonError,
     JsonObject,
     PositiveCount,
     convert,
     decode,
     name_file,
-    read_text,
 )
 from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
@@ -187,7 +188,7 @@ def read_pair_results(path: Path) -> list[PairResult]:
     if not path.is_file():
         raise ToolkitError(f"No such file: {path}.")
     with name_file(path, HOW_TO_WRITE):
-        lines = read_text(path).split("\n")
+        lines = read_bytes(path, MAX_BYTES).decode().split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
         results = [parse_result(row) for row in rows if row.get("task") == MINIMAL_PAIRS_TASK]
     with name_file(path, HOW_TO_CORRECT):

@@ -14,7 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.command import RUN
 from toolkit.config.commands.preprocess import PREPROCESS
-from toolkit.config.load import compose, compose_config
+from toolkit.config.load import compose, resolve_mapping
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data import preprocess as preprocessing
@@ -150,7 +150,7 @@ def preprocess(**options: object) -> None:
 
     `preprocess(trainpref="a.txt", validpref="b.txt", destdir="data", vocab_size=8000)`.
     """
-    preprocessing.preprocess(compose_config(options, PREPROCESS))
+    preprocessing.preprocess(resolve_mapping(options, PREPROCESS).build_configs()[""])
 
 
 def train(*data: str | Path, **options: object) -> RunResult:

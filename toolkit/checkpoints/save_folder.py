@@ -26,16 +26,17 @@ from toolkit.common.files import (
     atomic_dir,
     atomic_file,
     delete,
+    read_bytes,
     report_write_errors,
     sync_to_disk,
 )
 from toolkit.common.json_files import (
+    MAX_BYTES,
     Count,
     JsonObject,
     convert,
     decode,
     name_file,
-    read_text,
     sha256,
     sha256_file,
 )
@@ -286,7 +287,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"a checkpoint must be a folder with a {MANIFEST}, but {folder} has none. {remedy}"
         )
     with name_file(path, REMEDY):
-        text = read_text(path)
+        text = read_bytes(path, MAX_BYTES).decode()
         facts = decode(text, JsonObject)
     if not facts.pop("digest", None) or text != manifest_text(facts):
         raise ToolkitError(

@@ -13,11 +13,13 @@ import toolkit
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, read_json, write_json
+from toolkit.common.plugins import find_plugins
+from toolkit.common.registry import CALLBACKS
 from toolkit.common.system import describe_commit
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import (
+    components,
     diff_configs,
-    find_run_plugins,
     list_differences,
     to_yaml_file,
 )
@@ -152,11 +154,13 @@ def describe_start(start: JsonObject | None) -> dict[str, str]:
 
 def gather_facts(config: RunConfig, data: DataFolder, environment: Mapping[str, str]) -> JsonObject:
     """Time, code, packages, machine, environment variables and data of a run."""
+    commit = installed_commit()
+    source = {"commit": commit} if commit else describe_commit(Path(toolkit.__file__).parent)
     versions = {name: it for name, it in environment.items() if name not in ("toolkit", "device")}
     return {
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "working_directory": os.getcwd(),
-        "toolkit": describe_toolkit(),
+        "toolkit": {"version": toolkit.__version__, **source},
         "plugins": describe_plugins(config),
         "packages": package_versions() | versions,
         **describe_machine(),
@@ -168,15 +172,9 @@ def gather_facts(config: RunConfig, data: DataFolder, environment: Mapping[str, 
     }
 
 
-def describe_toolkit() -> JsonObject:
-    """Version and commit of the toolkit."""
-    commit = installed_commit()
-    source = {"commit": commit} if commit else describe_commit(Path(toolkit.__file__).parent)
-    return {"version": toolkit.__version__, **source}
-
-
 def describe_plugins(config: RunConfig) -> list[JsonObject]:
     """Name, digest, folder, package and commit of the plugins that a run uses."""
+    observers = [CALLBACKS[name].factory for name in config.callbacks]
     return [
         {
             "name": plugin.name,
@@ -185,5 +183,5 @@ def describe_plugins(config: RunConfig) -> list[JsonObject]:
             **({"package": plugin.distribution} if plugin.distribution else {}),
             **describe_commit(plugin.folder),
         }
-        for plugin in find_run_plugins(config)
+        for plugin in find_plugins([*components(config), *observers])
     ]

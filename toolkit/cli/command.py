@@ -68,7 +68,8 @@ def fail(name: str, message: str) -> int:
         for word in message.split()
     )
     line = f"{name}: {' '.join(words)}"
-    system.let_first_rank_report()
+    if os.environ.get("LOCAL_RANK") != "0":  # the first rank may report the same error
+        system.wait_to_be_ended()
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
     system.record_error(line)

@@ -23,7 +23,7 @@ def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
 def train(loaded: LoadedConfig) -> int:
     """Train one run; or with --seeds or --grid a sweep, whose runs all get these words."""
     config: SweepConfig = loaded.extra["sweep"]
-    if config.is_sweep:
+    if config.seeds or config.grid:
         from toolkit.sweep.sweep import run_sweep
 
         return run_sweep(loaded.argv, config)

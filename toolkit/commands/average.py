@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -29,6 +29,7 @@ from toolkit.checkpoints.save_folder import (
 )
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.command import MANIFEST
 from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.sections import RunConfig
@@ -36,7 +37,7 @@ from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output
-from toolkit.reporting.tables import report_records
+from toolkit.reporting.tables import Cell, report_records
 from toolkit.training.callbacks.checkpointing import read_metric, read_save_reasons
 
 
@@ -171,7 +172,9 @@ def print_average(
         record = {"checkpoint": folder, "epoch": facts.epoch, "update": facts.update}
         value = read_metric(saved, metric) if measured else None
         records.append({**record, "reasons": facts.reasons, metric: value})
-    columns = {name: itemgetter(name) for name in ("checkpoint", "epoch", "update")}
+    columns: dict[str, Callable[[JsonObject], Cell]] = {
+        name: itemgetter(name) for name in ("checkpoint", "epoch", "update")
+    }
     columns |= {"reasons": lambda it: ", ".join(it["reasons"]), metric: itemgetter(metric)}
     note = (
         f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "

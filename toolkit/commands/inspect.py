@@ -127,12 +127,11 @@ def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
         facts = flatten({key: start.get(key, "") for key in COMPARED})
         runs.append(relevant_options(read_saved_config(folder).run) | facts)
     shared = [name for name in runs[0] if all(name in run for run in runs)]
-    differing = [name for name in shared if count_distinct(runs, name) > 1]
-    records = [{"name": name, "values": [run[name] for run in runs]} for name in differing]
     rows = []
-    for it in records:
-        output.write("difference", it)
-        rows.append([it["name"], *map(format_value, it["values"])])
+    for name in [it for it in shared if count_distinct(runs, it) > 1]:
+        values = [run[name] for run in runs]
+        output.write("difference", {"name": name, "values": values})
+        rows.append([name, *map(format_value, values)])
     table = Table(columns=["differs in", *short_names([*checkpoints])], rows=rows)
     text = table.text() if rows else "The options of these runs do not differ.\n"
     print(f"\n{text}", end="", file=output.text_stream)

@@ -75,11 +75,6 @@ def open_without_waiting(path: str | Path, flags: int) -> int:
     return descriptor
 
 
-def check_regular(path: Path) -> None:
-    """Raise like `open_regular`, for files that a library opens by name."""
-    open_regular(path).close()
-
-
 def read_bytes(path: Path, max_bytes: int | None = None) -> bytes:
     """Content of a regular file; raises like `open_regular`."""
     with open_regular(path, max_bytes) as file:

@@ -146,11 +146,6 @@ def decode_non_finite(value: object) -> object:
     return value
 
 
-def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """UTF-8 text of an untrusted file; OSError and UnicodeDecodeError are left to the caller."""
-    return read_bytes(path, max_bytes).decode()
-
-
 def read_json(
     path: Path,
     kind: Callable[..., T],
@@ -161,7 +156,7 @@ def read_json(
 ) -> T:
     """The contents of an untrusted JSON file as `kind`; see `decode`."""
     with name_file(path, remedy):
-        return decode(read_text(path, max_bytes), kind, non_finite=non_finite)
+        return decode(read_bytes(path, max_bytes), kind, non_finite=non_finite)
 
 
 def check_digest(path: Path, content: JsonObject, kind: Callable[..., T], remedy: str) -> T:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from toolkit.common import builtins, plugins
 from toolkit.common.builtins import Builtin
@@ -20,6 +20,17 @@ from toolkit.common.errors import EVENTS, ToolkitError
 
 F = TypeVar("F", bound=Callable[..., Any])
 PROJECT = Path(__file__).resolve().parents[2]
+
+
+@runtime_checkable
+class HasTermOptions(Protocol):
+    """A config with the options of components that it selects, as of position terms."""
+
+    def complete(self) -> Any:
+        """The config with the options of all loaded components."""
+
+    def narrow(self) -> Any:
+        """The config without the options of those that it does not select."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,8 @@ class Entry:
     @property
     def config(self) -> Any:
         """The default config; of architectures with the options of loaded position terms."""
-        complete = getattr(self.registered, "complete", None)
-        return complete() if complete else self.registered
+        registered = self.registered
+        return registered.complete() if isinstance(registered, HasTermOptions) else registered
 
 
 def source_location(thing: Callable[..., object]) -> str:

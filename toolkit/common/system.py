@@ -157,12 +157,6 @@ def stop_with_launcher() -> threading.Thread:
     return watcher
 
 
-def let_first_rank_report() -> None:
-    """Wait if the first rank of this machine may report the same error."""
-    if os.environ.get("LOCAL_RANK") != "0":
-        wait_to_be_ended()
-
-
 def wait_to_be_ended() -> None:
     """Give torchrun the time to end this process, as it does after another one has failed."""
     if is_launched():

@@ -92,13 +92,6 @@ Rate = Annotated[float, AtLeast(0), Below(1)]
 """Such as a dropout rate: 1 would leave nothing."""
 
 
-@dataclass(frozen=True)
-class Hint:
-    """A sentence after the error about a value that is not allowed."""
-
-    text: str
-
-
 class OptionType(NamedTuple):
     """Type, choices and range of a config field, as its annotation declares them."""
 
@@ -132,12 +125,15 @@ class OptionType(NamedTuple):
 
 
 def parse_annotation(annotation: object) -> OptionType:
-    """The declaration `T`, `T | None`, `list[T]`, `Literal[...]` or `Annotated[T, bound, ...]`."""
+    """The declaration `T`, `T | None`, `list[T]`, `Literal[...]` or `Annotated[T, bound, ...]`.
+
+    A text in Annotated is a sentence after the error about a value that is not allowed.
+    """
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         inner = parse_annotation(parts[0])
         bounds = tuple(part for part in parts[1:] if isinstance(part, Bound))
-        hints = [part.text for part in parts[1:] if isinstance(part, Hint)]
+        hints = [part for part in parts[1:] if isinstance(part, str)]
         return inner._replace(
             bounds=inner.bounds + bounds, hint="".join(f" {hint}" for hint in hints)
         )
@@ -249,11 +245,6 @@ class Option:
     @property
     def flag(self) -> str:
         return to_flag(self.path)
-
-    @property
-    def appends(self) -> bool:
-        """Whether repeated flags add to a list: if its items are not separated by commas."""
-        return self.type.is_list and self.separator is None
 
     @property
     def rule(self) -> str:

@@ -37,7 +37,7 @@ from toolkit.config.values import (
     check_plain,
     default_architecture,
     flatten_sections,
-    keep_selected,
+    keep_callbacks,
     plain_value,
     read_flags,
     read_words,
@@ -116,11 +116,6 @@ def compose(options: Mapping[str, object], command: Command = RUN) -> RunConfig:
     Keys are full paths, reserved short names or unambiguous last parts, as on the command line.
     """
     return to_run_config(resolve_mapping(options, command).build_configs())
-
-
-def compose_config(options: Mapping[str, object], command: Command) -> Any:
-    """The config of a command without sections, such as PREPROCESS, from such a mapping."""
-    return resolve_mapping(options, command).build_configs()[""]
 
 
 def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved:
@@ -215,7 +210,7 @@ def resolve_values(
     saved: OptionValues = {}
     if command.find_saved_run:
         saved = saved_values(named | early, command.find_saved_run)
-        saved = keep_selected(saved, named | early)
+        saved = keep_callbacks(saved, selected_callbacks(saved | named | early))
     start = default_architecture({**saved, **named, **early}) | saved
     resolved = resolve_components(start | named, command)
     given = read(index_by_path(resolved.options))
@@ -267,11 +262,12 @@ def sweep_components(values: OptionValues, command: Command) -> OptionValues:
     """Components that only a sweep names: the first of its values."""
     if "sweep.grid" not in values or "sweep" not in command.sections:
         return {}
-    from toolkit.config.commands.train import first_values
+    from toolkit.config.commands.train import parse_grid_item
 
     items = values["sweep.grid"].value
     items = items if isinstance(items, list) else [items]  # a file may give one as text
-    first = first_values(item for item in items if isinstance(item, str))
+    parsed = [parse_grid_item(item) for item in items if isinstance(item, str)]
+    first = {key: values[0] for key, _, values in parsed if values[0]}
     return {
         f"{section}.name": OptionValue(first[key], "--grid")
         for section in COMPONENTS

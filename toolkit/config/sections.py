@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import HasTermOptions
 from toolkit.config.declared import (
     ADVANCED,
     MULTI_WORD,
@@ -336,13 +337,13 @@ class LoggingConfig(Options, section="logging", title="logging"):
 
 @dataclass(frozen=True)
 class ComponentConfig:
-    """Name and complete config of a component."""
+    """Name and config of a component, without the options of position terms not chosen."""
 
     name: str
     config: Any
 
     def __post_init__(self) -> None:
-        if hasattr(self.config, "narrow"):  # without the options of position terms not chosen
+        if isinstance(self.config, HasTermOptions):
             object.__setattr__(self, "config", self.config.narrow())
 
 

@@ -10,16 +10,18 @@ from typing import Any
 import yaml
 
 from toolkit.common import json_files, plugins
-from toolkit.common.plugins import Plugin, PluginRecord
+from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import CALLBACKS, COMPONENTS
 from toolkit.config.command import RUN
 from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.config.values import (
+    SELECTED_CALLBACKS,
     Overrides,
     callback_section,
-    drop_unknown_callbacks,
     flatten_sections,
+    keep_callbacks,
+    selected_callbacks,
 )
 
 Differences = Mapping[str, tuple[object, object]]
@@ -49,20 +51,17 @@ def from_dict(saved: Mapping[str, object]) -> RunConfig:
 
     Callbacks whose plugins are not loaded are left out.
     """
-    values = drop_unknown_callbacks(flatten_sections(saved, RUN, "saved configuration"))
+    values = flatten_sections(saved, RUN, "saved configuration")
+    known = [name for name in selected_callbacks(values) if name in CALLBACKS]
+    values = keep_callbacks(values, known)
+    if (path := SELECTED_CALLBACKS.path) in values:
+        values[path] = values[path]._replace(value=known)
     return to_run_config(resolve_components(values, RUN).build_configs())
 
 
 def describe_run_plugins(run: RunConfig) -> list[PluginRecord]:
     """Names and digests of the plugins that a run's components come from, for its checkpoints."""
     return [{"name": p.name, "sha256": p.sha256} for p in plugins.find_plugins(components(run))]
-
-
-def find_run_plugins(run: RunConfig) -> list[Plugin]:
-    """The plugins that a run's components and callbacks come from."""
-    return plugins.find_plugins(
-        [*components(run), *(CALLBACKS[name].factory for name in run.callbacks)]
-    )
 
 
 def components(run: RunConfig) -> list[Callable[..., object]]:

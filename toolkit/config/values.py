@@ -21,7 +21,7 @@ from msgspec import Meta
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.common.plugins import PluginRecord
-from toolkit.common.registry import CALLBACKS, COMPONENTS
+from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import (
     CHECKPOINT_LINKS,
     MANIFEST,
@@ -112,7 +112,8 @@ def read_flags(
         rest += words_after[taken:]
         value: Any = ",".join(texts)
         if option.type.is_list:
-            before = values[option.path].value if option.path in values and option.appends else []
+            appends = option.separator is None and option.path in values
+            before = values[option.path].value if appends else []
             value = [*before, *(item for text in texts for item in split_list(option, text))]
         values[option.path] = OptionValue(value, flag.origin)
     for word in rest:
@@ -256,27 +257,14 @@ def selected_callbacks(values: OptionValues) -> list[str]:
     return [str(name) for name in dict.fromkeys(names if isinstance(names, list) else [])]
 
 
-def keep_selected(saved: OptionValues, values: OptionValues) -> OptionValues:
-    """The saved values without the options of callbacks that `values` does not select."""
-    selected = tuple(f"{callback_section(name)}." for name in selected_callbacks(saved | values))
+def keep_callbacks(values: OptionValues, names: Sequence[str]) -> OptionValues:
+    """The values without the options of other callbacks than these."""
+    kept = tuple(f"{callback_section(name)}." for name in names)
     return {
         path: value
-        for path, value in saved.items()
-        if path.startswith(selected) or not path.startswith(f"{CALLBACK}.")
+        for path, value in values.items()
+        if path.startswith(kept) or not path.startswith(f"{CALLBACK}.")
     }
-
-
-def drop_unknown_callbacks(values: OptionValues) -> OptionValues:
-    """The values without the options of callbacks whose plugins are not loaded.
-
-    A model can be used without the plugins that observed its training.
-    """
-    if not (unknown := [name for name in selected_callbacks(values) if name not in CALLBACKS]):
-        return values
-    known = [name for name in selected_callbacks(values) if name in CALLBACKS]
-    prefixes = tuple(f"{callback_section(name)}." for name in unknown)
-    kept = {path: value for path, value in values.items() if not path.startswith(prefixes)}
-    return kept | {SELECTED_CALLBACKS.path: values[SELECTED_CALLBACKS.path]._replace(value=known)}
 
 
 CONFIG = "config.json"

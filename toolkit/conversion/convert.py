@@ -33,9 +33,7 @@ def convert(c: ConversionOptions) -> Path:
     with Output(c.json) as output:
         facts = convert_model(source, target, c)
         output.write("converted", {"from": str(source), "to": str(target), **facts})
-        rows = {
-            name.replace("_", " "): format_fact(value) for name, value in facts.items() if value
-        }
+        rows = {name.replace("_", " "): format_fact(it) for name, it in facts.items() if it}
         rows["written to"] = str(target)
         print(format_columns(rows.items()), file=output.text_stream)
     return target
@@ -68,7 +66,7 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
     native = c.classes == "native" or (
         c.classes == "auto" and native_classes.has_native_class(source, c.component)
     )
-    export = native_classes.export if native else toolkit_classes.export
+    export = native_classes.export_native if native else toolkit_classes.export
     return export(source, target, weights=c.weights, component=c.component)
 
 
@@ -82,7 +80,7 @@ def import_model(source: Path, *, pairs: bool) -> ConvertedModel:
     config = files.read_model_config(source)
     if config.get("model_type") == toolkit_classes.MODEL_TYPE:
         return toolkit_classes.import_folder(source, config, pairs=pairs)
-    return native_classes.import_folder(source, pairs=pairs)
+    return native_classes.import_native(source, pairs=pairs)
 
 
 def format_fact(value: object) -> str:

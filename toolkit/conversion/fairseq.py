@@ -18,7 +18,7 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
-from toolkit.common.json_files import Count, JsonObject, read_json, read_text
+from toolkit.common.json_files import MAX_BYTES, Count, JsonObject, read_json
 from toolkit.conversion import tensors, tokenizer_files
 from toolkit.conversion.architectures import config_mismatches
 from toolkit.conversion.files import (
@@ -209,7 +209,7 @@ def byte_level_backend(words: WordLevelTokenizer, pieces: Path, merges: Path) ->
     symbols, special = words.vocabulary.symbols, set(words.vocabulary.roles.values())
     ids = {symbol: i for i, symbol in enumerate(symbols) if i not in special}
     try:
-        lines = [line for line in read_text(merges).splitlines() if line]
+        lines = [line for line in read_bytes(merges, MAX_BYTES).decode().splitlines() if line]
         pairs: list[Any] = [
             tuple(line.split()) for line in lines if not line.startswith("#version")
         ]

@@ -23,7 +23,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_dir, open_regular, report_write_errors
 from toolkit.common.json_files import FileName, JsonObject, read_json, write_json
 from toolkit.config.command import MANIFEST
-from toolkit.config.load import compose
 from toolkit.config.sections import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
@@ -82,7 +81,9 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     if (folder / TENSORS).exists():
         return read_tensors(folder / TENSORS), TENSORS
     if (folder / INDEX).exists():
-        return read_shards(folder), INDEX
+        index = read_json(folder / INDEX, ShardIndex, REMEDY)
+        shards = [read_tensors(folder / name) for name in sorted(set(index.weight_map.values()))]
+        return {name: tensor for shard in shards for name, tensor in shard.items()}, INDEX
     if not (folder / PICKLED).exists():
         raise ToolkitError(
             f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder "
@@ -92,13 +93,6 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     return name_tensors(load_torch_file(path), path), PICKLED
 
 
-def read_shards(folder: Path) -> dict[str, Tensor]:
-    """Tensors of several files in the folder, as listed by an index."""
-    index = read_json(folder / INDEX, ShardIndex, REMEDY)
-    shards = [read_tensors(folder / name) for name in sorted(set(index.weight_map.values()))]
-    return {name: tensor for shard in shards for name, tensor in shard.items()}
-
-
 def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
     """Fill a temporary folder and rename it, so that it is complete or absent."""
     with (
@@ -106,15 +100,6 @@ def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
         atomic_dir(target, sync=True) as temporary,
     ):
         fill(temporary)
-
-
-def compose_run(
-    arch: str, task: str, options: JsonObject, task_options: JsonObject | None = None
-) -> RunConfig:
-    """A run's configuration with this architecture and task, and defaults otherwise."""
-    arch_options = {f"arch.{name}": value for name, value in options.items()}
-    tasks = {f"task.{name}": value for name, value in (task_options or {}).items()}
-    return compose({"arch": arch, "task": task, **arch_options, **tasks})
 
 
 def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:

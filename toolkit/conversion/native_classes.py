@@ -17,9 +17,10 @@ from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.common.registry import TASKS
+from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.conversion import architectures, files, heads, tensors
-from toolkit.conversion.files import ConvertedModel, build_on_meta, compose_run
+from toolkit.conversion.files import ConvertedModel, build_on_meta
 from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card
 from toolkit.conversion.model_types import (
     BERT,
@@ -89,7 +90,7 @@ def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], 
     return model_type, config, found, file
 
 
-def import_folder(folder: Path, *, pairs: bool = False) -> ConvertedModel:
+def import_native(folder: Path, *, pairs: bool = False) -> ConvertedModel:
     """The model of a folder, after all settings and tensors have been checked.
 
     `pairs` tells that a classifier reads pairs of texts.
@@ -116,7 +117,9 @@ def assemble(
 ) -> ConvertedModel:
     """The model with these settings and tensors, after all tensors have been checked."""
     options = architectures.arch_options(model_type, config)
-    run = compose_run(model_type.arch, head.task, options, head.options)
+    named = {f"arch.{name}": value for name, value in options.items()}
+    named |= {f"task.{name}": value for name, value in head.options.items()}
+    run = compose({"arch": model_type.arch, "task": head.task, **named})
     on_meta = build_on_meta(run, Sizes(tokenizer.sizes)).state_dict()
     mappings = model_type.mappings(on_meta, model_type.head if head.task == "mlm" else head.names)
     required = tensors.expected_shapes(mappings, on_meta)
@@ -147,7 +150,7 @@ def assemble(
     )
 
 
-def export(
+def export_native(
     source: Path, target: Path, *, weights: str = "auto", component: str | None = None
 ) -> JsonObject:
     """Write the folder of a checkpoint's model, complete or not at all; gives facts about it."""

@@ -14,7 +14,8 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as HfTokenizer
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, decode, read_json, read_text, write_json
+from toolkit.common.files import read_bytes
+from toolkit.common.json_files import JsonObject, decode, read_json, write_json
 from toolkit.data.tokenizers.huggingface import (
     MAX_WORD_CHARACTERS,
     SPECIAL,
@@ -51,7 +52,8 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
     read = [read_json(it, JsonObject, "Copy the folder again.") for it in paths if it.exists()]
     settings = {key: value for them in read for key, value in them.items()}
     if (folder / TOKENIZER_FILE).exists():
-        return from_tokenizer_json(read_text(folder / TOKENIZER_FILE, MAX_BYTES), settings, rows)
+        text = read_bytes(folder / TOKENIZER_FILE, MAX_BYTES)
+        return from_tokenizer_json(text.decode(), settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
             f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save "

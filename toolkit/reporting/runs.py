@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_file, read_bytes
+from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
     Count,
     JsonError,
@@ -66,13 +66,6 @@ def parse_record(line: str) -> Record | None:
     except JsonError:
         return None
     return record
-
-
-def write_log(path: Path, records: Iterable[EventValues]) -> None:
-    """Replace the log atomically."""
-    with atomic_file(path) as temporary:
-        lines = "".join(json_files.dumps(record) + "\n" for record in records)
-        temporary.write_text(lines, encoding="utf-8")
 
 
 METRICS_FILE, RESULT_FILE = "metrics.jsonl", "result.json"

@@ -14,16 +14,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import RUN_EVENTS, ToolkitError
-from toolkit.common.files import report_write_errors
+from toolkit.common.files import atomic_file, report_write_errors
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.runs import (
     METRICS_FILE,
-    EventValue,
     EventValues,
     read_log,
     to_scalars,
-    write_log,
 )
 
 log = logging.getLogger(__name__)
@@ -63,7 +61,10 @@ class JsonLinesSink:
         with report_write_errors("--save-dir", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                write_log(path, [r for r in read_log(path) if r.get("update", 0) <= resumed_at > 0])
+                kept = [r for r in read_log(path) if r.get("update", 0) <= resumed_at > 0]
+                with atomic_file(path) as temporary:
+                    lines = "".join(json_files.dumps(record) + "\n" for record in kept)
+                    temporary.write_text(lines, encoding="utf-8")
             self.file = path.open("ab", buffering=0)
 
     def write(self, event: str, values: EventValues) -> None:
@@ -143,16 +144,16 @@ class WandbSink:
         log = folder / METRICS_FILE
         earlier = read_log(log) if before and log.exists() else []
         reported = [record for record in earlier if record.get("update", 0) > resumed_at]
-        self.sent = {event_key(str(record.get("event")), record) for record in reported}
+        self.sent = {tuple(map(it.get, ("event", "subset", "update"))) for it in reported}
         self.run = start_wandb_run(project, folder, options, before)
         self.run.define_metric("update")
         self.run.define_metric("*", step_metric="update")
         write_json(folder / RUN_ID_FILE, {"project": project, "run": self.run.id})
 
     def write(self, event: str, values: EventValues) -> None:
-        if event in RUN_EVENTS or event_key(event, values) in self.sent:
-            return
-        self.run.log({"update": values.get("update"), **to_scalars(event, values)})
+        update = values.get("update")
+        if event not in RUN_EVENTS and (event, values.get("subset"), update) not in self.sent:
+            self.run.log({"update": update, **to_scalars(event, values)})
 
     def close(self) -> None:
         if self.run is not None:
@@ -196,8 +197,3 @@ def read_run_id(folder: Path, project: str) -> str | None:
         return None
     run = saved.get("run") if saved.get("project") == project else None
     return run if isinstance(run, str) else None
-
-
-def event_key(event: str, values: EventValues) -> tuple[str, EventValue, EventValue]:
-    """What identifies an event in a log: its name, subset and update."""
-    return event, values.get("subset"), values.get("update")

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.train import SweepConfig, ValueRange, first_values
+from toolkit.config.commands.train import SweepConfig, ValueRange
 
 
 def test_grid_names_options_and_their_values():
@@ -50,13 +50,6 @@ def test_sweep_rejects_more_runs_than_a_machine_can_list(options):
 def test_grid_cannot_vary_options_that_the_sweep_sets(key):
     with pytest.raises(ToolkitError, match=r"sweep.grid cannot vary"):
         SweepConfig(grid=[f"{key}=1,2"])
-
-
-def test_first_values_reads_an_unchecked_grid():
-    assert first_values(["arch=bert,taco", "lr", "--task.name=x;y", "a="]) == {
-        "arch": "bert",
-        "task.name": "x",
-    }
 
 
 LR = "lr=1e-5..1e-3"

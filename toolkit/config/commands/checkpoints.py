@@ -14,7 +14,6 @@ from toolkit.config.declared import (
     MULTI_WORD,
     NO_SPLIT,
     Above,
-    Hint,
     Limit,
     NonNegativeInt,
     PositiveInt,
@@ -199,7 +198,7 @@ ONE_EVALUATION = (
 )
 """The error for several evaluations whose predictions would replace each other."""
 MINIMAL_PAIRS_TASK: Literal["minimal_pairs"] = "minimal_pairs"
-OWN_TASK = Hint("Omit --task: checkpoints are evaluated with the task that they were trained with.")
+OWN_TASK = "Omit --task: checkpoints are evaluated with the task that they were trained with."
 Scoring = Literal["auto", "pseudo_log_likelihood", "within_word_left_to_right", "log_likelihood"]
 Normalization = Literal["none", "tokens"]
 

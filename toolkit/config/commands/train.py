@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -108,11 +108,6 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
             )
 
     @property
-    def is_sweep(self) -> bool:
-        """Whether there is more than one run to train."""
-        return bool(self.seeds or self.grid)
-
-    @property
     def runs(self) -> int:
         """Number of runs: combinations of values and trials, with each seed."""
         ranges, grid = self.ranges(), self.parse_grid()
@@ -165,11 +160,6 @@ def parse_grid_item(text: str) -> tuple[str, str, list[str]]:
 def option_name(text: str) -> str:
     """`--arch.key-dynamic` -> arch.key_dynamic."""
     return text.strip().removeprefix("--").replace("-", "_")
-
-
-def first_values(grid: Iterable[str]) -> dict[str, str]:
-    """Option -> the first value to try, if there is one."""
-    return {key: values[0] for key, _, values in map(parse_grid_item, grid) if values[0]}
 
 
 TRAIN = Command(

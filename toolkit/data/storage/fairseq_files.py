@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import check_regular, open_regular
+from toolkit.common.files import open_regular
 from toolkit.data.tokenizers.tokenizer import LanguagePair
 
 MAGIC, OLD_MAGIC = b"MMIDIDX\0\0", b"TNTIDX\0\0"
@@ -64,7 +64,7 @@ def read_index(path: Path) -> FairseqIndex:
     """Reads 26 bytes, the last item's entries and the sizes of both files."""
     values = path.with_suffix(".bin")
     try:
-        check_regular(values)
+        open_regular(values).close()
         with open_regular(path) as file:
             head = file.read(HEADER.size)
         size, value_bytes = path.stat().st_size, values.stat().st_size

@@ -17,8 +17,8 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import report_write_errors, write_output
-from toolkit.common.json_files import JsonObject, read_text
+from toolkit.common.files import read_bytes, report_write_errors, write_output
+from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, LabelTables, TaggingTokenizer
 from toolkit.data.formats.tagging.treebanks import TAG_COLUMNS, first_tag, get_feature, set_feature
 from toolkit.data.storage.columns import Column
@@ -130,7 +130,7 @@ class TaggedSplit(TaggedWords):
                 continue
             parts = source.parts(split)
             types_column = Column("types", parts["types"])
-            words = read_symbols(read_text(source.path / TYPES_FILE, MAX_BYTES))
+            words = read_symbols(read_bytes(source.path / TYPES_FILE, MAX_BYTES).decode())
             type_ids = [names.setdefault(word, len(names)) for word in words]
             types.append(np.array(type_ids, np.int64)[types_column.read_all()])
             tags.append(Column("tags", parts["tags"]).read_all())
