@@ -7,7 +7,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from tests.huggingface.conftest import *  # noqa: F403
 from toolkit import load_checkpoint
 from toolkit.cli.convert import main
-from toolkit.conversion import toolkit_classes
+from toolkit.conversion import convert
 from toolkit.huggingface import to_huggingface
 from toolkit.huggingface.tokenizer import ToolkitTokenizer
 
@@ -42,7 +42,7 @@ def test_round_trip_restores_weights_options_and_tokenizer(
 
 def test_tokenizer_of_whole_words_is_exported_without_a_model(make_learner, tmp_path):
     learner, _ = make_learner("pos_tagging", "conv_san_ud")
-    toolkit_classes.export_tokenizer(tmp_path, learner, to_huggingface(learner))
+    convert.export_tokenizer(tmp_path, learner, to_huggingface(learner))
     ids = ToolkitTokenizer.from_pretrained(tmp_path)("the cat")["input_ids"]
     assert ids == learner.tokenizer.encode("the cat")
 

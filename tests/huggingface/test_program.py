@@ -6,7 +6,7 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion import toolkit_classes
+from toolkit.conversion import convert
 from toolkit.huggingface import to_huggingface
 from toolkit.huggingface.program import Graph, example_inputs, export_program, resolve_shape
 
@@ -41,16 +41,12 @@ def test_onnx_runtime_computes_the_outputs_of_the_model(make_learner, tmp_path, 
     layers = {} if arch.startswith("transformer") else {"layers": 1}
     model = to_huggingface(make_learner(kind, arch, **layers)[0])
     shape = resolve_shape(model)
-    toolkit_classes.write_graph(tmp_path / "model.onnx", model, shape)
+    convert.write_graph(tmp_path / "model.onnx", model, shape)
     if version(runtime) < (1, 24) and arch.startswith("transformer"):
         with pytest.raises(ToolkitError, match=r"cannot run this graph: .* Cos\(7\)"):
-            toolkit_classes.compare_outputs(tmp_path / "model.onnx", model, shape)
+            convert.compare_outputs(tmp_path / "model.onnx", model, shape)
         return
-    assert (
-        0
-        < toolkit_classes.compare_outputs(tmp_path / "model.onnx", model, shape)
-        < toolkit_classes.TOLERANCE
-    )
+    assert 0 < convert.compare_outputs(tmp_path / "model.onnx", model, shape) < convert.TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["t5", "deberta"])
@@ -93,16 +89,14 @@ def test_differing_outputs_are_an_error(make_learner, tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     model = to_huggingface(make_learner("mlm", "bert_tiny", layers=1)[0])
     shape = resolve_shape(model, batch=1, length=4)
-    toolkit_classes.write_graph(tmp_path / "model.onnx", model, shape)
+    convert.write_graph(tmp_path / "model.onnx", model, shape)
     with torch.no_grad():
         model.encoder.token_embedding.weight.add_(0.1)
     with pytest.raises(ToolkitError, match=r"differ from PyTorch's by 0\..* Nothing was written"):
-        toolkit_classes.compare_outputs(tmp_path / "model.onnx", model, shape)
+        convert.compare_outputs(tmp_path / "model.onnx", model, shape)
 
 
 def test_missing_packages_are_named(monkeypatch):
-    monkeypatch.setattr(
-        toolkit_classes, "find_spec", lambda name: None if name == "onnxscript" else name
-    )
+    monkeypatch.setattr(convert, "find_spec", lambda name: None if name == "onnxscript" else name)
     with pytest.raises(ToolkitError, match=r"requires onnxscript. Install with: pip install"):
-        toolkit_classes.check_packages()
+        convert.check_packages()

@@ -156,7 +156,7 @@ def read_json(
 ) -> T:
     """The contents of an untrusted JSON file as `kind`; see `decode`."""
     with name_file(path, remedy):
-        return decode(read_bytes(path, max_bytes), kind, non_finite=non_finite)
+        return decode(read_bytes(path, max_bytes).decode(), kind, non_finite=non_finite)
 
 
 def check_digest(path: Path, content: JsonObject, kind: Callable[..., T], remedy: str) -> T:

@@ -1,13 +1,27 @@
-"""toolkit-convert: import and export of models."""
+"""toolkit-convert, and folders of the toolkit's own classes (toolkit.huggingface).
+
+These exist for every architecture and task. Graphs, for ONNX, are checked with ONNX Runtime.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import importlib
+import logging
+import warnings
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from toolkit.checkpoints.load import find_checkpoint
 from toolkit.checkpoints.save_folder import check_new_folder
+from toolkit.common import json_files, plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
+from toolkit.common.files import read_bytes
+from toolkit.common.json_files import JsonObject, name_file
+from toolkit.common.plugins import PluginRecord
 from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import (
     ConversionOptions,
@@ -15,10 +29,26 @@ from toolkit.config.commands.checkpoints import (
     ImportConfig,
     OnnxConfig,
 )
-from toolkit.conversion import fairseq, files, native_classes, toolkit_classes
-from toolkit.conversion.files import ConvertedModel
+from toolkit.config.serialize import from_dict
+from toolkit.config.values import Size
+from toolkit.conversion import fairseq, files, native_classes, tensors
+from toolkit.conversion.files import (
+    MODEL_CARD_FILE,
+    ConvertedModel,
+    build_model_card,
+    build_on_meta,
+)
+from toolkit.conversion.heads import with_labels
+from toolkit.conversion.native_classes import check_component
+from toolkit.conversion.tokenizer_files import Template, load_tokenizer, write_tokenizer
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, unpack_tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output
+from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.learner import Learner
 
 
 def convert(c: ConversionOptions) -> Path:
@@ -59,14 +89,12 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
                 "note": imported.note,
             }
         case OnnxConfig():
-            return toolkit_classes.export_graph(
-                source, target, weights=c.weights, batch=c.batch, length=c.length
-            )
+            return export_graph(source, target, weights=c.weights, batch=c.batch, length=c.length)
     assert isinstance(c, ExportConfig), "there are three directions"
     native = c.classes == "native" or (
         c.classes == "auto" and native_classes.has_native_class(source, c.component)
     )
-    export = native_classes.export_native if native else toolkit_classes.export
+    export = native_classes.export_native if native else export_own
     return export(source, target, weights=c.weights, component=c.component)
 
 
@@ -78,8 +106,8 @@ def import_model(source: Path, *, pairs: bool) -> ConvertedModel:
     if file.is_file() and not (source / files.CONFIG).exists():
         return fairseq.import_file(file)
     config = files.read_model_config(source)
-    if config.get("model_type") == toolkit_classes.MODEL_TYPE:
-        return toolkit_classes.import_folder(source, config, pairs=pairs)
+    if config.get("model_type") == MODEL_TYPE:
+        return import_own(source, config, pairs=pairs)
     return native_classes.import_native(source, pairs=pairs)
 
 
@@ -90,3 +118,229 @@ def format_fact(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1e}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+if TYPE_CHECKING:
+    from toolkit.huggingface.model import ToolkitPreTrainedModel
+
+MODEL_TYPE = "toolkit"
+MAX_TOKENIZER_BYTES = 256 << 20
+UNLIMITED = int(1e30)
+"""Transformers' maximum length of a tokenizer without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolkitSettings:
+    """What config.json of a toolkit model says, besides labels."""
+
+    arch: JsonObject
+    task: JsonObject
+    sizes: dict[str, Size]
+    plugins: list[PluginRecord] = field(default_factory=list)
+
+
+def import_own(folder: Path, config: JsonObject, *, pairs: bool = False) -> ConvertedModel:
+    """The model, after its names, options and tensors have been checked; no code is executed.
+
+    A model without heads of its task becomes one of task encode. `pairs` tells that a classifier
+    that Transformers made reads pairs of texts.
+    """
+    found, file = files.read_all_tensors(folder)
+    with name_file(folder / files.CONFIG, files.REMEDY):
+        saved = json_files.convert(config, ToolkitSettings)
+    plugins.check_loaded(saved.plugins, str(folder))
+    has_task = "target_eos_token_id" in config or any(name.startswith("task.") for name in found)
+    run = from_dict({"arch": saved.arch, "task": saved.task if has_task else {"name": "encode"}})
+    prefix, rows = f"task.{run.task.name}.", saved.sizes["tokens"]
+    renamed = {
+        f"task.{name.removeprefix(prefix)}" if name.startswith(prefix) else name: tensor
+        for name, tensor in found.items()
+    }
+    path = folder / TOOLKIT_TOKENIZER_FILE
+    if path.exists():
+        tokenizer = unpack_tokenizer(read_bytes(path, MAX_TOKENIZER_BYTES))
+    else:
+        tokenizer = load_tokenizer(folder, rows)
+    tokenizer = with_labels(tokenizer, run.task.name, config, pairs=pairs)
+    sizes = Sizes({**saved.sizes, **tokenizer.sizes, "tokens": rows})
+    required = {n: tuple(t.shape) for n, t in build_on_meta(run, sizes).state_dict().items()}
+    tensors.check_none(folder, tensors.compare_tensors(renamed, required, file))
+    return ConvertedModel(run=run, sizes=sizes, tensors=renamed, tokenizer=tokenizer)
+
+
+def export_own(
+    source: Path, target: Path, *, weights: str = "auto", component: str | None = None
+) -> JsonObject:
+    """Write the folder, complete or not at all; gives facts about it."""
+    huggingface = importlib.import_module("toolkit.huggingface")  # Transformers is optional
+    learner = load_checkpoint(source, weights=weights)
+    task = learner.require_origin().task.name
+    check_component(task, component)
+    model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner, component=component)
+    name, parameters, tokenizer = type(model).__name__, model.num_parameters(), learner.tokenizer
+    folder = find_checkpoint(source)
+    card = build_model_card(target.name, folder, name, parameters, tokenizer, native=False)
+
+    def fill(folder: Path) -> None:
+        model.save_pretrained(folder)
+        export_tokenizer(folder, learner, model)
+        (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
+
+    logging = importlib.import_module("transformers.utils.logging")
+    shows_progress = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        files.write_folder(target, fill)
+    finally:
+        if shows_progress:
+            logging.enable_progress_bar()
+    kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
+    return {
+        "class": name,
+        "parameters": parameters,
+        "tensors": len(kept),
+        "omitted_tensors": sorted(set(learner.state_dict()) - kept),
+        "tokenizer": unwrap_tokenizer(tokenizer).kind,
+        "symbols": model.config.vocab_size,
+        "note": "",
+    }
+
+
+def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedModel) -> None:
+    """A tokenizer.json if it gives the same ids, else files for ToolkitTokenizer."""
+    tokenizer, encoder = learner.tokenizer, learner.encoder
+    template: Template = "pair" if tokenizer.vocabulary.cls != tokenizer.vocabulary.pad else "none"
+    if isinstance(encoder, GenerativeModel):
+        template = "prompt" if encoder.decoder_only else "source"
+    length = encoder.max_positions or UNLIMITED
+    token_types: Any = model.config.arch.get("token_types", 1)
+    # whether ids alone do not make an input, or targets have other ids
+    has_words = isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words
+    if not has_words and tokenizer.target.vocabulary is tokenizer.vocabulary:
+        plain = unwrap_tokenizer(tokenizer)
+        try:
+            return write_tokenizer(
+                folder, plain, positions=length, token_types=token_types, template=template
+            )
+        except ToolkitError:
+            pass  # no tokenizer.json can express it
+    own = importlib.import_module("toolkit.huggingface.tokenizer")
+    path = folder / TOOLKIT_TOKENIZER_FILE
+    path.write_bytes(model.export_files[path.name])
+    types = ["token_type_ids"] if token_types > 1 else []
+    own.ToolkitTokenizer(
+        str(path),
+        template=template,
+        model_max_length=length,
+        model_input_names=["input_ids", *types, "attention_mask"],
+    ).save_pretrained(folder)
+    return None
+
+
+if TYPE_CHECKING:
+    from toolkit.huggingface.model import ToolkitPreTrainedModel
+    from toolkit.huggingface.program import Shape
+
+MODEL_FILE = "model.onnx"
+TOLERANCE = 1e-4
+"""Largest difference from PyTorch's outputs, relative to the largest output."""
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+CHECKED_ROWS = (1, 5)
+"""Rows of the batches that are compared; those of the example have other shapes."""
+
+
+def export_graph(
+    source: Path,
+    target: Path,
+    *,
+    weights: str = "auto",
+    batch: int | None = None,
+    length: int | None = None,
+) -> JsonObject:
+    """Write the graph, and the configuration and tokenizer for Transformers; gives facts."""
+    check_packages()
+    huggingface = importlib.import_module("toolkit.huggingface")  # Transformers is optional
+    program = importlib.import_module("toolkit.huggingface.program")
+    learner = load_checkpoint(source, weights=weights).eval()
+    model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner)
+    shape = program.resolve_shape(model, batch, length)
+    found: list[float] = []
+
+    def fill(folder: Path) -> None:
+        write_graph(folder / MODEL_FILE, model, shape)
+        model.config.save_pretrained(folder)
+        export_tokenizer(folder, learner, model)
+        found.append(compare_outputs(folder / MODEL_FILE, model, shape))
+
+    files.write_folder(target, fill)
+    return {
+        "inputs": program.input_names(model),
+        "outputs": program.output_names(model),
+        "batch": shape.batch or "any",
+        "length": shape.length or "any",
+        "parameters": model.num_parameters(),
+        "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
+        "relative_difference": found[0],
+    }
+
+
+def check_packages() -> None:
+    """Raise a ToolkitError that names the packages that ONNX export misses."""
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise ToolkitError(
+            f"toolkit-convert onnx requires {', '.join(missing)}. Install with: "
+            f"pip install 'toolkit-seq[hf,onnx]'"
+        )
+
+
+def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None:
+    """Trace the model and write it; inputs and outputs have the names of Transformers."""
+    program = importlib.import_module("toolkit.huggingface.program")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # packages that are not used
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own deprecations
+        try:
+            onnx = torch.onnx.export(
+                program.export_program(model, shape),
+                input_names=program.input_names(model),
+                output_names=program.output_names(model),
+                dynamo=True,
+                verbose=False,
+            )
+        except (torch._dynamo.exc.UserError, torch.onnx.errors.OnnxExporterError) as error:
+            raise ToolkitError(
+                f"{model.config.arch['name']} cannot be exported with any batch and length: "
+                f"{str(error).splitlines()[0]} Fix the shape with --batch 1 --length 128."
+            ) from error
+        assert onnx is not None, "torch.onnx.export returns a program with dynamo=True"
+        onnx.save(str(path))
+
+
+def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> float:
+    """The largest relative difference between ONNX Runtime's outputs and PyTorch's."""
+    runtime = importlib.import_module("onnxruntime")
+    program = importlib.import_module("toolkit.huggingface.program")
+    try:
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except runtime.capi.onnxruntime_pybind11_state.NotImplemented as error:  # before 1.24
+        raise ToolkitError(
+            f"ONNX Runtime {runtime.__version__} cannot run this graph: {error}. Install a newer "
+            f"version; on Python 3.10, use a newer Python."
+        ) from None
+    graph, worst = program.Graph(model).eval(), 0.0
+    for rows in CHECKED_ROWS:
+        inputs = program.example_inputs(model, shape, rows, seed=rows)
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        with torch.no_grad():
+            expected = graph(*inputs.values())
+        for array, tensor in zip(session.run(None, arrays), expected, strict=True):
+            difference = (torch.from_numpy(array) - tensor).abs().max()
+            relative = float(difference / tensor.abs().max()) if difference else 0.0
+            if not relative <= TOLERANCE:  # or not finite
+                raise ToolkitError(
+                    f"ONNX Runtime's outputs differ from PyTorch's by {relative:.1g} of the "
+                    f"largest number, more than {TOLERANCE:g}. Nothing was written. Please report "
+                    f"it with the architecture."
+                )
+            worst = max(worst, relative)
+    return worst

@@ -20,8 +20,12 @@ from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.conversion import architectures, files, heads, tensors
-from toolkit.conversion.files import ConvertedModel, build_on_meta
-from toolkit.conversion.model_card import MODEL_CARD_FILE, build_model_card
+from toolkit.conversion.files import (
+    MODEL_CARD_FILE,
+    ConvertedModel,
+    build_model_card,
+    build_on_meta,
+)
 from toolkit.conversion.model_types import (
     BERT,
     CONVBERT,
