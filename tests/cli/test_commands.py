@@ -52,15 +52,15 @@ def test_seeds_or_a_grid_start_a_sweep(several, monkeypatch):
     monkeypatch.setattr("toolkit.sweep.sweep.run_sweep", lambda *given: seen.append(given) or 3)
     words = [*WORDS["train"], *several]
     assert importlib.import_module("toolkit.cli.train").main(words) == 3
-    assert seen[0][0] == words and seen[0][1].seeds
+    assert seen[0][0] == words
 
 
 @pytest.mark.parametrize("command", KINDS, ids=lambda command: command.name)
 def test_each_kind_of_plot_calls_its_function(command, monkeypatch):
-    seen, kind = [], command.config.kind
+    seen, kind = [], command.config.word
     monkeypatch.setattr(command.act.replace(":", "."), seen.append)
     of_runs = kind in ("curve", "confusion", "minimal-pairs")
     words = [kind, "run"] if of_runs else [kind, "--path", "run"]
     words += ["--sentences", "text.txt"] * (kind in ("kernels", "attention", "perturbation"))
     assert importlib.import_module("toolkit.cli.plot").main(words) == 0
-    assert seen[0].kind == kind
+    assert seen[0].word == kind

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import pytest
 
 from toolkit.config.command import Command
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.declared import MULTI_WORD, NO_SPLIT
+from toolkit.config.declared import MULTI_WORD, NO_SPLIT, Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flat:
-    POSITIONAL: ClassVar[str] = "files"
-
+class Flat(Options, positional="files"):
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Files to read,
     in order."""

@@ -5,7 +5,7 @@ from scipy import stats
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import SweepConfig, ValueRange
-from toolkit.sweep.ranking import draw_trials, folder_name, grid_points
+from toolkit.sweep.ranking import GridPoint, draw_trials, grid_points
 
 
 def test_grid_points_are_all_combinations_with_every_seed():
@@ -24,9 +24,9 @@ def test_grid_points_of_seeds_or_values_alone():
 
 
 def test_folder_names_are_safe():
-    assert folder_name("config=a/b c") == "config=a_b_c"
-    long = folder_name("x" * 300)
-    assert len(long) < 200 and long != folder_name("x" * 301)
+    assert GridPoint({"config": "a/b c"}, None).name == "config=a_b_c"
+    long, longer = (GridPoint({"x": "x" * length}, None).name for length in (300, 301))
+    assert len(long) < 200 and long != longer
 
 
 def test_grid_points_reject_equal_folder_names():

@@ -18,6 +18,7 @@ from toolkit.sweep.ranking import (
     metric_of_run,
     rank_configurations,
 )
+from toolkit.sweep.report import comparison_table
 
 SHARED = [10.0, 30.0, 20.0, 60.0, 50.0]
 
@@ -34,7 +35,8 @@ CLEAR = {
 
 
 def among_the_best(ranking):
-    return {row.configuration.point.values["x"] for row in ranking.rows if row.is_among_the_best}
+    table = comparison_table(ranking, LOSS, "mean", {})
+    return {table.rows[index][0] for index in table.marked}
 
 
 def test_rows_are_distinguished_by_pairs_that_their_own_spread_would_hide(ranking):

@@ -1,9 +1,6 @@
 """toolkit-average: one checkpoint with the mean weights of several."""
 
-import sys
-from functools import partial
-
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import AverageConfig
 
@@ -17,8 +14,4 @@ COMMAND = Command(
     act="toolkit.commands.average:average",
     common=("output", "last", "kind"),
 )
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

@@ -9,6 +9,7 @@ import select
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 
 from toolkit.common import system
@@ -22,6 +23,14 @@ KEPT = 150
 """Letters of a very long word that an error message keeps, at each end."""
 CPU_FALLBACKS = ("PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_ENABLE_XPU_FALLBACK")
 """Variables with which torch runs on the CPU, with a warning, what Apple's or Intel's GPU lacks."""
+
+
+def program(command: Command | CommandGroup, module: str) -> Callable[..., int]:
+    """The function `main` of a command's module, called at once by `python -m MODULE`."""
+    main = partial(execute, command)
+    if module == "__main__":
+        sys.exit(main())
+    return main
 
 
 def execute(command: Command | CommandGroup, argv: Sequence[str] | None = None) -> int:

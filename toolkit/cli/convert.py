@@ -1,9 +1,6 @@
 """toolkit-convert: models from and to Hugging Face Transformers, from fairseq, and to ONNX."""
 
-import sys
-from functools import partial
-
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, OnnxConfig
 
@@ -41,8 +38,4 @@ COMMAND = CommandGroup(
     metavar="DIRECTION",
     commands={command.name.split()[-1]: command for command in DIRECTIONS},
 )
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

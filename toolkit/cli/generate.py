@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.command import CHECKPOINT_LINKS, Command, CommandGroup
@@ -98,10 +96,4 @@ COMMAND = CommandGroup(
     commands={command.name.split()[-1]: command for command in MODES},
     infer=infer_mode,
 )
-
-
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

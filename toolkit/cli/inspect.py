@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from functools import partial
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
 from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
@@ -44,10 +42,4 @@ COUNT = Command(
     common=("data.batch_size", "data.max_tokens", "training.update_freq", "training.max_update"),
     defaults={**DEFAULT_COMPONENTS, "task": "mlm"},
 )
-
-
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
-
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.plot import (
     AttentionConfig,
@@ -73,8 +70,4 @@ COMMAND = CommandGroup(
     metavar="KIND",
     commands={command.name.split()[-1]: command for command in KINDS},
 )
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

@@ -1,9 +1,6 @@
 """toolkit-predict: labels, numbers, answers, options and tags for raw text."""
 
-import sys
-from functools import partial
-
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import PredictConfig
 
@@ -17,8 +14,4 @@ COMMAND = Command(
     misplaced_paths={"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."},
     common=("path", "input", "output", "input_format", "output_format", "text_columns"),
 )
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

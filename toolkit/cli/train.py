@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import sys
-from functools import partial
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.config.command import SavedRun
 from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.load import LoadedConfig
@@ -34,8 +32,4 @@ def train(loaded: LoadedConfig) -> int:
 
 COMMAND = dataclasses.replace(TRAIN, act=train, find_saved_run=find_saved_run)
 """Runs of a sweep are configured by TRAIN: all options come from the sweep's command line."""
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

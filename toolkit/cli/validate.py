@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from functools import partial
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import program
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import MinimalPairsConfig, ValidateConfig
 from toolkit.config.values import read_words
@@ -49,10 +47,4 @@ MINIMAL_PAIRS = Command(
     misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "scoring", "normalization", "limit", "results_path"),
 )
-
-
-main = partial(execute, COMMAND)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(COMMAND, __name__)

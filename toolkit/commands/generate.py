@@ -90,15 +90,15 @@ def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
 
 def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> None:
     """Raise if models of this task cannot be used in the mode, or have not the task of --task."""
-    supported, tasks = task.generation_mode == c.mode, "translation"
-    if c.mode == "continue":
+    supported, tasks = task.generation_mode == c.word, "translation"
+    if c.word == "continue":
         tasks = "language_modeling"
-    elif c.mode == "fill-mask":
+    elif c.word == "fill-mask":
         supported, tasks = isinstance(task, FillsMasks), "mlm, mpm or rtd"
-    elif c.mode == "order":
+    elif c.word == "order":
         supported, tasks = isinstance(task, OrdersWords), "mpm"
     if not supported:
-        what, given = f"toolkit-generate {c.mode}", f"--task {TASKS.find_name(type(task))}"
+        what, given = f"toolkit-generate {c.word}", f"--task {TASKS.find_name(type(task))}"
         raise wrong_training_error(what, f"--task {tasks}", given, path)
     wanted = TASKS[c.task].factory if c.task else type(task)
     if isinstance(wanted, type) and not isinstance(task, wanted):

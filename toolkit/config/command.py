@@ -99,7 +99,7 @@ class Command:
         """Path of the option that words without a flag set; empty if there is none."""
         if self.config is RunConfig:
             return "data.dirs"
-        return getattr(self.config, "POSITIONAL", "")
+        return getattr(self.config, "positional", "")
 
     def fixed_sections(self) -> dict[str, type]:
         """Section -> config class, without components; "" is a command without sections."""

@@ -188,18 +188,26 @@ class Options:
     required_fields: ClassVar[dict[str, str]] = {}
     """Field that must not be empty -> the message if it is."""
 
+    positional: ClassVar[str] = ""
+    """Field that takes the words without a flag; empty if none does."""
+
+    word: ClassVar[str] = ""
+    """First word after the command, such as the kind of a plot; empty for other commands."""
+
     def __init_subclass__(
         cls,
         section: str | None = None,
         title: str = "",
         required: Mapping[str, str] | None = None,
+        positional: str = "",
+        word: str = "",
     ) -> None:
         super().__init_subclass__()
         cls.help_title = title
         inherited = ChainMap(*(getattr(base, "required_fields", {}) for base in cls.__bases__))
         cls.required_fields = {**inherited, **(required or {})}
-        if section is not None:
-            cls.section = section
+        cls.section = cls.section if section is None else section
+        cls.positional, cls.word = positional or cls.positional, word or cls.word
 
     def __post_init__(self) -> None:
         for name, message in self.required_fields.items():
@@ -256,7 +264,7 @@ class Option:
 
 
 # Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT. A
-# MULTI_WORD option takes every word up to the next flag, as the POSITIONAL one of a class does;
+# MULTI_WORD option takes every word up to the next flag, as the positional one of a class does;
 # those of a text are joined by commas. Only --help-all shows ADVANCED options. A trained model
 # depends on options OF_MODEL.
 NO_SPLIT: dict[str, object] = {"separator": None}
@@ -308,7 +316,7 @@ def describe_fields(config: type) -> list[tuple[dataclasses.Field[Any], Option]]
         title = vars(ancestor).get("help_title", "")
         names = vars(ancestor).get("__annotations__", {})
         for name in [it for it in names if it in fields and it not in described]:
-            more = {"multi_word": name == getattr(config, "POSITIONAL", ""), "group": title}
+            more = {"multi_word": name == getattr(config, "positional", ""), "group": title}
             more |= {k: it for k, it in fields[name].metadata.items() if k in METADATA}
             option = Option(name, types[name], None, texts.get(name, ""), **more)
             described[name] = fields[name], option

@@ -45,11 +45,6 @@ class JobResult:
     reason: str
     """Last line of the log of a failed job, else empty."""
 
-    @property
-    def signaled(self) -> bool:
-        """Whether the job was ended by our signal, or saved a checkpoint after one."""
-        return self.exit_code - 128 in SIGNALS or (self.exit_code < 0 and not self.reason)
-
 
 @dataclass
 class RunningJob:
@@ -245,11 +240,12 @@ class SweepProgress(Progress):
     def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, JobResult]) -> None:
         for name in ended.keys() - self.reported:
             self.reported.add(name)
+            code, reason = ended[name].exit_code, ended[name].reason
             duration = format_duration(ended[name].seconds)
-            if ended[name].signaled:
+            if code - 128 in SIGNALS or (code < 0 and not reason):  # perhaps with a checkpoint
                 self.log(f"stopped   {name} after {duration}")
-            elif ended[name].exit_code:
-                self.log(f"failed    {name} after {duration}: {ended[name].reason}")
+            elif code:
+                self.log(f"failed    {name} after {duration}: {reason}")
             else:
                 self.log(f"finished  {name} in {duration}")
         for job in running:

@@ -115,7 +115,7 @@ class Configuration:
 
     @cached_property
     def summary(self) -> SeedSummary:
-        return summarize([self.by_seed[seed] for seed in sorted(self.by_seed, key=seed_order)])
+        return summarize(list(self.by_seed.values()))
 
 
 def group_by_configuration(
@@ -125,6 +125,8 @@ def group_by_configuration(
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.point.configuration, []).append(outcome)
+    for group in groups.values():
+        group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
     return [
         Configuration(group, {o.point.seed: metric_of_run(o, source) for o in group})
         for group in groups.values()
@@ -133,13 +135,8 @@ def group_by_configuration(
 
 def compare_equal_seeds(a: Configuration, b: Configuration) -> PairedDifference:
     """The difference a - b over the seeds that both have."""
-    seeds = sorted(a.by_seed.keys() & b.by_seed.keys(), key=seed_order)
+    seeds = [seed for seed in a.by_seed if seed in b.by_seed]
     return compare_pairs([a.by_seed[s] for s in seeds], [b.by_seed[s] for s in seeds])
-
-
-def seed_order(seed: int | None) -> int:
-    """Sort key of a seed; None comes first."""
-    return -1 if seed is None else seed
 
 
 SIGNIFICANCE = 0.05
@@ -158,11 +155,6 @@ class RankedRow:
     """Of the paired t-test, corrected; None if it could not be made."""
     sign_p: float | None
     """Of the sign test, corrected."""
-
-    @property
-    def is_among_the_best(self) -> bool:
-        """Whether the runs do not show that this differs from the best."""
-        return math.isfinite(self.value) and (self.p is None or self.p > SIGNIFICANCE)
 
 
 @dataclass(frozen=True)
@@ -242,9 +234,12 @@ class GridPoint:
 
     @property
     def name(self) -> str:
-        """Name of its folder: `arch.fixed=true,seed=1`."""
+        """Name of its folder: `arch.fixed=true,seed=1`; a long one ends in a digest."""
         seed = [] if self.seed is None else [f"seed={self.seed}"]
-        return folder_name(",".join([*filter(None, [self.configuration]), *seed]))
+        text = ",".join([*filter(None, [self.configuration]), *seed])
+        safe = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
+        long = len(safe) > MAX_NAME_LENGTH
+        return f"{safe[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}" if long else safe
 
 
 def grid_points(c: SweepConfig) -> list[GridPoint]:
@@ -265,14 +260,6 @@ def grid_points(c: SweepConfig) -> list[GridPoint]:
             f"{count} runs have the name {name!r}."
         )
     return points
-
-
-def folder_name(text: str) -> str:
-    """The text with unsafe characters replaced; long names end in a digest."""
-    safe = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
-    if len(safe) <= MAX_NAME_LENGTH:
-        return safe
-    return f"{safe[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}"
 
 
 def draw_trials(ranges: Mapping[str, ValueRange], trials: int) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -132,7 +133,9 @@ def comparison_table(
     if ended := sum(row.configuration.out_of_time for row in rows):
         verb = "runs were" if ended > 1 else "run was"
         notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
-    marked = [i for i, row in enumerate(rows) if row.is_among_the_best] if several else []
+    distinct = [it.p is not None and it.p <= SIGNIFICANCE for it in rows]
+    best = [i for i, row in enumerate(rows) if math.isfinite(row.value) and not distinct[i]]
+    marked = best if several else []
     return Table(
         columns=list(columns),
         rows=list(zip(*columns.values(), strict=True)),

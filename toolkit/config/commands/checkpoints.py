@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from os.path import dirname, realpath
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import COMPRESSION
@@ -38,10 +38,9 @@ class AverageConfig(
         "paths": "Name the checkpoints to average, or a save folder with --last.",
         "output": "--output is required: a folder that does not exist yet.",
     },
+    positional="paths",
 ):
     """Options of toolkit-average."""
-
-    POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Checkpoints to average; with --last, their save folders."""
@@ -61,10 +60,9 @@ class InspectConfig(
     required={
         "paths": "Name a data folder or a checkpoint, or with --flops an architecture (--arch)."
     },
+    positional="paths",
 ):
     """Options of toolkit-inspect."""
-
-    POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Data folders (shards as a:b:c), checkpoints or save folders, for their last one. Options that
@@ -99,10 +97,8 @@ class FlopsConfig(OutputOptions, section="inspect"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConversionOptions(OutputOptions):
+class ConversionOptions(OutputOptions, positional="paths"):
     """Options of every direction of toolkit-convert."""
-
-    POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """SOURCE and DESTINATION, a folder that does not exist."""
@@ -152,10 +148,9 @@ class ValidateConfig(
         "dirs": "Name a data folder to evaluate on, before --path.",
         "path": "--path is required: the checkpoints to evaluate.",
     },
+    positional="dirs",
 ):
     """Options of toolkit-validate."""
-
-    POSITIONAL: ClassVar[str] = "dirs"
 
     dirs: list[str] = field(default_factory=list)
     """Data folders with the vocabulary of the checkpoints. Of shards, as in a:b, the first one that
@@ -212,10 +207,9 @@ class MinimalPairsConfig(
         "files": "Name files of sentence pairs, or a folder of them, before --path.",
         "path": "--path is required: the checkpoints to evaluate.",
     },
+    positional="files",
 ):
     """Options of toolkit-validate --task minimal_pairs."""
-
-    POSITIONAL: ClassVar[str] = "files"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Files of sentence pairs: JSON lines with sentence_good and sentence_bad, as in BLiMP, or two

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import (
@@ -99,9 +99,6 @@ class GenerationOptions(
 ):
     """Options of every mode with a model."""
 
-    mode: ClassVar[str]
-    """First word after toolkit-generate."""
-
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoint, or a save folder, whose best checkpoint is used."""
     task: str = field(default="", metadata=ADVANCED)
@@ -118,10 +115,8 @@ class GenerationOptions(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
+class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions, positional="dirs"):
     """Options of encoder-decoder and language models; several checkpoints form an ensemble."""
-
-    POSITIONAL: ClassVar[str] = "dirs"
 
     dirs: list[str] = field(default_factory=list)
     """Data folders whose split --gen-subset is the input."""
@@ -148,10 +143,8 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateConfig(TextGenerationConfig):
+class TranslateConfig(TextGenerationConfig, word="translate"):
     """Options of toolkit-generate translate."""
-
-    mode = "translate"
 
     print_alignment: Literal["none", "hard", "soft"] = "none"
     """Print the alignment of the last layer, the mean of its heads. hard: the source token with the
@@ -159,17 +152,13 @@ class TranslateConfig(TextGenerationConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContinueConfig(TextGenerationConfig):
+class ContinueConfig(TextGenerationConfig, word="continue"):
     """Options of toolkit-generate continue."""
-
-    mode = "continue"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FillMaskConfig(GenerationOptions):
+class FillMaskConfig(GenerationOptions, word="fill-mask"):
     """Options of toolkit-generate fill-mask."""
-
-    mode = "fill-mask"
 
     top: Size = 5
     """Number of tokens per [MASK], or of positions per word, to print."""
@@ -183,17 +172,13 @@ class FillMaskConfig(GenerationOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderConfig(FillMaskConfig):
+class OrderConfig(FillMaskConfig, word="order"):
     """Options of toolkit-generate order."""
-
-    mode = "order"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreConfig(OutputOptions):
+class ScoreConfig(OutputOptions, positional="files"):
     """Options of toolkit-generate score."""
-
-    POSITIONAL: ClassVar[str] = "files"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """SYSTEM and REFERENCE: two text files (also .gz, .xz, .zst)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import (
@@ -28,9 +28,6 @@ MAX_INCHES = 100
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions(OutputOptions, title="output"):
     """Options of every kind of plot."""
-
-    kind: ClassVar[str]
-    """First word after toolkit-plot; the plot's default file name without its ending."""
 
     output: str = ""
     """File to write: .png, .svg or .pdf. Default: KIND.png."""
@@ -62,7 +59,7 @@ class PlotOptions(OutputOptions, title="output"):
 
     @property
     def output_file(self) -> str:
-        return self.output or f"{self.kind}.png"
+        return self.output or f"{self.word}.png"
 
     @property
     def inches(self) -> tuple[float, float | None] | None:
@@ -105,11 +102,10 @@ class CurveConfig(
         "runs": "toolkit-plot curve needs at least one run's save folder, before --labels.",
         "metric": "--metric must name a metric, but is empty.",
     },
+    positional="runs",
+    word="curve",
 ):
     """Options of toolkit-plot curve."""
-
-    POSITIONAL: ClassVar[str] = "runs"
-    kind = "curve"
 
     runs: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Save folders, or folders of them, such as that of a sweep. Runs that differ only in their
@@ -137,11 +133,10 @@ class ConfusionConfig(
         "files": "toolkit-plot confusion needs at least one file that toolkit-validate --json "
         "wrote."
     },
+    positional="files",
+    word="confusion",
 ):
     """Options of toolkit-plot confusion."""
-
-    POSITIONAL: ClassVar[str] = "files"
-    kind = "confusion"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Files that toolkit-validate --json wrote."""
@@ -154,11 +149,10 @@ class PairPlotConfig(
         "files": "toolkit-plot minimal-pairs needs at least one file that toolkit-validate --task "
         "minimal_pairs --results-path wrote."
     },
+    positional="files",
+    word="minimal-pairs",
 ):
     """Options of toolkit-plot minimal-pairs."""
-
-    POSITIONAL: ClassVar[str] = "files"
-    kind = "minimal-pairs"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Results of toolkit-validate --task minimal_pairs (--results-path or --json), or JSON lines
@@ -169,10 +163,8 @@ class PairPlotConfig(
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
+class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions, word="kernels"):
     """Options of toolkit-plot kernels."""
-
-    kind = "kernels"
 
     sentences: str | None = None
     """Text file, one sentence per line. Kernels that depend on the text are averaged over its
@@ -182,10 +174,8 @@ class KernelsConfig(CheckpointOptions, LayerOptions, PlotOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionConfig(CheckpointOptions, LayerOptions, PlotOptions):
+class AttentionConfig(CheckpointOptions, LayerOptions, PlotOptions, word="attention"):
     """Options of toolkit-plot attention."""
-
-    kind = "attention"
 
     sentence: str = ""
     """Sentence to draw. A second one may follow after [SEP], and [MASK] hides a token. Default: the
@@ -215,10 +205,9 @@ class PerturbationConfig(
     CheckpointOptions,
     PlotOptions,
     required={"sentences": "toolkit-plot perturbation needs --sentences FILE."},
+    word="perturbation",
 ):
     """Options of toolkit-plot perturbation."""
-
-    kind = "perturbation"
 
     sentences: str = ""
     """Text file, one sentence per line, all of the same words; the first is compared with each of
