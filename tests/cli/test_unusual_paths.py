@@ -7,20 +7,15 @@ import pytest
 COMMANDS = [
     "inspect PATH",
     "plot curve PATH",
-    "average PATH PATH --output new",
     "convert export PATH new",
     "train PATH --arch bert_tiny --task mlm",
-    "train data --user-dir PATH",
     "train data --config PATH",
-    "validate data --path PATH",
     "validate PATH --task minimal_pairs --path run",
-    "generate score PATH PATH",
     "preprocess --trainpref PATH --destdir new",
-    "preprocess --trainpref text --srcdict PATH --destdir new",
     "preprocess --trainpref text --destdir text/PATH",
     "generate score text text --json PATH/a",
 ]
-PATHS = ["x" * 300, "d/" * 2500 + "x", "loop", "dangling", "folder/**", "**/x", "text/x", "a\udcff"]
+PATHS = ["x" * 300, "loop", "dangling", "**/x", "text/x", "a\udcff"]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: ascii(path[:10]))

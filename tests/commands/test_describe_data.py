@@ -1,10 +1,7 @@
-from collections import Counter
-
-import numpy as np
 import pytest
 
 from tests.helpers.fairseq_files import write_folder
-from toolkit.commands.describe_data import count_lengths, describe_data, format_bytes, quantile
+from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
 
 
@@ -54,10 +51,6 @@ def test_describe_data_shows_evenly_spaced_items_as_text(fairseq):
     }
 
 
-def test_describe_data_shows_each_item_at_most_once(fairseq):
-    assert len(describe_data(fairseq, examples=50).items) == 4 + 2
-
-
 def test_describe_data_names_shards_by_their_folders(fairseq, tmp_path):
     second = write_folder(tmp_path / "more", ["the", "cat", "sat", "a"], {"train": ["a cat"]})
     found = describe_data(f"{fairseq}:{second}")
@@ -82,20 +75,3 @@ def test_describe_data_verifies_every_byte(folder, fairseq, tmp_path):
     describe_data(folder, examples=0)
     with pytest.raises(ToolkitError, match=r"valid.tokens.npy .* MiB 0, which holds item 0, is da"):
         describe_data(folder, verify=True)
-
-
-def test_count_lengths_includes_all_parts(column):
-    found = count_lengths(column(([[1, 2], [3]], [0]), ([[4], [5, 6, 7]], [1])))
-    assert found == {2: 1, 1: 2, 3: 1}
-
-
-def test_quantile_equals_that_of_the_sorted_lengths():
-    lengths = np.random.default_rng(0).integers(1, 50, 999)
-    for fraction in (0.5, 0.9, 1.0):
-        expected = np.sort(lengths)[int(np.ceil(fraction * 999)) - 1]
-        assert quantile(Counter(lengths.tolist()), fraction) == expected
-    assert quantile(Counter(), 0.5) == 0
-
-
-def test_format_bytes_adds_a_unit():
-    assert [format_bytes(n) for n in (7, 1234, 5_600_000_000)] == ["7 bytes", "1.23 kB", "5.6 GB"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from toolkit.commands.generate import generate_outputs
-from toolkit.commands.text_io import check_request, read_requests
+from toolkit.commands.text_io import read_requests
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
 from toolkit.generation.generate import EncodedLine, GenerationRequest
@@ -63,13 +63,3 @@ def test_read_requests_broadcasts_lines_of_the_first_rank():
     assert list(read_requests(iter(lines), Echo(), Broadcast(size=2), 2)) == expected
     assert [item.number for item in expected] == [1, 2, 3, 4]
     assert expected[2].note == "not UTF-8 at byte 2"
-
-
-def test_check_request_empties_items_without_a_source():
-    generator = Echo()
-    generator.check_lengths = lambda source, target: None
-    blank = GenerationRequest(1, "", [], [5, 6], "a reference")
-    found = check_request(blank, generator)
-    assert (found.note, found.target, found.reference) == ("empty", [], "a reference")
-    generator.decoder_only = True
-    assert check_request(blank, generator) == blank

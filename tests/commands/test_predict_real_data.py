@@ -10,7 +10,6 @@ from toolkit.cli.validate import main as validate
 from toolkit.config.load import compose
 from toolkit.training.run import run
 
-LINES = 200
 TINY = {
     "arch": "bert_tiny", "arch.layers": 1, "task.tokens_per_sample": 64, "batch_size": 8,
     "num_workers": 0, "max_update": 2, "lr": 1e-3, "precision": "fp32", "device": "cpu",
@@ -37,7 +36,7 @@ def both(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.realdata
-@pytest.mark.parametrize(("task", "field"), [("SST-2", "label"), ("STS-B", "value")])
+@pytest.mark.parametrize(("task", "field"), [("STS-B", "value")])
 def test_rows_of_glue(both, real_data, task, field):
     path = str(real_data / "glue_data" / task / "dev.tsv")
     files = {"format": "glue", "glue_task": task, "trainpref": path, "validpref": path}
@@ -46,47 +45,6 @@ def test_rows_of_glue(both, real_data, task, field):
     values = [each[field] for each in predicted]
     form = "{:.3f}" if field == "value" else "{}"
     assert [form.format(value) for value in values] == expected and len(values) > 800
-
-
-@pytest.mark.slow
-@pytest.mark.realdata
-def test_questions_of_squad(both, real_data, tmp_path):
-    path = real_data / "squad" / "v1.1" / "dev-v1.1.json"
-    articles = json.loads(path.read_text("utf-8"))["data"]
-    (tmp_path / "dev.json").write_text(json.dumps({"version": "1.1", "data": articles[:2]}))
-    paragraphs = [paragraph for article in articles[:2] for paragraph in article["paragraphs"]]
-    items = [
-        {**question, "context": paragraph["context"]}
-        for paragraph in paragraphs
-        for question in paragraph["qas"]
-    ]
-    items = items[:LINES]
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    files = {"format": "squad", "trainpref": "dev.json", "validpref": "dev.json"}
-    validated, predicted = both("squad", "items.jsonl", **files)
-    expected = json.loads(validated)
-    assert len(predicted) == LINES
-    assert [each["answer"] for each in predicted] == [expected[item["id"]] for item in items]
-
-
-@pytest.mark.slow
-@pytest.mark.realdata
-def test_questions_of_race(both, real_data, tmp_path):
-    folder = real_data / "RACE" / "dev"
-    items = []
-    for path in sorted(folder.rglob("*.txt")):
-        passage = json.loads(path.read_text("utf-8"))
-        questions = zip(passage["questions"], passage["options"], strict=True)
-        for number, (question, options) in enumerate(questions, 1):
-            item = {"article": passage["article"], "question": question, "options": options}
-            items.append({"id": [f"{path.parent.name}/{path.name}", str(number)], **item})
-    items = items[:LINES]
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    files = {"format": "race", "trainpref": str(folder), "validpref": str(folder)}
-    validated, predicted = both("multiple_choice", "items.jsonl", **files)
-    expected = json.loads(validated)
-    letters = [expected[name][number] for name, number in (item["id"] for item in items)]
-    assert ["ABCD"[each["option"]] for each in predicted] == letters and len(letters) == LINES
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.command import SavedRun
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.help import handle_info_flags
-from toolkit.config.load import compose, load, resolve
-from toolkit.config.serialize import diff_configs, print_config, to_dict
+from toolkit.config.load import compose, load
+from toolkit.config.serialize import diff_configs, to_dict
 
 WORDS = ["data", "--task", "mlm", "--finetune-from"]
 
@@ -29,11 +29,6 @@ def test_finetune_from_sets_the_architecture(checkpoint):
     assert arch.config.embedding_width is None and arch.config.width == 128
 
 
-def test_flags_override_the_architecture_of_the_checkpoint(checkpoint):
-    arch = load([*WORDS, checkpoint, "--arch.layers", "3", "--dropout", "0"], TRAIN).config.arch
-    assert (arch.config.layers, arch.config.dropout, arch.config.max_positions) == (3, 0.0, 300)
-
-
 def test_named_architecture_ignores_the_checkpoint(checkpoint):
     arch = load([*WORDS, checkpoint, "--arch", "bert_small"], TRAIN).config.arch
     assert (arch.name, arch.config.layers, arch.config.max_positions) == ("bert_small", 12, 128)
@@ -47,12 +42,6 @@ def test_finetune_from_may_come_from_a_file_and_name_a_save_folder(checkpoint, t
     file.write_text(f"task: mlm\ncheckpoint: {{finetune_from: {run}}}\n")
     loaded = load(["data", "--config", str(file)], TRAIN)
     assert loaded.config.arch.config.layers == 5
-
-
-def test_origin_of_the_architecture_is_printed(checkpoint):
-    text = print_config(resolve([*WORDS, checkpoint], TRAIN))
-    [line] = [line for line in text.splitlines() if line.strip().startswith("layers:")]
-    assert line.split()[1] == "5" and f"--finetune-from {checkpoint}" in line
 
 
 def test_finetune_from_rejects_other_folders(tmp_path):
@@ -128,11 +117,6 @@ def test_given_options_win_over_the_checkpoint_from_flags_and_files(resume, tmp_
     }
 
 
-def test_given_option_that_equals_the_default_wins_over_the_checkpoint(resume):
-    assert changed(resume("--arch.dropout", "0.1")) == {"arch.dropout": 0.1}
-    assert changed(resume("--lr", "3e-4")) == {"optimizer.lr": 3e-4}
-
-
 def test_named_component_keeps_its_options_and_another_one_has_its_defaults(resume):
     assert changed(resume("--arch", "composite_bert_tiny", "--lr-scheduler", "polynomial")) == {}
     config = resume("--lr-scheduler", "linear")
@@ -174,11 +158,3 @@ def test_print_config_names_the_checkpoint_as_the_origin(train):
     lines = handle_info_flags(["--print-config", "--lr", "1"], command).splitlines()
     (rate,) = [line for line in lines if line.startswith("  mask_rate:")]
     assert rate.split() == ["mask_rate:", "0.2", "#", "first/checkpoint_e1_u4"]
-
-
-def test_invalid_value_in_a_checkpoint_is_reported_with_its_folder(train):
-    options = to_dict(compose(SAVED))
-    options["optimizer"]["lr"] = "${oc.env:HOME}"
-    command = dataclasses.replace(train, find_saved_run=lambda *_: SavedRun(options, "here", True))
-    with pytest.raises(ToolkitError, match=r"optimizer.lr must be a plain value"):
-        load([], command)

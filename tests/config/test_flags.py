@@ -55,12 +55,6 @@ def test_last_of_repeated_flags_counts_even_for_a_list(parsed):
     assert parsed("--parts 1,2 --parts 3") == {"parts": ["3"]}
 
 
-def test_repeated_flags_of_a_no_split_list_append(parsed, train):
-    options = index_by_path(train.command_line_options())
-    found, _ = read_flags(read_words(["--config", "a,b", "--config=c"]), options.get)
-    assert found["config"].value == ["a,b", "c"]
-
-
 def test_words_and_flag_of_the_same_option_are_rejected(parsed):
     with pytest.raises(ToolkitError, match=r"--files cannot be combined with words without a flag"):
         parsed("a --files b")
@@ -85,11 +79,6 @@ def test_unknown_single_dash_option_is_rejected(parsed):
         parsed("a -x")
 
 
-def test_word_without_a_positional_option_is_rejected():
-    with pytest.raises(ToolkitError, match=r"unexpected argument 'word': options start with --"):
-        resolve(["word"], KINDS[1])
-
-
 LISTS = [(TRAIN, "dirs"), (PREPROCESS, "trainpref"), (PREPROCESS, "validpref")]
 LISTS += [(PREPROCESS, "testpref"), (VALIDATE, "path"), (MINIMAL_PAIRS, "path")]
 LISTS += [(mode, "path") for mode in MODES[:4]] + [
@@ -107,11 +96,3 @@ def test_list_of_files_takes_all_words_that_a_shell_expands(command, name):
     argv = [to_flag(name), "a", "b", "c"]
     [given] = read_flags(read_words(argv), lambda name: find_option(name, options))[0].values()
     assert given.value in (["a", "b", "c"], "a,b,c")
-
-
-def test_flags_of_unknown_options_are_left_out(flat):
-    options = {"share": index_by_path(flat.fixed_options())["share"]}
-    words = read_words(["a", "--new", "-1", "--share", "2", "--", "--share", "3"])
-    found, rest = read_flags(words, options.get)
-    assert {path: given.value for path, given in found.items()} == {"share": "2"}
-    assert rest == ["a", "--share", "3"]

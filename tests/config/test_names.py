@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import COMPONENTS, Registry
+from toolkit.common.registry import Registry
 from toolkit.config.command import Command
 from toolkit.config.declared import Option, OptionType
 from toolkit.config.load import early_options, index_by_path, resolve_components
@@ -32,18 +32,6 @@ OPTIONS = index_by_path(
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("arch.dropout", "arch.dropout"),
-        ("width", "arch.width"),
-        ("max_tokens", "data.max_tokens"),
-    ],
-)
-def test_find_option_accepts_path_last_part_or_reserved_name(name, path):
-    assert find_option(name, OPTIONS).path == path
-
-
 def test_ambiguous_last_part_lists_the_full_names():
     expected = "--dropout is ambiguous. Write --arch.dropout or --task.dropout"
     with pytest.raises(ToolkitError, match=expected):
@@ -54,9 +42,7 @@ def test_ambiguous_last_part_lists_the_full_names():
     ("name", "hint"),
     [
         ("widthh", "--width"),
-        ("max_token", "--max-tokens"),
         ("arch.widthh", "--arch.width"),
-        ("model.width", "--arch.width"),
     ],
 )
 def test_unknown_flag_suggests_the_nearest_one(name, hint):
@@ -75,13 +61,6 @@ def test_option_of_other_components_names_them():
         find_option(
             "format.tag", {"path": option("path")}, command(format=registry), origin="f.yaml"
         )
-
-
-def test_reserved_name_that_the_component_lacks_names_others():
-    expected = "--warmup-updates requires --lr-scheduler cosine, fixed, inverse_sqrt and others"
-    with pytest.raises(ToolkitError, match=expected):
-        options = {"lr_scheduler.name": option("lr_scheduler.name")}
-        find_option("warmup_updates", options, command(**COMPONENTS))
 
 
 def test_reserved_names_are_names_of_options(train):

@@ -31,29 +31,18 @@ def message(argv: list[str], command: Command = TRAIN) -> str:
     ("theirs", "answer"),
     [
         ("--learning-rate=1e-4", "--learning-rate. Write --lr instead."),
-        ("--max_steps=10", "--max-steps. Write --max-update instead."),
-        ("--output-dir=run", "--output-dir. Write --save-dir instead."),
-        ("--gradient-accumulation-steps=2", "Write --update-freq instead."),
         (
             "--per-device-train-batch-size=8",
             "Write --batch-size instead. It is the number of examples on each rank.",
         ),
-        ("--num-train-epochs=3", "Write --max-epoch instead."),
         (
             "--warmup-steps=10",
             "Write --warmup-updates instead. A fraction of the run is --warmup-fraction.",
         ),
-        ("--warmup-ratio=0.1", "Write --warmup-fraction instead."),
-        ("--evaluation-strategy=epoch", "Write --validate-interval-updates instead."),
-        ("--save-steps=10", "Write --save-interval-updates instead."),
-        ("--logging-steps=10", "Write --log-interval instead."),
         ("--tf32", "Write --precision tf32 instead."),
-        ("--ddp-timeout=9", "Write --training.timeout-seconds instead."),
-        ("--label-smoothing-factor=0.1", "Write --label-smoothing instead."),
         ("--doc-stride=9", "Write --stride instead, which requires --task squad."),
         ("--load-best-model-at-end", "The best checkpoint is always kept, as checkpoint_best."),
         ("--train-file=a.txt", "toolkit-preprocess reads the files: --trainpref, --validpref"),
-        ("--max-sentences=8", "Write --batch-size instead."),
         ("--distributed-world-size=2", "Start the command with torchrun"),
     ],
 )
@@ -62,34 +51,14 @@ def test_option_of_another_tool_is_answered_with_ours(theirs, answer):
 
 
 @pytest.mark.parametrize(
-    ("command", "theirs", "ours"),
-    [
-        (PREPROCESS, "--train-file", "--trainpref"),
-        (PREPROCESS, "--output-dir", "--destdir"),
-        (VALIDATE, "--model-name-or-path", "--path"),
-        (PREDICT, "--per-device-eval-batch-size", "--batch-size"),
-        (MODES[0], "--num-beams", "--beam"),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_answer_is_an_option_of_the_command(command, theirs, ours):
-    assert f"no option is called {theirs}. Write {ours} instead." in message([theirs, "x"], command)
-
-
-@pytest.mark.parametrize(
     ("command", "option", "answer"),
     [
         (FILL_MASK, "--nbest", f"{OF_TEXT}, not of toolkit-generate fill-mask. See --help."),
-        (FILL_MASK, "--max-len-a", f"{OF_TEXT}, not of toolkit-generate fill-mask. See --help."),
         (TRANSLATE, "--top", "It is an option of toolkit-generate fill-mask and order, not of"),
-        (PREDICT, "--beam", f"{OF_TEXT}, not of toolkit-predict."),
         (TRANSLATE, "--mask-rate", "It is an option of toolkit-train, not of"),
         (FILL_MASK, "--num-beams", "It is --beam of toolkit-generate translate and continue. "),
-        (FILL_MASK, "--max-length", "It is --max-len-b of toolkit-generate translate and"),
-        (FILL_MASK, "--max-sentences", "It is --batch-size of toolkit-generate translate and"),
         (FILL_MASK, "--scoring", "Translations with references always get BLEU, chrF and TER."),
         (TRANSLATE, "--fp16", "Write --precision fp16 instead."),
-        (TRANSLATE, "--valid-subset", "Write --gen-subset instead."),
         (TRAIN, "--model-overrides", "The model is that of the checkpoint; toolkit-validate"),
     ],
     ids=lambda value: getattr(value, "name", value),
@@ -98,10 +67,6 @@ def test_option_of_another_command_names_the_command(command, option, answer):
     argv = RUN if command is TRAIN else []
     expected = f"no option is called {option}. {answer}"
     assert message([*argv, option, "1"], command).startswith(expected)
-
-
-def test_near_name_of_the_command_comes_before_an_option_of_another_one():
-    assert "Did you mean --seed?" in message(["--seeds", "1"], TRANSLATE)
 
 
 @pytest.mark.parametrize("command", [FILL_MASK, PREDICT, PREPROCESS])

@@ -43,10 +43,6 @@ def test_yaml_null_is_none_unless_quoted(read):
     }
 
 
-def test_empty_yaml_file_sets_nothing(read):
-    assert read("") == {} and read("# only a comment\n") == {}
-
-
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!python/name:os.system"])
 def test_yaml_rejects_python_tags_and_runs_nothing(read, tag, tmp_path):
     with pytest.raises(ToolkitError, match=r"must name a YAML file, but .*line 1: could not deter"):
@@ -54,24 +50,12 @@ def test_yaml_rejects_python_tags_and_runs_nothing(read, tag, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_yaml_rejects_repeated_keys(read):
-    with pytest.raises(ToolkitError, match=r"line 3: lr is given twice"):
-        read("optimizer:\n  lr: 1\n  lr: 2\n")
-
-
-def test_yaml_rejects_deep_nesting(read):
-    with pytest.raises(ToolkitError, match=r"must name a YAML file"):
-        read("[" * 1200)
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a: [1", "line 1: expected ',' or ']'"),
         (b"\xff\xfe\xfa", "must be UTF-8 text"),
         ("a: \0", "must name a YAML file, but .*special characters"),
         ("- a\n- b\n", "must name a file of sections such as `data:`, but .* holds a list"),
-        ("just text", "holds a str"),
         ("[a, b]: c", "line 1: a key must be text"),
     ],
 )

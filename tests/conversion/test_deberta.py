@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from tests.conversion.conftest import SETTINGS, SHAPE
-from toolkit import build_model, load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Inputs
 
@@ -33,18 +33,6 @@ def test_offsets_in_logarithmic_buckets_equal_transformers(saved, converted):
         want = model(tokens, attention_mask=(~padding).long()).last_hidden_state
         got = encoder(Inputs(tokens, padding=padding)).states
     torch.testing.assert_close(got[~padding], want[~padding], atol=1e-5, rtol=0)
-
-
-def test_deberta_has_the_parameters_of_the_published_base_model():
-    config = transformers.DebertaV2Config(
-        **{**SETTINGS["DebertaV2"], **BASE, "hidden_size": 768, "num_hidden_layers": 12},
-        **{"num_attention_heads": 12, "intermediate_size": 3072},
-    )
-    with torch.device("meta"):
-        hf_model = transformers.DebertaV2Model(config)
-        model = build_model("deberta", vocabulary_size=config.vocab_size)
-    counts = [sum(p.numel() for p in it.parameters()) for it in (model, hf_model)]
-    assert counts == [183_831_552] * 2
 
 
 def test_published_files_come_back_with_all_their_tensors(saved, converted):
@@ -72,16 +60,9 @@ def test_published_files_come_back_with_all_their_tensors(saved, converted):
     ("changes", "rows"),
     [
         ({"pos_att_type": ["c2p"]}, [r"pos_att_type +\['c2p'\]"]),
-        ({"relative_attention": False}, ["relative_attention +False +True"]),
-        ({"position_biased_input": True}, ["position_biased_input +True +False"]),
-        ({"share_att_key": False}, ["share_att_key +False +True"]),
-        ({"norm_rel_ebd": "none"}, ["norm_rel_ebd +none +layer_norm"]),
         ({"position_buckets": -1}, ["position_buckets +-1"]),
         ({"max_relative_positions": 12}, ["max_relative_positions +12"]),
-        ({"conv_kernel_size": 3, "conv_act": "gelu"}, ["conv_kernel_size +3 +0"]),
         ({"attention_head_size": 7}, ["attention_head_size +7 +6"]),
-        ({"embedding_size": 12}, ["embedding_size +12 +24"]),
-        ({"pooler_hidden_act": "tanh"}, ["pooler_hidden_act +tanh +gelu"]),
         ({"pooler_dropout": 0.5, "pooler_hidden_size": 9}, ["pooler_dropout +0.5", "size +9 +24"]),
     ],
 )
@@ -106,12 +87,6 @@ def test_settings_of_published_models_must_be_given(saved, converted, capsys):
         converted(folder)
     found = " ".join(capsys.readouterr().err.split())
     assert all(f"config.json: {name}" in found for name in SETTINGS["DebertaV2"])
-
-
-def test_dropout_of_a_classifier_is_imported(saved, converted):
-    _, folder = saved("DebertaV2ForSequenceClassification", cls_dropout=0.25)
-    checkpoint = converted(folder)
-    assert load_checkpoint(checkpoint).task.config.head_dropout == 0.25
 
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2581the", "\u2581cat", "s", "\u2581sat"]

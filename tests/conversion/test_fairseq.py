@@ -14,17 +14,15 @@ import transformers
 from tests.helpers.preprocessing import preprocess_config
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.architectures import arch_options, config_mismatches
+from toolkit.conversion.architectures import config_mismatches
 from toolkit.conversion.fairseq import (
     ROBERTA,
     read_settings,
     read_tokenizer,
-    unwrap,
 )
 from toolkit.conversion.files import OpaqueObject
 from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
-from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Inputs
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
@@ -245,13 +243,6 @@ def inert(**state):
     return made
 
 
-def test_settings_of_argparse_and_omegaconf_are_unwrapped():
-    node = inert(_val=3, _metadata=inert(key="a"))
-    found = inert(_content={"model": inert(_content={"a": node, "b": inert(_val=None)})})
-    assert read_settings({"cfg": found}, Path("x")) == {"a": 3, "b": None}
-    assert unwrap(inert(a=1)) == {"a": 1} and unwrap([1]) == [1] and unwrap(inert()) == {}
-
-
 def test_settings_in_themselves_and_shared_ones_are_not_expanded():
     whole, shared = inert(), []
     for _ in range(100):
@@ -266,26 +257,13 @@ def test_settings_in_themselves_and_shared_ones_are_not_expanded():
     }
 
 
-def test_read_settings_finds_them_under_cfg_or_args():
-    assert read_settings({"cfg": {"model": inert(a=1)}, "args": inert(a=2)}, Path("x")) == {"a": 1}
-    assert read_settings({"cfg": None, "args": inert(a=2)}, Path("x")) == {"a": 2}
-    for other in ({}, {"args": 3}, {"cfg": {"model": {}}}):
-        with pytest.raises(
-            ToolkitError, match=r"must contain the model's settings under args or cfg"
-        ):
-            read_settings(other, Path("x"))
-
-
 @pytest.mark.parametrize(
     ("change", "name"),
     [
         ({"activation_fn": "relu"}, "activation_fn"),
-        ({"encoder_normalize_before": True}, "encoder_normalize_before"),
-        ({"no_scale_embedding": False}, "no_scale_embedding"),
         ({"encoder_layers": None}, "encoder_layers"),
         ({"encoder_layers": 10**6}, "encoder_layers"),
         ({"encoder_attention_heads": "4"}, "encoder_attention_heads"),
-        ({"encoder_embed_dim": True}, "encoder_embed_dim"),
     ],
 )
 def test_unsupported_settings_are_mismatches(change, name):
@@ -293,16 +271,6 @@ def test_unsupported_settings_are_mismatches(change, name):
     find = partial(config_mismatches, ROBERTA, tensors=tensors, layers="encoder_layers")
     assert find(SIZES) == []
     assert [problem.where for problem in find({**SIZES, **change})] == [name]
-
-
-def test_arch_options_are_those_of_bert():
-    found = arch_options(
-        ROBERTA, {**SIZES, "dropout": 0, "attention_dropout": 0.2, "arch": "roberta"}
-    )
-    assert found == {
-        **{"layers": 2, "width": 8, "heads": 4, "feed_forward_width": 16, "max_positions": 512},
-        **{"dropout": 0.0, "attention_dropout": 0.2, "token_types": 1, "norm_epsilon": 1e-5},
-    }
 
 
 TEXTS = ["the cat sat on the mat", "a cat and a dog ran", "dogs run far and cats sit"]
@@ -341,16 +309,6 @@ def test_subwords_missing_from_dict_txt_are_unknown(model, tmp_path):
     (tmp_path / "sentencepiece.model").write_bytes(model)
     tokenizer = read_tokenizer(tmp_path / "model.pt", rows)
     assert tokenizer.encode("cat")[0] == tokenizer.vocabulary.unk
-
-
-def test_without_subword_files_words_are_symbols(tmp_path):
-    rows = write_dictionary(tmp_path, ["the", "cat"])
-    tokenizer = read_tokenizer(tmp_path / "model.pt", rows)
-    assert isinstance(tokenizer, WordLevelTokenizer) and tokenizer.encode("the cat sat") == [
-        4,
-        5,
-        3,
-    ]
 
 
 def test_a_damaged_sentencepiece_model_is_rejected(tmp_path):

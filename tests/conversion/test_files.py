@@ -9,21 +9,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints.load import EXTRA_FILE, read_config
-from toolkit.checkpoints.save_folder import check_new_folder
-from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.config.load import compose
 from toolkit.conversion.files import (
-    ConvertedModel,
-    build_on_meta,
     read_all_tensors,
-    write_checkpoint,
     write_folder,
 )
 from toolkit.conversion.native_classes import read_model
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.interface import Sizes
 
 
 def changed(folder, change):
@@ -139,11 +130,8 @@ def test_import_rejects_untied_copies(saved, converted, capsys):
     [
         ({"hidden_act": "relu"}, "config.json: hidden_act relu gelu"),
         ({"is_decoder": True}, "config.json: is_decoder True False"),
-        ({"position_embedding_type": "relative_key"}, "relative_key absolute"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000 tensors of"),
         ({"hidden_size": "24"}, "config.json: hidden_size '24' int"),
-        ({"layer_norm_eps": None}, "config.json: layer_norm_eps None float"),
-        ({"vocab_size": -1}, "config.json: vocab_size -1 int"),
         ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
     ],
 )
@@ -159,7 +147,6 @@ def test_import_rejects_unsupported_settings(saved, converted, capsys, settings,
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", r"config\.json: .* at column 2\. Name a folder written by"),
         ("[]", r"config\.json: expected object, found array"),
         ('{"model_type": "gpt2"}', r"must be one of bert, .*, modernbert, but is 'gpt2'"),
         ('{"model_type": "deberta"}', r"computes the second version, model_type deberta-v2"),
@@ -204,36 +191,6 @@ def test_export_rejects_an_unwritable_folder(tmp_path):
     with pytest.raises(ToolkitError, match=r"No space left on device\. Choose another path"):
         write_folder(tmp_path / "there", full)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_build_on_meta_has_names_and_shapes_but_no_memory():
-    learner = build_on_meta(
-        compose({"arch": "bert_tiny", "task": "mlm", "arch.layers": 1}), Sizes(tokens=10**9)
-    )
-    tensors = learner.state_dict()
-    assert tensors["encoder.embeddings.words.weight"].is_meta
-    assert tensors["task.head.bias"].shape == (10**9,)
-
-
-def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
-    tokenizer = Tokenizer.load(data)
-    run = compose({"arch": "bert_tiny", "task": "encode", "layers": 1, "width": 8})
-    sizes = Sizes(tokens=len(tokenizer.vocabulary))
-    shapes = {name: tensor.shape for name, tensor in build_on_meta(run, sizes).state_dict().items()}
-    tensors = {name: torch.randn(shape) for name, shape in shapes.items()}
-    extra = {"task.pooler.weight": torch.ones(2, dtype=torch.bfloat16)}
-    target = tmp_path / "target"
-    write_checkpoint(
-        target,
-        ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer, extra=extra),
-        tmp_path / "source",
-    )
-    found = load_checkpoint(target).state_dict()
-    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
-    assert read_tensors(target / EXTRA_FILE)["task.pooler.weight"].dtype == torch.bfloat16
-    assert read_config(target)[0].arch.config == run.arch.config
-    with pytest.raises(ToolkitError, match=r"DESTINATION must name a new folder"):
-        check_new_folder(target, "DESTINATION")
 
 
 def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converted):

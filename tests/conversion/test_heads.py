@@ -85,7 +85,6 @@ SUMMARY = {"summary_type": "first", "summary_use_proj": True, "summary_activatio
 PLAIN = {"summary_type": "first", "summary_use_proj": False, "summary_activation": ""}
 IMPORTS = [
     ("BertForSequenceClassification", {"num_labels": 3}, "pooled"),
-    ("BertForSequenceClassification", {"num_labels": 1}, "pooled"),
     ("BertForTokenClassification", {"num_labels": 5}, ""),
     ("BertForQuestionAnswering", {}, ""),
     ("BertForMultipleChoice", {}, "pooled"),
@@ -96,12 +95,8 @@ IMPORTS = [
     ("ElectraForMultipleChoice", SUMMARY, "pooled"),
     ("ElectraForMultipleChoice", PLAIN, "plain"),
     ("ConvBertForSequenceClassification", {"num_labels": 1}, "gelu"),
-    ("ConvBertForTokenClassification", {"num_labels": 5}, ""),
-    ("ConvBertForQuestionAnswering", {}, ""),
     ("ConvBertForMultipleChoice", SUMMARY, "pooled"),
-    ("ConvBertForMultipleChoice", {"summary_type": "first"}, "plain"),
     ("DebertaV2ForSequenceClassification", {"num_labels": 3}, "gelu"),
-    ("DebertaV2ForTokenClassification", {"num_labels": 5}, ""),
     ("DebertaV2ForQuestionAnswering", {}, ""),
     ("DebertaV2ForMultipleChoice", {}, "gelu"),
 ]
@@ -155,16 +150,12 @@ EXPORTS = [
     ("bert", "glue", "pooled", "BertForSequenceClassification"),
     ("bert", "glue", "gelu", "ElectraForSequenceClassification"),
     ("bert", "multiple_choice", "pooled", "BertForMultipleChoice"),
-    ("bert", "multiple_choice", "plain", "ElectraForMultipleChoice"),
     ("bert", "squad", "", "BertForQuestionAnswering"),
-    ("bert_tiny", "squad", "", "ElectraForQuestionAnswering"),
     ("bert_tiny", "pos_tagging", "", "ElectraForTokenClassification"),
     ("bert_tiny", "multiple_choice", "pooled", "ElectraForMultipleChoice"),
     ("convbert", "glue", "gelu", "ConvBertForSequenceClassification"),
     ("convbert", "multiple_choice", "plain", "ConvBertForMultipleChoice"),
-    ("convbert", "pos_tagging", "", "ConvBertForTokenClassification"),
     ("deberta", "glue", "gelu", "DebertaV2ForSequenceClassification"),
-    ("deberta", "multiple_choice", "gelu", "DebertaV2ForMultipleChoice"),
     ("deberta", "squad", "", "DebertaV2ForQuestionAnswering"),
 ]
 
@@ -188,31 +179,23 @@ def test_exported_head_computes_the_scores_of_the_checkpoint(
     check_same_scores(learner, hf_model)
 
 
-@pytest.mark.parametrize(
-    ("options", "flag"),
-    [
-        ({"head": "plain"}, "--task.head plain"),
-        ({"layer_mixing": True}, "--task.layer-mixing true"),
-    ],
-)
 def test_native_export_omits_and_reports_a_head_that_transformers_lacks(
-    inner, tmp_path, converted, capsys, options, flag
+    inner, tmp_path, converted, capsys
 ):
-    source = train(tmp_path / "run", add_labels("glue", inner), "bert", "glue", **options)
+    source = train(tmp_path / "run", add_labels("glue", inner), "bert", "glue", head="plain")
     folder = converted(source, "hf", name="complete")
     classes = json.loads((folder / "config.json").read_text())["architectures"]
     assert classes == ["ToolkitForSequenceClassification"]
     folder = converted(source, "hf", classes="native")
     assert json.loads((folder / "config.json").read_text())["architectures"] == ["BertModel"]
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"no class of Transformers computes {flag}: the head was not exported" in printed
+    assert "no class of Transformers computes --task.head plain: the head was not" in printed
     assert "task.head.output.bias, task.head.output.weight" in printed
 
 
 @pytest.mark.parametrize(
     ("classes", "options"),
     [
-        (["bad", "good"], {"task": "SST-2", "metrics": ["accuracy"]}),
         (["no", "yes"], {"task": "RTE", "pairs": True}),
         ([], {"task": "STS-B", "metrics": ["pearson"], "pairs": True, "bounds": [0.0, 5.0]}),
     ],
@@ -278,20 +261,6 @@ def test_classifier_with_pairs_predicts_pairs(saved, converted):
     assert list(found.probabilities.values()) == pytest.approx(wanted.softmax(-1).tolist())
 
 
-def test_pipelines_give_the_predictions_of_the_checkpoint(inner, tmp_path, converted):
-    text = "the cats sat on a mat ."
-    source = train(tmp_path / "run", add_labels("glue", inner), "bert", "glue")
-    classify = transformers.pipeline("text-classification", str(converted(source, "hf")))
-    [prediction] = load_checkpoint(source).predict([text])
-    [found] = classify(text)
-    assert found == {"label": prediction.label, "score": pytest.approx(prediction.probability)}
-    source = train(tmp_path / "tags", add_labels("pos_tagging", inner), "bert", "pos_tagging")
-    tag = transformers.pipeline("token-classification", str(converted(source, "hf")))
-    [tagged] = load_checkpoint(source).predict([text.split()])
-    first_pieces = [it["entity"] for it in tag(text) if not it["word"].startswith("##")]
-    assert first_pieces == tagged.tags
-
-
 def test_fine_tuning_starts_from_the_head(saved, converted):
     _, folder = saved("ElectraForSequenceClassification", num_labels=3, embedding_size=12)
     checkpoint = converted(folder)
@@ -308,16 +277,10 @@ def test_fine_tuning_starts_from_the_head(saved, converted):
     ("name", "settings", "note"),
     [
         ("ConvBertForMultipleChoice", {}, "does not summarize the first token"),
-        ("ElectraForMultipleChoice", {"summary_type": "mean"}, "does not summarize the first"),
         (
             "BertForSequenceClassification",
             {"problem_type": "multi_label_classification"},
             "predicts several labels of a text at once",
-        ),
-        (
-            "BertForSequenceClassification",
-            {"problem_type": "regression", "num_labels": 2},
-            "predicts several numbers of a text",
         ),
     ],
 )
@@ -332,9 +295,7 @@ def test_unsupported_heads_are_kept_and_reported(saved, converted, capsys, name,
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id2label": {"0": "a", "2": "b"}}, r"^id2label in config.json must name the ids from 0"),
         ({"id2label": {"0": "a", "1": "a"}}, r"^id2label in config.json must name the ids from 0"),
-        ({"id2label": ["a", "b"]}, r"^id2label in config.json must name the ids from 0"),
         ({"classifier_dropout": "much"}, r"^task.head_dropout must be .*, but is 'much'"),
         ({"toolkit": {"task": "glue", "options": 3}}, r"^config.json: options: expected object"),
         (
@@ -361,13 +322,3 @@ def test_import_rejects_labels_that_it_cannot_read(saved, converted, change, mes
     with pytest.raises(ToolkitError, match=message):
         converted(folder)
     assert not folder.with_name("hf-toolkit").exists()
-
-
-def test_import_reports_a_missing_classifier(saved, converted, capsys):
-    _, folder = saved("BertModel")
-    config = json.loads((folder / "config.json").read_text())
-    config["architectures"] = ["BertForTokenClassification"]
-    (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ToolkitError, match="2 mismatches"):
-        converted(folder)
-    assert "classifier.weight" in capsys.readouterr().err

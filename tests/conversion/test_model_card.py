@@ -13,8 +13,6 @@ from toolkit.cli.convert import main
     ("kind", "arch"),
     [
         ("mpm", "taco_tiny"),
-        ("squad", "taco_tiny"),
-        ("multiple_choice", "taco_tiny"),
         ("mlm", "bert_tiny"),
         ("squad", "bert_tiny"),
         pytest.param("translation", "transformer_tiny", marks=pytest.mark.slow),

@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file
 
 from tests.conversion.conftest import SHAPE
-from toolkit import build_model, load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.architectures import GLOBAL
 from toolkit.models.interface import Inputs
@@ -40,8 +40,10 @@ def padded_batch(length):
     return tokens, torch.arange(length) >= torch.tensor([length, 6, length - 2])[:, None]
 
 
-@pytest.mark.parametrize("settings", [{}, OTHER_BASES, {"global_attn_every_n_layers": 9}])
-@pytest.mark.parametrize("length", [11, 330])
+@pytest.mark.parametrize(
+    ("settings", "length"),
+    [({}, 11), (OTHER_BASES, 330), ({"global_attn_every_n_layers": 9}, 11)],
+)
 def test_imported_states_and_scores_equal_transformers(saved, converted, settings, length):
     model, folder = saved("ModernBertForMaskedLM", **{**SHORT_WINDOW, **settings})
     learner = load_checkpoint(converted(folder))
@@ -57,9 +59,8 @@ def test_imported_states_and_scores_equal_transformers(saved, converted, setting
     torch.testing.assert_close(got.view(want.shape)[~padding], want[~padding], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ModernBertModel", "ModernBertForMaskedLM"])
-def test_round_trip_restores_every_bit_and_setting(saved, converted, name):
-    model, folder = saved(name, **SHORT_WINDOW)
+def test_round_trip_restores_every_bit_and_setting(saved, converted):
+    model, folder = saved("ModernBertForMaskedLM", **SHORT_WINDOW)
     back = converted(converted(folder), "hf")
     before, after = (load_file(path / "model.safetensors") for path in (folder, back))
     assert before.keys() == after.keys()
@@ -112,19 +113,14 @@ def test_head_of_a_classifier_is_kept(saved, converted, capsys):
     [
         ({"layer_types": ["sliding_attention"] * 5}, "layer_types"),
         ({"hidden_activation": "silu"}, "hidden_activation +silu +gelu"),
-        ({"norm_bias": True}, "norm_bias +True +False"),
         (
             {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 9.0}}},
             "rope_parameters",
         ),
-        ({"layer_types": 3}, "layer_types +3 +one per layer"),
         ({"layer_types": [GLOBAL, 1, {}, None, GLOBAL]}, "layer_types"),
         ({"layer_types": None, "global_attn_every_n_layers": 0}, "n_layers +0 +a positive int"),
         ({"num_hidden_layers": 5.0}, r"num_hidden_layers +5\.0 +int"),
-        ({"num_hidden_layers": None}, "num_hidden_layers +None +int"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers +10{9} +int"),
         ({"rope_parameters": [1]}, r"rope_parameters +\[1\] +rope_type default"),
-        ({"rope_parameters": {GLOBAL: 1e4}}, "rope_parameters"),
     ],
 )
 def test_unsupported_settings_are_listed(saved, converted, capsys, changes, row):
@@ -135,7 +131,7 @@ def test_unsupported_settings_are_listed(saved, converted, capsys, changes, row)
     assert re.search(row, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("dropout", ["embedding_dropout", "attention_dropout", ""])
+@pytest.mark.parametrize("dropout", ["embedding_dropout", ""])
 def test_conversion_reports_that_dropout_differs(saved, converted, capsys, dropout):
     _, folder = saved("ModernBertModel", **SHORT_WINDOW, **({dropout: 0.1} if dropout else {}))
     checkpoint = converted(folder)
@@ -144,11 +140,3 @@ def test_conversion_reports_that_dropout_differs(saved, converted, capsys, dropo
     exported = " ".join(capsys.readouterr().out.split())
     for printed in (imported, exported):
         assert ("fine-tuning differs, predictions do not" in printed) == bool(dropout)
-
-
-def test_modernbert_has_the_parameters_of_the_published_base_model():
-    with torch.device("meta"):
-        hf_model = transformers.ModernBertModel(transformers.ModernBertConfig())
-        model = build_model("modernbert", vocabulary_size=50368)
-    counts = [sum(p.numel() for p in it.parameters()) for it in (model, hf_model)]
-    assert counts == [counts[1]] * 2 and counts[1] > 140e6

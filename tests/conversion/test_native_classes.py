@@ -30,10 +30,8 @@ TRUNKS = {
     "bert": ("BertModel", {}),
     "bert, another epsilon": ("BertModel", {"layer_norm_eps": 1e-3}),
     "electra": ("ElectraModel", {"embedding_size": 12}),
-    "electra, as wide": ("ElectraModel", {"embedding_size": 24}),
     "convbert": ("ConvBertModel", {"embedding_size": 12}),
     "convbert, groups": ("ConvBertModel", {"embedding_size": 24, "num_groups": 2}),
-    "convbert, ratio": ("ConvBertModel", {"embedding_size": 12, "head_ratio": 4}),
     "convbert, one head": ("ConvBertModel", {"embedding_size": 12, "num_attention_heads": 1}),
     "deberta": ("DebertaV2Model", {}),
     "deberta, token types": ("DebertaV2Model", {"type_vocab_size": 2}),
@@ -108,11 +106,8 @@ def test_imported_discriminator_continues_with_rtd(saved, converted):
     )
 
 
-@pytest.mark.parametrize("case", ["bert", "electra"])
-def test_embedded_texts_equal_transformers_hidden_states(saved, converted, case):
-    transformers = pytest.importorskip("transformers")
-    name, settings = TRUNKS[case]
-    model, folder = saved(name, **settings)
+def test_embedded_texts_equal_transformers_hidden_states(saved, converted):
+    model, folder = saved("ElectraModel", embedding_size=12)
     learner = load_checkpoint(converted(folder))
     texts = ["the cat sat on a mat.", "cats", "the dog runs, the cat sat"]
     tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"))
@@ -129,32 +124,20 @@ def test_embedded_texts_equal_transformers_hidden_states(saved, converted, case)
 
 
 MODELS = {
-    "BertModel": {},
     "BertForMaskedLM": {"layer_norm_eps": 1e-5},
     "BertForPreTraining": {"classifier_dropout": 0.25},
     "BertForSequenceClassification": {"num_labels": 3},
-    "BertForMultipleChoice": {},
-    "ElectraModel": {"embedding_size": 24},
     "ElectraForMaskedLM": {"embedding_size": 12},
     "ElectraForPreTraining": {"embedding_size": 12},
     "ElectraForSequenceClassification": {"problem_type": "multi_label_classification"},
-    "ElectraForMultipleChoice": {"embedding_size": 12},
     "ElectraForQuestionAnswering": {"embedding_size": 24},
-    "ConvBertModel": {"embedding_size": 24},
     "ConvBertForMultipleChoice": {"embedding_size": 24},
-    "ConvBertForSequenceClassification": {"classifier_dropout": 0.25},
     "ConvBertForTokenClassification": {"num_labels": 5},
     "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
     "DebertaV2Model": {"type_vocab_size": 2},
     "DebertaV2ForMaskedLM": {"legacy": False},
     "DebertaV2ForSequenceClassification": {"cls_dropout": 0.25},
-    "DebertaV2ForMultipleChoice": {},
-    "DebertaV2ForTokenClassification": {"num_labels": 5},
-    "DebertaV2ForQuestionAnswering": {},
 }
-
-
-MODELS_TO_OPEN = ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel", "DebertaV2Model"]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -170,9 +153,8 @@ def test_round_trip_restores_every_bit(saved, converted, name):
     assert not different
 
 
-@pytest.mark.parametrize("name", MODELS_TO_OPEN)
-def test_transformers_opens_an_exported_folder(saved, converted, name):
-    model, folder = saved(name, **MODELS[name])
+def test_transformers_opens_an_exported_folder(saved, converted):
+    model, folder = saved("ElectraForMaskedLM", embedding_size=12)
     back = converted(converted(folder), "hf")
     opened, info = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
     assert not info["missing_keys"] and not info["mismatched_keys"]
@@ -250,18 +232,9 @@ def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converte
         ),
         ("bert_tiny", {"positions": ["rope", "alibi"]}, "has arch.positions rope, alibi"),
         ("bert_tiny", {"token_types": 0}, "has no token types"),
-        ("deberta_tiny", {"positions": ["deberta", "fixed"]}, "has arch.positions deberta, fixed"),
         ("deberta_tiny", {"embedding_width": 64}, "projects its embeddings after their norm"),
-        (
-            "bert_tiny",
-            {"pre_norm": True, "norm": "rms"},
-            "arch.pre_norm True and has arch.norm rms",
-        ),
-        ("bert_tiny", {"attention_window": 8}, "has arch.attention_window 8"),
-        ("modernbert_tiny", {"positions": ["rope", "fixed"]}, "has arch.positions rope, fixed"),
         ("modernbert_tiny", {"attention_window": None}, "has no sliding windows"),
         ("bert_tiny", {"hidden_position_embedding": True}, "has a row for hidden positions"),
-        ("convbert_tiny", {"conv_type": "dynamic"}, "has arch.conv_type dynamic"),
         (
             "convbert_tiny",
             {"heads": 4, "head_ratio": 4},
@@ -321,12 +294,6 @@ def test_export_of_a_tagger_keeps_its_subword_tokenizer(data, tagged, tmp_path, 
     tokenizer = Tokenizer.load(data)
     marks = tokenizer.vocabulary.cls, tokenizer.vocabulary.sep
     assert hf_tokenizer("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
-
-
-def test_export_of_a_word_level_tagger_adds_no_special_tokens(tagged, tmp_path, converted):
-    source = checkpoint(tmp_path / "checkpoint", tagged(), "bert_tiny", "pos_tagging", layers=1)
-    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(source, "hf"))
-    assert hf_tokenizer("a dog cat")["input_ids"] == Tokenizer.load(source).encode("a dog cat")
 
 
 def test_export_reports_omitted_heads(data, tmp_path):

@@ -108,9 +108,7 @@ def test_special_tokens_are_those_of_the_settings(tmp_path):
     ("name", "text", "message"),
     [
         ("tokenizer.json", "{", r"must describe a tokenizer, but does not"),
-        ("tokenizer.json", "[]", r"must describe a tokenizer, but does not"),
         ("tokenizer.json", '{"model": {"vocab": {"[PAD]": 0}}}', r"must name the special symbols"),
-        ("tokenizer.json", '{"model": {"vocab": {"the": "0"}}}', r"must describe a tokenizer, but"),
         ("vocab.txt", "the\ncat\n", r"must list \[PAD\]"),
         (
             "tokenizer_config.json",
@@ -128,9 +126,6 @@ def test_import_rejects_unreadable_tokenizer_files(tmp_path, name, text, message
 
 def test_import_rejects_a_tokenizer_with_too_many_symbols(tmp_path):
     write_vocabulary(tmp_path)
-    with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
-        load_tokenizer(tmp_path, ROWS - 1)
-    word_piece(lowercase=False, clean_text=False).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
         load_tokenizer(tmp_path, ROWS - 1)
 
@@ -206,30 +201,17 @@ def test_exported_tokenizer_has_the_token_types_of_the_model(tmp_path, token_typ
     assert found["token_type_ids"] == [0, 0, 0, second, second]
 
 
-def test_exported_tokenizer_of_one_token_type_gives_none(tmp_path):
-    write_tokenizer(
-        tmp_path,
-        WordPieceTokenizer.from_symbols(PIECES, lowercase=True),
-        positions=16,
-        token_types=1,
-    )
-    assert opened(tmp_path)("cat", "dog").keys() == {"input_ids", "attention_mask"}
-
-
 def score(proto, ids):
     return sum(proto.pieces[i].score for i in ids)
 
 
 @pytest.mark.slow
 @pytest.mark.realdata
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_exported_tokenizer_gives_the_same_ids_on_novels(real_data, tmp_path, lowercase):
-    lines = novels(real_data, 2000)
-    config = preprocess_config(
-        trainpref="x", destdir="y", vocab_size=2000, workers=1, lowercase=lowercase
-    )
-    lower = [line.lower() if lowercase else line for line in lines]
-    tokenizer = SentencePieceTokenizer(train_sentencepiece(lower, config), lowercase=lowercase)
+def test_exported_tokenizer_gives_the_same_ids_on_novels(real_data, tmp_path):
+    lines = novels(real_data, 1000)
+    config = preprocess_config(trainpref="x", destdir="y", vocab_size=1000, workers=1)
+    lower = [line.lower() for line in lines]
+    tokenizer = SentencePieceTokenizer(train_sentencepiece(lower, config), lowercase=True)
     write_tokenizer(tmp_path, tokenizer, positions=16)
     hf_tokenizer, proto = opened(tmp_path), parse_model(tokenizer.model)
     others = [x for x in lines if hf_ids(hf_tokenizer, x) != tokenizer.encode(x)]
@@ -311,15 +293,6 @@ def test_export_rejects_split_digit_commas(model, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_tokenizer_settings_are_those_that_transformers_reads(tmp_path):
-    write_tokenizer(
-        tmp_path, WordPieceTokenizer.from_symbols(PIECES, lowercase=False), positions=16
-    )
-    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    assert settings["tokenizer_class"] == "BertTokenizer" and settings["do_lower_case"] is False
-    assert settings["mask_token"] == "[MASK]" and settings["model_max_length"] == 16
-
-
 @pytest.fixture(scope="module")
 def lowered():
     return normalizers.Sequence(lowercase_normalizers()).normalize_str
@@ -332,17 +305,6 @@ def test_lowercase_normalizers_equal_the_toolkit_for_every_character(lowered):
     others = [c for c in assigned if lowered(f"x{chr(c)}x") != lower_without_accents(f"x{chr(c)}x")]
     assert len(assigned) > 80_000 and not [c for c in others if c < 0x3000]
     assert len(others) < 150  # since Unicode 12 (2019), of which the package tokenizers knows less
-
-
-def test_lowercase_normalizers_use_the_final_sigma(lowered):
-    for text in (
-        "\u039b\u039f\u0393\u039f\u03a3",
-        "\u03a3",
-        "a\u03a3 \u03a3a",
-        "\u03a3\u03a3.",
-        "\u0391\u03a3!\u03a3",
-    ):
-        assert lowered(text) == lower_without_accents(text), text
 
 
 def test_lowercase_normalizers_equal_the_toolkit_on_text(lowered):
@@ -359,8 +321,3 @@ def test_lowercase_normalizers_equal_the_toolkit_on_text(lowered):
     for _ in range(2000):
         text = "".join(chr(draw.choice(some)) for _ in range(draw.randrange(12)))
         assert lowered(text) == lower_without_accents(text), ascii(text)
-
-
-def test_parse_model_rejects_other_bytes():
-    with pytest.raises(ToolkitError, match=r"a SentencePiece model must be readable, but is not"):
-        parse_model(b"no model")

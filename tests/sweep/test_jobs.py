@@ -69,7 +69,6 @@ def test_a_failed_job_reports_its_last_log_line(tmp_path):
     ("number", "reason"),
     [
         (9, "killed by SIGKILL, as the system does when it runs out of memory"),
-        (40, "killed by signal 40"),
     ],
 )
 def test_a_job_killed_by_the_system_has_failed(tmp_path, number, reason):
@@ -84,11 +83,6 @@ def test_each_slot_sets_the_environment_of_its_jobs(tmp_path):
     ]
     ended(jobs, [{"GPU": "4"}, {"GPU": "7"}])
     assert [(tmp_path / str(n) / "log.txt").read_text() for n in range(2)] == ["4\n", "7\n"]
-
-
-def test_a_job_runs_in_its_own_session(tmp_path):
-    ended([job(tmp_path, "a", f"{sys.executable} -c 'import os; print(os.getsid(0))'")])
-    assert int((tmp_path / "a" / "log.txt").read_text()) != os.getsid(0)
 
 
 def test_a_job_whose_folder_is_locked_is_not_started(tmp_path):
@@ -190,40 +184,6 @@ def test_running_jobs_save_and_end_if_the_callback_raises(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
-def test_running_jobs_save_and_end_if_another_job_cannot_be_started(tmp_path):
-    log = tmp_path / "slow" / "log.txt"
-    jobs = [
-        job(tmp_path, "slow", f"trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; {LOOP}"),
-        job(tmp_path, "next", f"until grep -q up {log}; do sleep 0.02; done"),
-        SweepJob(name="missing", command=[f"{tmp_path}/no_such_file"], folder=tmp_path),
-    ]
-    with pytest.raises(FileNotFoundError):
-        run_all(jobs, [{}, {}], lambda running, done: None)
-    assert log.read_text() == "up\nsaved\n"
-
-
-def test_a_second_signal_kills_jobs_that_an_exception_has_terminated(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolkit.sweep.jobs.REPEAT_SECONDS", 0.2)
-    deaf = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {LOOP}; echo end")
-    log = tmp_path / "deaf" / "log.txt"
-
-    def print_progress(running, done):
-        if is_up(log):
-            raise BrokenPipeError
-
-    def interrupt():
-        while not (log.exists() and "asked" in log.read_text()):
-            time.sleep(0.02)
-        for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.4)  # longer than POLL_SECONDS
-
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(BrokenPipeError):
-        run_all([deaf], [{}], print_progress)
-    assert log.read_text() == "up\nasked\n"
-
-
 @pytest.fixture
 def gpus(monkeypatch):
     def have(count, visible=None):
@@ -233,14 +193,6 @@ def gpus(monkeypatch):
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
 
     return have
-
-
-def test_slots_are_one_per_gpu(gpus):
-    gpus(2)
-    assert allocate_slots(0, "auto") == [
-        {"CUDA_VISIBLE_DEVICES": "0"},
-        {"CUDA_VISIBLE_DEVICES": "1"},
-    ]
 
 
 def test_slots_keep_the_names_of_visible_gpus(gpus):
@@ -253,11 +205,6 @@ def test_slots_share_cpu_threads_without_gpus(gpus, monkeypatch):
     monkeypatch.setattr(jobs, "available_cores", lambda: 8)
     assert allocate_slots(0, "auto") == [{}]
     assert allocate_slots(3, "auto") == [{"OMP_NUM_THREADS": "2"}] * 3
-
-
-def test_slots_on_the_cpu_use_no_gpus(gpus):
-    gpus(2)
-    assert allocate_slots(0, "cpu") == [{}]
 
 
 def run_script(script, task):
@@ -277,14 +224,10 @@ def test_slurm_script_has_one_array_task_per_run():
     assert run_script(script, 1).stdout == f"{Path.cwd()}\n"
 
 
-def test_slurm_script_without_runs_does_nothing():
-    assert run_script(slurm_script([], Path("runs")), 0).returncode == 0
-
-
-def watched(folder, *, terminal):
+def watched(folder):
     """What is shown of one run that finishes and one that fails, of three altogether."""
     out, jobs = io.StringIO(), [job(folder, "a"), job(folder, "b")]
-    screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
+    screen = Console(file=out, width=100, color_system=None)
     with SweepProgress(jobs, total=3, console=screen) as watch:
         watch(jobs, {})
         watch(jobs[1:], {"a": JobResult(0, 61.0, "")})
@@ -293,19 +236,13 @@ def watched(folder, *, terminal):
 
 
 def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
-    assert watched(tmp_path, terminal=False).splitlines() == [
+    assert watched(tmp_path).splitlines() == [
         "1 of 3 runs are already finished",
         f"started   a (2/3), log in {tmp_path}/a/log.txt",
         f"started   b (3/3), log in {tmp_path}/b/log.txt",
         "finished  a in 1:01",
         "failed    b after 0:05: no such folder",
     ]
-
-
-def test_sweep_progress_on_a_terminal_shows_a_bar_of_all_runs(tmp_path):
-    shown = watched(tmp_path, terminal=True)
-    assert "3 of 3 runs, 0 running" in shown
-    assert "failed    b after 0:05: no such folder" in shown
 
 
 def test_sweep_progress_reports_a_signaled_run_as_stopped(tmp_path):

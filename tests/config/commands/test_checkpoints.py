@@ -4,14 +4,12 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import (
     AverageConfig,
     ExportConfig,
-    FlopsConfig,
-    ImportConfig,
     InspectConfig,
-    OnnxConfig,
+    ValidateConfig,
 )
 
 AVERAGED = {"paths": ["run"], "output": "mean"}
-PATHS = {"paths": ["a", "b"]}
+RUN = {"dirs": ["data"], "path": ["run"]}
 
 
 @pytest.mark.parametrize(
@@ -19,16 +17,16 @@ PATHS = {"paths": ["a", "b"]}
     [
         (AverageConfig, {**AVERAGED, "paths": []}, "Name the checkpoints to average, or a save fo"),
         (AverageConfig, {**AVERAGED, "output": ""}, "--output is required"),
-        (AverageConfig, {**AVERAGED, "last": 0}, "last must be at least 1, but is 0"),
-        (AverageConfig, {**AVERAGED, "kind": "best"}, "kind must be one of all, epochs, updates, "),
         (InspectConfig, {}, "Name a data folder or a checkpoint, or with --flops an architectu"),
-        (InspectConfig, {"paths": ["x"], "examples": -1}, "examples must be at least 0, but is"),
-        (FlopsConfig, {"vocabulary_size": 5}, "must be above 5, but is 5"),
-        (ImportConfig, {"paths": []}, "Name two paths, SOURCE and DESTINATION, not 0"),
         (ExportConfig, {"paths": ["a"]}, "Name two paths, SOURCE and DESTINATION, not 1"),
-        (ExportConfig, {**PATHS, "component": "both"}, "must be one of discriminator, generator"),
-        (OnnxConfig, {**PATHS, "weights": "last"}, "weights must be one of auto, trained, average"),
-        (OnnxConfig, {**PATHS, "length": 0}, "length must be at least 1, but is 0"),
+        (ValidateConfig, {**RUN, "dirs": []}, r"Name a data folder to evaluate on"),
+        (ValidateConfig, {**RUN, "path": []}, r"--path is required"),
+        (ValidateConfig, {**RUN, "valid_subset": " ,"}, r"--valid-subset must name a split, but"),
+        (
+            ValidateConfig,
+            {**RUN, "json": "out", "results_path": "./out"},
+            r"--json and --results-path must name different files, but both are ./out",
+        ),
     ],
 )
 def test_commands_for_checkpoints_reject_impossible_options(config, options, message):

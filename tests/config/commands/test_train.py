@@ -73,10 +73,7 @@ def test_ranges_are_read_as_numbers():
             "sweep.grid lr=1e-3..1e-5 must begin with the lower number. Write lr=1e-5..1e-3.",
         ),
         ({"grid": ["lr=0..1"]}, "sweep.grid lr=0..1 must be a range of positive numbers"),
-        ({"grid": ["lr=1..1"]}, "sweep.grid lr=1..1 must be a range of positive numbers"),
-        ({"grid": ["lr=1..1e999"]}, "must be a range of positive numbers"),
         ({"grid": ["lr=-1..1"]}, "must be a range of positive numbers"),
-        ({"grid": [LR], "trials": 0}, "sweep.trials must be at least 1, but is 0."),
         (
             {"grid": [LR], "tune": ["rate"]},
             "must name options of sweep.grid, but is rate.",
