@@ -28,7 +28,6 @@ def test_data_in_the_other_direction_are_rejected_despite_a_joined_vocabulary():
         check_data_matches_checkpoint(pair("de", "en"), "data", pair("en", "de"), "run")
 
 
-@pytest.mark.parametrize("languages", [("en", "de"), ("eng", "deu"), ("en", "fr")])
-def test_other_names_of_the_languages_are_accepted(languages):
-    check_data_matches_checkpoint(pair(*languages), "data", pair("en", "de"), "run")
+def test_other_names_of_the_languages_are_accepted():
+    check_data_matches_checkpoint(pair("eng", "deu"), "data", pair("en", "de"), "run")
     check_data_matches_checkpoint(pair("en", "en"), "data", pair("en", "en"), "run")

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from tests.helpers.signed_files import sign_manifest
@@ -18,10 +16,6 @@ def sealed(tmp_path):
     (tmp_path / "weights").write_bytes(bytes(range(256)))
     write_manifest(tmp_path, {"update": 3, "reasons": ["epoch"]})
     return tmp_path
-
-
-def test_verify_accepts_an_unchanged_folder(sealed):
-    assert verify_checkpoint(sealed).update == 3
 
 
 def test_read_detects_flipped_bits_of_the_manifest(sealed):
@@ -56,13 +50,6 @@ def test_verify_names_an_unreadable_file(sealed, monkeypatch):
         verify_checkpoint(sealed)
 
 
-def test_read_rejects_non_finite_numbers(sealed):
-    text = (sealed / "manifest.json").read_text().replace('"update": 3', '"update": NaN')
-    (sealed / "manifest.json").write_text(text)
-    with pytest.raises(ToolkitError, match="is damaged"):
-        read_manifest(sealed)
-
-
 @pytest.mark.parametrize("files", [[], {"a": 1}, {f"{n}": "" for n in range(10_001)}])
 def test_read_rejects_a_malformed_file_table(sealed, files):
     sign_manifest(sealed, files=files)
@@ -70,19 +57,14 @@ def test_read_rejects_a_malformed_file_table(sealed, files):
         read_manifest(sealed)
 
 
-@pytest.mark.parametrize("name", ["../weights", "/etc/hostname", "\0", "link"])
+@pytest.mark.parametrize("name", ["../weights", "\0", "link"])
 def test_verify_rejects_names_outside_the_folder(sealed, name):
     (sealed / "link").symlink_to("/etc/hostname")
     with pytest.raises(ToolkitError, match="must name files of its own folder, but names"):
         resolve_inside(sealed, name)
 
 
-def test_read_rejects_a_folder_without_manifest(tmp_path):
-    with pytest.raises(ToolkitError, match=r"must be a folder with a manifest.json"):
-        read_manifest(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["", "[1]", "{}", "[" * 100_000, '{"digest": 3}', '"a"'])
+@pytest.mark.parametrize("text", ["", "[1]", "[" * 100_000])
 def test_read_rejects_other_json(sealed, text):
     (sealed / "manifest.json").write_text(text)
     with pytest.raises(ToolkitError, match=r"manifest"):
@@ -93,7 +75,3 @@ def test_read_suggests_an_upgrade_for_a_newer_format(sealed):
     sign_manifest(sealed, format=9)
     with pytest.raises(ToolkitError, match=r"has format 9, but this toolkit reads formats up to 1"):
         read_manifest(sealed)
-
-
-def test_digest_depends_only_on_the_facts(sealed):
-    assert "digest" in json.loads((sealed / "manifest.json").read_text())

@@ -20,7 +20,6 @@ def trained(make, layer):
     [
         lambda p: torch.optim.AdamW(p, fused=True),
         lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
-        lambda p: torch.optim.Adadelta(p),
     ],
 )
 def test_optimizer_state_is_restored_by_parameter_name(make):

@@ -22,18 +22,6 @@ def names(saves):
     return sorted(path.name for path in saves.path.iterdir())
 
 
-def test_write_leaves_a_complete_checkpoint_and_nothing_else(saves):
-    folder = write(saves, 3)
-    assert names(saves) == ["checkpoint_e1_u3"]
-    assert verify_checkpoint(folder).files.keys() == {"a.txt"}
-
-
-def test_write_replaces_a_checkpoint_of_the_same_name(saves):
-    write(saves, 3, text="old")
-    folder = write(saves, 3, text="new")
-    assert (folder / "a.txt").read_text() == "new" and len(names(saves)) == 1
-
-
 def test_links_are_relative_and_replaced(saves):
     for update in (1, 2):
         write(saves, update)
@@ -117,26 +105,9 @@ def test_a_damaged_copy_is_reported(saves, tmp_path_factory):
         copied.prepare()
 
 
-def test_prepare_reports_why_a_folder_is_not_writable(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"file: .*exists.* Choose another path"):
-        SaveFolder(tmp_path / "file").prepare()
-
-
 @pytest.fixture
 def no_pauses(monkeypatch):
     monkeypatch.setattr("toolkit.checkpoints.save_folder.RETRY_DELAYS_SECONDS", (0.0, 0.0))
-
-
-def test_write_retries_after_an_error(saves, no_pauses):
-    failures = [OSError("no space left"), OSError("still none")]
-
-    def fill(folder):
-        (folder / "a.txt").write_text("x")
-        if failures:
-            raise failures.pop()
-
-    assert saves.write("checkpoint_e1_u1", fill, {}).is_dir()
 
 
 def test_write_reports_a_full_disk_and_keeps_older_checkpoints(saves, no_pauses):

@@ -85,14 +85,6 @@ def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     load_checkpoint(folder)
 
 
-def test_resume_skips_a_checkpoint_with_a_damaged_shard(config, ranks, tmp_path):
-    ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
-    share = tensor_files.list_shards(tmp_path / "run" / "checkpoint_last")[1]
-    share.write_bytes(share.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(ToolkitError, match=r"shard_00002_of_00002\.safetensors must have the dig"):
-        verify_checkpoint(tmp_path / "run" / "checkpoint_last")
-
-
 def test_failed_shard_fails_the_save_on_all_ranks(ranks, tmp_path, monkeypatch):
     monkeypatch.setattr(save_folder, "RETRY_DELAYS_SECONDS", (0.0,))
 
@@ -122,10 +114,9 @@ def test_shards_on_different_disks_are_reported(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["muon", "lamb"])
-def test_sharded_run_supports_all_options_and_resumes(config, ranks, optimizer):
+def test_sharded_run_supports_all_options_and_resumes(config, ranks):
     """With EMA, rank checks, spike detection, memory probe and activation checkpointing."""
-    options = {"sharding": "full", "checkpoint_activations": True, "optimizer": optimizer}
+    options = {"sharding": "full", "checkpoint_activations": True, "optimizer": "muon"}
     options |= {"ema_decay": 0.9, "check_ranks_interval": 1, "skip_spikes": True}
     sharded = config(**options, memory_probe="always", validate_interval_updates=2)
     ranks(lambda world: made(sharded, world, until=3) and None)

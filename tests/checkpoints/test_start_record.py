@@ -15,16 +15,9 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import TrainingRun, run
 
 COMPONENTS = [
-    *(
-        {"arch": name, "task": "mlm"}
-        for name in ("bert_small", "taco_tiny", "convbert_medium_small")
-    ),
-    {"arch": "taco_tiny", "task": "mpm", "task.mask_rate": 1 / 3},
     {"arch": "composite_bert_tiny", "task": "rtd", "task.generator_size": 0.25},
-    {"arch": "composite_bert_small", "task": "glue", "optimizer": "lamb", "lr_scheduler": "cosine"},
     {"arch": "conv_san", "task": "pos_tagging", "optimizer": "sgd", "lr_scheduler": "plateau"},
     {"arch": "transformer_tiny", "task": "translation", "optimizer": "muon"},
-    {"arch": "transformer_lm", "task": "language_modeling", "lr_scheduler": "wsd"},
 ]
 VALUES = [
     {"convolve": ["query", "key"], "lr": 1e-5, "max_tokens": 7, "dirs": ["a,b", "c:d", "e f"]},
@@ -112,21 +105,13 @@ def test_resume_reports_another_environment_once(config, tmp_path, capfd):
     assert "environment that differs" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("content", ["{", "{}", "[1]"])
-def test_damaged_record_is_reported_and_left_alone(config, tmp_path, capfd, content):
+def test_damaged_record_is_reported_and_left_alone(config, tmp_path, capfd):
+    content = "{"
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "environment.json").write_text(content)
     assert run(config(max_update=1)).updates == 1
     assert "the start of this run was not recorded: " in capfd.readouterr().err
     assert (tmp_path / "run" / "environment.json").read_text() == content
-
-
-def test_record_that_cannot_be_written_does_not_stop_the_run(config, tmp_path, capfd):
-    (tmp_path / "run" / "config.yaml").mkdir(parents=True)
-    assert run(config(max_update=1)).updates == 1
-    message = "the start of this run was not recorded: [Errno 21] Is a directory"
-    assert message in capfd.readouterr().err
-    assert not [*(tmp_path / "run").glob(".*.tmp")]
 
 
 def test_only_the_main_rank_writes_the_record(config, tmp_path, ranks):

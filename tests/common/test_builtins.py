@@ -1,5 +1,3 @@
-import importlib
-
 from toolkit.common.registry import POSITIONS, REGISTRIES
 
 KINDS = {**REGISTRIES, "position": POSITIONS}
@@ -10,8 +8,3 @@ def test_summaries_of_built_ins_are_one_short_line():
     for name, entry in ENTRIES:
         assert entry.summary and "\n" not in entry.summary and len(entry.summary) < 80, name
         assert not entry.summary.endswith("."), name
-
-
-def test_modules_of_built_ins_exist():
-    for name, entry in ENTRIES:
-        assert importlib.import_module(entry.module), name

@@ -26,12 +26,6 @@ def test_other_ranks_wait_for_the_first_one_to_report_an_error(launched, monkeyp
     assert len(launched) == 1
 
 
-def test_processes_without_torchrun_report_errors_at_once(launched, monkeypatch):
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
-    fail("toolkit-train", "no such file")
-    assert launched == []
-
-
 def test_recorded_error_is_the_one_that_torchrun_shows(tmp_path, monkeypatch):
     path = tmp_path / "error.json"
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
@@ -39,11 +33,6 @@ def test_recorded_error_is_the_one_that_torchrun_shows(tmp_path, monkeypatch):
     failure = ProcessFailure(0, 1, 2, str(path))
     assert failure.message["extraInfo"]["py_callstack"].startswith("toolkit-train: No such data")
     assert failure.timestamp > 0
-
-
-def test_error_that_cannot_be_recorded_is_ignored(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "gone" / "error.json"))
-    system.record_error("an error")
 
 
 def test_process_ends_with_torchrun(launched, monkeypatch):

@@ -21,19 +21,6 @@ def test_open_output_keeps_the_old_content_until_the_first_line(tmp_path):
     assert path.read_text() == ""
 
 
-def test_open_output_keeps_the_lines_before_an_error(tmp_path):
-    with pytest.raises(ZeroDivisionError), open_output("--out", tmp_path / "a") as file:
-        file.write("line\n")
-        raise ZeroDivisionError
-    assert (tmp_path / "a").read_text() == "line\n"
-
-
-def test_open_output_leaves_no_file_if_nothing_was_written(tmp_path):
-    with pytest.raises(ZeroDivisionError), open_output("--out", tmp_path / "a"):
-        raise ZeroDivisionError
-    assert not list(tmp_path.iterdir())
-
-
 def test_open_output_does_not_wait_for_the_reader_of_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "a")
     with pytest.raises(ToolkitError, match=r"Cannot write --out .*a: No such device"):

@@ -32,21 +32,6 @@ def test_unknown_name_suggests_the_nearest_one():
         COMPONENTS["arch"]["something else"]
 
 
-def test_entry_has_factory_config_and_source_location():
-    registry = Registry("thing", {})
-    registry.register("a", 3)(thing)
-    entry = registry["a"]
-    assert (entry.name, entry.factory, entry.config) == ("a", thing, 3)
-    assert "test_registry.py:" in entry.source_location
-
-
-def test_registering_the_same_function_twice_is_harmless():
-    registry = Registry("thing", {})
-    registry.register("a", 1)(thing)
-    registry.register("a", 2)(thing)
-    assert registry["a"].config == 2
-
-
 def test_importing_one_file_twice_is_harmless(tmp_path):
     registry = Registry("thing", {})
     (tmp_path / "part.py").write_text("def build(): ...\n")
@@ -85,21 +70,3 @@ def test_summary_is_the_first_line_of_the_docstring():
     registry.register("a", 0)(thing)
     assert registry.summary("a") == "What a thing is."
     assert registry.summary("b") == "not imported"
-
-
-def test_list_entries_lists_the_components_of_a_module():
-    registry = Registry("thing", {})
-    registry.register("a", 0)(thing)
-    assert [entry.name for entry in registry.list_entries(thing.__module__)] == ["a"]
-    assert registry.list_entries(thing.__module__[:-1]) == []
-
-
-def test_name_of_a_component_is_the_registered_one_or_that_of_its_class():
-    registry = Registry("thing", {})
-
-    class Thing:
-        pass
-
-    assert registry.find_name(Thing) == "Thing"
-    registry.register("a_thing", None)(Thing)
-    assert registry.find_name(Thing) == "a_thing"

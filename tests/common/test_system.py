@@ -1,9 +1,8 @@
 import os
-import signal
 import subprocess
 import sys
 
-from toolkit.common.system import is_running, signal_name
+from toolkit.common.system import is_running
 
 
 def test_zombie_is_not_running():
@@ -14,8 +13,3 @@ def test_zombie_is_not_running():
             break
     assert not is_running(child.pid) and is_running(os.getpid())
     child.wait()
-
-
-def test_signal_name_falls_back_to_the_number():
-    assert signal_name(signal.SIGTERM) == "SIGTERM"
-    assert signal_name(signal.SIGRTMIN + 6) == f"signal {signal.SIGRTMIN + 6}"

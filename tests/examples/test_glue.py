@@ -88,13 +88,6 @@ def test_pre_training_recipes_equal_the_papers_tables(name, arch, rate, batch, u
     assert name != "taco-base" or c.task.config.position_range == "full_table"
 
 
-def test_second_phase_overrides_the_first_one():
-    c = recipe("jiang2020-small", "--config", "recipe:jiang2020-small-512")
-    assert (c.arch.name, c.task.config.tokens_per_sample) == ("convbert_small", 512)
-    assert c.data.batch_size * c.training.update_freq == 128
-    assert (c.training.max_update, c.optimizer.config.lr) == (100_000, 3e-4)
-
-
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: "/".join(path.parts[-2:]))
 def test_script_without_arguments_prints_its_usage(script):
     found = subprocess.run(["bash", script], capture_output=True, text=True)
@@ -152,7 +145,7 @@ def test_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands,
     assert again.returncode == 0 and "started" not in again.stdout + again.stderr
 
 
-@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.name in ("glue.sh", "short.sh")])
+@pytest.mark.parametrize("script", [EXAMPLES / "glue" / "short.sh"])
 def test_scripts_reject_a_folder_without_tasks_before_training(commands, tmp_path, script):
     (tmp_path / "bin" / "toolkit-train").write_text("touch learned\n")
     (tmp_path / "bin" / "toolkit-preprocess").write_text("touch learned\n")

@@ -50,21 +50,6 @@ def test_mismatched_scores_come_from_the_update_with_the_best_matched_score(tmp_
     ]  # fmt: skip
 
 
-def test_correlations_of_constant_predictions_count_as_zero(tmp_path):
-    write(tmp_path, 0, [0.2, "NaN"])
-    assert table([f"STS-B={tmp_path}"]).rows[0][2] == 0
-    assert table([f"STS-B={tmp_path}"], "best").rows[0][2] == pytest.approx(20)
-
-
-def test_best_of_several_configurations_is_selected_and_named(tmp_path):
-    for lr, scores in ((1.0, (0.5, 0.5, 0.9)), (2.0, (0.6, 0.6, 0.6))):
-        for seed, score in enumerate(scores):
-            write(tmp_path, seed, [score], lr)
-    assert table([f"RTE={tmp_path}"]).rows[0][-1] == "lr=1.0"
-    (row,) = table([f"RTE={tmp_path}"], by="median").rows
-    assert row[5] == pytest.approx(60) and row[-1] == "lr=2.0"
-
-
 def test_means_over_tasks_are_unweighted_with_the_deviation_of_the_seeds_means(tmp_path):
     words = []
     for task in (*EIGHT_TASKS[:-1], "MNLI"):
@@ -77,14 +62,6 @@ def test_means_over_tasks_are_unweighted_with_the_deviation_of_the_seeds_means(t
     assert eight[0] == "mean of eight"
     assert eight[1:] == pytest.approx([2, 60, 200**0.5, 10, 60, 70])
     assert nine[2] == pytest.approx((8 * 60 + 100) / len(NINE_TASKS))
-
-
-def test_tasks_with_unequal_numbers_of_seeds_have_only_a_mean(tmp_path):
-    for task in (*EIGHT_TASKS[:-1], "MNLI"):
-        for seed in range(2 if task == "RTE" else 1):
-            write(tmp_path / task, seed, [0.5])
-    found = table([f"{task}={tmp_path / task}" for task in (*EIGHT_TASKS[:-1], "MNLI")])
-    assert found.rows[-1][:5] == ["mean of eight", None, pytest.approx(50), None, None]
 
 
 def test_runs_without_scores_are_rejected(tmp_path):

@@ -12,8 +12,6 @@ import toolkit
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import CRITERIA
-from toolkit.config.load import compose
-from toolkit.config.serialize import describe_run_plugins
 from toolkit.criteria import IGNORED, Classes
 from toolkit.reporting.runs import read_log
 from toolkit.training.run import run
@@ -25,22 +23,6 @@ USE = ["--user-dir", str(FOLDER)]
 @pytest.fixture
 def plugin():
     return load_folder(str(FOLDER))
-
-
-def test_plugin_files_have_at_most_40_lines():
-    lines = {f.name: len(f.read_text().splitlines()) for f in FOLDER.glob("*.py")}
-    assert len(lines) == 4 and max(lines.values()) <= 40
-
-
-def test_plugin_parts_combine_with_built_in_ones(plugin):
-    c = compose({"arch": "distance_bert", "task": "mlm", "radius": 3})
-    assert c.arch.config.radius == 3 and c.criterion.name == "cross_entropy"
-    assert compose({"arch": "bert_tiny", "task": "rarity"}).criterion.name == "focal"
-
-
-def test_checkpoint_names_the_plugin(plugin):
-    c = compose({"arch": "distance_bert", "task": "rarity"})
-    assert describe_run_plugins(c) == [{"name": "plugin", "sha256": plugin.sha256}]
 
 
 def test_attention_of_the_plugin_decays_with_distance(plugin):

@@ -30,10 +30,6 @@ def run(tmp_path):
     return call
 
 
-def test_plugin_format_has_fewer_than_60_lines():
-    assert len((PLUGIN / "reviews.py").read_text().splitlines()) < 60
-
-
 def test_plugin_format_writes_its_own_columns(run, tmp_path, capsys):
     assert run("--json", str(tmp_path / "counts")) == 0
     folder = DataFolder.open(tmp_path / "data")
@@ -54,12 +50,6 @@ def test_plugin_format_has_its_own_options(run, tmp_path, capsys):
     assert run() == 2 and "b.jsonl:1: expected JSON: " in capsys.readouterr().err
     assert run("--segment-by", "lines") == 2
     assert "--segment-by" in capsys.readouterr().err
-
-
-def test_help_shows_a_plugin_format(capsys):
-    assert preprocess(["--user-dir", str(PLUGIN), "--format", "reviews", "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "Texts with a number of stars, as JSON lines." in shown and "--format.max-stars" in shown
 
 
 def test_task_of_the_plugin_learns_the_stars_that_its_format_wrote(run, tmp_path):

@@ -13,8 +13,6 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tagging" / "fine_tu
 @pytest.mark.parametrize(
     ("folders", "message"),
     [
-        (["a/taco", "b/taco/"], "the name taco is used twice"),
-        (["a/taco", "words"], "the name words is used twice"),
         (["a/taco", "c/bert"], "c/bert has no checkpoint_best"),
     ],
 )

@@ -26,13 +26,6 @@ def test_output_to_a_dash_prints_json_on_stdout_and_text_on_stderr(capsys):
     assert said.out == '{"event": "end", "n": 1}\n' and said.err == "for people\n"
 
 
-def test_output_without_a_file_prints_text_on_stdout(capsys):
-    with Output(None) as output:
-        output.write("end", {"n": 1})
-        print("table", file=output.text_stream)
-    assert capsys.readouterr().out == "table\n"
-
-
 def test_output_rejects_an_unwritable_file_before_the_work(tmp_path):
     with pytest.raises(ToolkitError, match="Cannot write --json"):
         Output(str(tmp_path / "nowhere" / "out"))
@@ -58,9 +51,3 @@ def test_output_never_overwrites_the_log_of_a_run(tmp_path):
     with pytest.raises(ToolkitError, match=r"metrics.jsonl holds something else"):
         Output(str(log.path))
     assert log.path.read_bytes() == before
-
-
-def test_output_prints_lines_unchanged(capsys):
-    text = f"[bold]a[/bold] :smile: {'long ' * 40}end"
-    Output(None).print_line(text)
-    assert capsys.readouterr().out == f"{text}\n"

@@ -1,9 +1,7 @@
 import json
-import os
 
 import pytest
 
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.runs import (
     group_runs,
@@ -48,12 +46,6 @@ def test_runs_finetuned_from_different_checkpoints_are_different_groups(tmp_path
     assert names(tmp_path) == {"finetune_from=from/a": 1, "finetune_from=from/b": 1}
 
 
-def test_groups_are_named_by_architecture_if_that_is_enough(tmp_path):
-    make_run(tmp_path / "a", arch="plain", fixed=False)
-    make_run(tmp_path / "b", arch="kernels", fixed=True)
-    assert names(tmp_path) == {"plain": 1, "kernels": 1}
-
-
 def test_group_names_omit_options_implied_by_component_names(tmp_path):
     made = [("plain", False, 1), ("plain", False, 2), ("kernels", True, 1), ("kernels", True, 2)]
     for arch, fixed, lr in made:
@@ -83,26 +75,12 @@ def test_runs_without_a_configuration_are_grouped_by_folder_name(tmp_path):
     assert names(tmp_path) == {"x": 2, "y": 1}
 
 
-def test_runs_of_equal_name_in_different_folders_are_different_groups(tmp_path):
-    for place in "ab":
-        make_run(tmp_path / place / "run", result="")
-    found = group_runs(read_runs([tmp_path / "a", tmp_path / "b"]))
-    assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
-
-
 def test_groups_with_equal_labels_are_kept_apart(tmp_path):
     for place, config in (("a", {"arch": {"size": None}}), ("b", {"arch": {}})):
         make_run(tmp_path / place / "run", result="")
         (tmp_path / place / "run" / "result.json").write_text(json.dumps({"config": config}))
     found = group_runs(read_runs([tmp_path / "a", tmp_path / "b"]))
     assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
-
-
-def test_a_run_given_twice_counts_once(tmp_path, monkeypatch):
-    make_run(tmp_path / "a", seed=1)
-    make_run(tmp_path / "b", seed=2)
-    monkeypatch.chdir(tmp_path)
-    assert [run.folder.name for run in read_runs([tmp_path, "a", "b"])] == ["a", "b"]
 
 
 def test_read_runs_rejects_a_folder_without_runs(tmp_path):
@@ -115,24 +93,16 @@ def test_read_runs_rejects_a_folder_without_runs(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "names"),
     [
-        (["/runs/a"], ["a"]),
         (["/runs/a", "/runs/b"], ["a", "b"]),
         (
             ["x/a/checkpoint_best", "x/b/checkpoint_best"],
             ["a/checkpoint_best", "b/checkpoint_best"],
         ),
-        (["/runs/a", "/runs/a"], ["a", "a"]),
         (["a", "b/a"], ["a", "b/a"]),
     ],
 )
 def test_short_names_are_the_shortest_distinct_path_suffixes(paths, names):
     assert short_names(paths) == names
-
-
-def test_records_are_read_back_with_their_values(tmp_path):
-    records = [{"update": 1, "loss": 0.1}, {"update": 2, "loss": float("inf"), "path": "a b"}]
-    (tmp_path / "log").write_text("".join(json_files.dumps(it) + "\n" for it in records))
-    assert read_log(tmp_path / "log") == records
 
 
 def test_read_records_skips_an_incomplete_last_line(tmp_path):
@@ -142,15 +112,9 @@ def test_read_records_skips_an_incomplete_last_line(tmp_path):
     assert read_log(tmp_path / "log") == [{"update": 1}, {"update": 2}]
 
 
-@pytest.mark.parametrize("line", ["hello", "[1]", "3"])
-def test_read_records_names_the_line_that_is_not_json(tmp_path, line):
-    (tmp_path / "metrics.jsonl").write_text(f'{{"update": 1}}\n{line}\n{{"update": 2}}\n')
+def test_read_records_names_the_line_that_is_not_json(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"update": 1}\n[1]\n{"update": 2}\n')
     with pytest.raises(ToolkitError, match="one JSON object per line, but line 2 is '"):
-        read_log(tmp_path / "metrics.jsonl")
-
-
-def test_read_records_rejects_a_missing_log(tmp_path):
-    with pytest.raises(ToolkitError, match="must be readable, but is not"):
         read_log(tmp_path / "metrics.jsonl")
 
 
@@ -159,9 +123,3 @@ def test_scalars_are_named_by_event_and_subset():
     assert to_scalars("train", values) == {"train/loss": 2.0}
     assert to_scalars("valid", {**values, "subset": "valid"}) == {"valid/loss": 2.0}
     assert to_scalars("valid", {**values, "subset": "test"}) == {"valid/test/loss": 2.0}
-
-
-def test_read_records_does_not_wait_for_a_pipe(tmp_path):
-    os.mkfifo(tmp_path / "log")
-    with pytest.raises(ToolkitError, match="must be a regular file, but is a pipe"):
-        read_log(tmp_path / "log")

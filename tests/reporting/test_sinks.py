@@ -11,7 +11,6 @@ from toolkit.reporting.runs import read_log
 from toolkit.reporting.sinks import (
     RUN_ID_FILE,
     JsonLinesSink,
-    MultiSink,
     TensorBoardSink,
     WandbSink,
 )
@@ -68,19 +67,6 @@ def test_json_lines_sink_keeps_records_while_the_disk_is_full(tmp_path, caplog):
     assert caplog.text.count("cannot be written ([Errno 27] File too large)") == 1
 
 
-def test_json_lines_sink_rejects_an_unwritable_log(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"Cannot write --save-dir .*: .*Choose another path"):
-        JsonLinesSink(tmp_path / "file" / "metrics.jsonl")
-
-
-def test_multi_sink_writes_to_every_sink(tmp_path):
-    sinks = MultiSink([JsonLinesSink(tmp_path / "a.jsonl"), JsonLinesSink(tmp_path / "b.jsonl")])
-    sinks.write("valid", {"update": 3, "subset": "valid"})
-    sinks.close()
-    assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text() != ""
-
-
 def test_tensorboard_sink_groups_metrics_by_event_and_subset(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -118,13 +104,6 @@ def test_tensorboard_sink_purges_updates_that_a_resumed_run_repeats(tmp_path):
         sink.close()
     events = EventAccumulator(str(tmp_path)).Reload().Scalars("train/loss")
     assert [(e.step, e.value) for e in events] == [(1, 3.0), (2, 2.0), (3, 2.0)]
-
-
-def test_tensorboard_sink_rejects_a_name_that_is_too_long(tmp_path):
-    with pytest.raises(
-        ToolkitError, match=r"Cannot write logging.tensorboard_logdir .*: File name too long"
-    ):
-        TensorBoardSink(tmp_path / ("x/" * 3000))
 
 
 class WandbError(Exception):
@@ -185,19 +164,6 @@ def test_wandb_sink_of_a_new_run_or_project_starts_a_new_wandb_run(
     WandbSink(project, tmp_path, {}, resumed_at=resumed_at)
     assert wandb.starts[1]["id"] is None
     assert json.loads((tmp_path / RUN_ID_FILE).read_text()) == {"project": project, "run": "id2"}
-
-
-def test_wandb_sink_with_a_damaged_id_file_starts_a_new_wandb_run(wandb, tmp_path):
-    (tmp_path / RUN_ID_FILE).write_text("[")
-    WandbSink("novels", tmp_path, {}, resumed_at=4)
-    assert wandb.starts[0]["id"] is None
-
-
-def test_wandb_sink_finishes_once(wandb, tmp_path):
-    sink = WandbSink("novels", tmp_path, {})
-    sink.close()
-    sink.close()
-    assert wandb.finished == 1
 
 
 def test_wandb_sink_without_wandb_says_what_to_install(monkeypatch, tmp_path):

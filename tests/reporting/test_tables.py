@@ -67,18 +67,6 @@ def test_json_table_keeps_full_precision():
     assert (value["marked"], value["metric"]) == ([0], "loss")
 
 
-def test_right_align_applies_to_formatted_numbers():
-    table = Table(
-        columns=["split", "tokens"], rows=[["a", "7"], ["b", "1,200"]], right_align=["tokens"]
-    )
-    assert table.text().splitlines() == ["split  tokens", "a           7", "b       1,200"]
-
-
-def test_a_missing_number_is_printed_as_a_dash():
-    table = Table(columns=["x", "deviation"], rows=[["a", None], ["b", 0.0123456]])
-    assert table.text().splitlines() == ["x  deviation", "a          -", "b   0.012346"]
-
-
 def test_columns_of_shared_precision_have_equal_decimals():
     table = Table(
         columns=["mean", "deviation"], rows=[[6.5, 0.0123]], shared_precision=("mean", "deviation")
@@ -107,8 +95,3 @@ def test_a_table_uses_rich_only_on_a_terminal():
 def test_decimals_ignore_zero_and_non_finite_numbers(cells, text):
     lines = Table(columns=["x"], rows=[[cell] for cell in cells]).text().splitlines()
     assert [line.strip() for line in lines[1:]] == text
-
-
-def test_rounded_negative_numbers_are_zero_without_a_sign():
-    table = Table(columns=("name", "x"), rows=[["a", 1.5], ["b", -1e-7]])
-    assert "-0" not in table.text()

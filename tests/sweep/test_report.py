@@ -68,12 +68,6 @@ def test_sweep_draws_the_split_that_the_table_compares(train, drawn, tmp_path, c
     assert capsys.readouterr().out.startswith("loss on dev\n")
 
 
-def test_sweep_draws_a_single_validation_instead_of_the_training(train, drawn, tmp_path):
-    outcomes = [train("a", 1, {20: 2.0}), train("b", 1, {20: 4.0})]
-    report.report_sweep(outcomes, LOSS_ON_DEV, SweepConfig(), {}, tmp_path)
-    assert drawn == {"a": ("dev", {20: 2.0}), "b": ("dev", {20: 4.0})}
-
-
 def test_sweep_draws_no_runs_that_the_table_leaves_out(train, drawn, tmp_path):
     train("a", 1, {10: 9.0})  # failed
     train("b", 1, {10: 8.0})
@@ -118,12 +112,6 @@ def test_comparison_table_shows_the_difference_from_the_best_with_its_interval(r
     )
 
 
-def test_comparison_table_says_for_how_many_pairs_p_is_corrected(ranking):
-    rows = {**LOSSES, "none": [4.0, 1.0, 2.5]}
-    note = comparison_table(ranking(rows), LOSS, "mean", failed={}).note
-    assert "equal seeds, corrected for all 3 pairs of rows; low" in note
-
-
 def test_comparison_table_of_one_seed_says_that_there_is_no_test(ranking):
     found = comparison_table(ranking({"a": [3.0], "b": [2.0]}), LOSS, "mean", failed={})
     assert found.note == (
@@ -131,12 +119,6 @@ def test_comparison_table_of_one_seed_says_that_there_is_no_test(ranking):
         "Add --seeds 0,1,2,3,4."
     )
     assert found.marked == [0, 1] and list(found.rows[0][4:]) == [1.0, None, None, None, None]
-
-
-def test_comparison_table_of_one_configuration_compares_nothing(ranking):
-    found = comparison_table(ranking({"a": [3.0, 5.0]}), LOSS, "mean", failed={})
-    assert list(found.columns) == ["x", "mean", "deviation", "n"]
-    assert not found.marked and not found.note
 
 
 def test_comparison_table_counts_pairs_where_seeds_are_missing(ranking):
@@ -148,7 +130,7 @@ def test_comparison_table_counts_pairs_where_seeds_are_missing(ranking):
     ]
 
 
-@pytest.mark.parametrize(("by", "value"), [("median", 5.0), ("best", 3.0)])
+@pytest.mark.parametrize(("by", "value"), [("best", 3.0)])
 def test_comparison_table_shows_the_statistic_that_rows_are_ranked_by(ranking, by, value):
     found = comparison_table(ranking(LOSSES, rank_by=by), LOSS, by, failed={})
     assert found.values()["rows"][0][by] == value
@@ -170,12 +152,6 @@ def test_cost_table_shows_medians_beside_the_metric():
     assert cost_row(*(run(seed, speed, **costs) for seed, speed in enumerate((1.0, 5.0, 6.0)))) == {
         "x": "a", "loss": 2.0, "tokens_per_second": 5.0, "peak_memory_gib": 0.5, **costs
     }  # fmt: skip
-
-
-def test_cost_table_leaves_unknown_costs_empty():
-    row = cost_row(run(0, 1.0), run(1, 1.0, flops_per_token=None))
-    assert (row["parameters"], row["flops_per_token"]) == (None, None)
-    assert cost_row(run(0, 1.0), run(1, 1.0, parameters=7))["parameters"] == 7
 
 
 TUNED_LOSSES = {("a", "1"): 4.0, ("a", "2"): 3.0, ("a", "3"): 5.0, ("b", "1"): 6.0, ("b", "2"): 7.0}
