@@ -32,7 +32,7 @@ def test_mutated_json_is_read_or_rejected_in_one_line(kind, instances, tmp_path)
     for number, mutation in enumerate(mutate(text, kind.count, seed=11)):
         copied = shutil.copytree(folder, tmp_path / f"{number}", symlinks=True)
         kind.replace(copied, mutation.text)
-        commands = kind.commands(copied, instances)
+        commands = [line.split() for line in kind.commands(copied, instances)]
         for words in (commands * 2)[number % len(commands) :][: min(2, len(commands))]:
             code, stderr = run(words)
             inputs += 1
@@ -55,7 +55,7 @@ def test_mutated_json_with_its_old_digest_is_rejected(kind, instances, tmp_path)
         plain(copied, kind.file, mutation.text)
         if is_equal(mutation.text, text):
             continue
-        for words in kind.commands(copied, instances):
+        for words in map(str.split, kind.commands(copied, instances)):
             if reads(words, kind.file, copied):
                 assert run(words)[0] == 2, f"{words} {mutation.label}"
 

@@ -23,9 +23,13 @@ TAGGED = "".join(
     for n, w, t in [(1, "the", "DET"), (2, "dog", "NOUN"), (3, "barks", "VERB")]
 )
 CONLLU = (TAGGED + "\n" + TAGGED.replace("barks\t_\tVERB", "barks\t_\tNOUN") + "\n") * 4
-SHAPE = ["--arch", "composite_bert_tiny", "--arch.layers", "1", "--arch.width", "16"]
-SHAPE += ["--arch.heads", "2", "--batch-size", "4", "--num-workers", "0", "--precision", "fp32"]
-SHAPE += ["--logging.progress", "lines", "--arch.embedding-width", "8"]
+SHAPE = (
+    "--arch composite_bert_tiny --arch.layers 1 --arch.width 16 --arch.heads 2 --batch-size 4 "
+    "--num-workers 0 --precision fp32 --logging.progress lines --arch.embedding-width 8"
+)
+
+
+OBSERVED = "--ema-decay 0.9 --lr-scheduler plateau --skip-spikes true"
 
 
 def run(words: list[str]) -> tuple[int | str, str]:
@@ -41,9 +45,14 @@ def run(words: list[str]) -> tuple[int | str, str]:
             return "traceback", traceback.format_exc()
 
 
-def must(*words: object) -> None:
-    code, stderr = run([str(word) for word in words])
+def must(line: str) -> None:
+    code, stderr = run(line.split())
     assert code == 0, stderr
+
+
+def both(path: Path) -> str:
+    """The same file for training and validation."""
+    return f"--trainpref {path} --validpref {path}"
 
 
 class Instances:
@@ -58,14 +67,14 @@ class Instances:
         path.write_text(text, "utf-8")
         return path
 
-    def preprocess(self, name: str, *options: object) -> Path:
+    def preprocess(self, name: str, options: str) -> Path:
         target = self.path / name
-        must("preprocess", *options, "--destdir", target, "--workers", 1)
+        must(f"preprocess {options} --destdir {target} --workers 1")
         return target
 
-    def train(self, name: str, data: Path, *options: object) -> Path:
+    def train(self, name: str, data: Path, options: str) -> Path:
         target = self.path / name
-        must("train", data, *SHAPE, *options, "--save-dir", target)
+        must(f"train {data} {SHAPE} {options} --save-dir {target}")
         return target
 
     @cached_property
@@ -74,40 +83,25 @@ class Instances:
 
     @cached_property
     def text(self) -> Path:
-        files = "--trainpref", self.lines, "--validpref", self.lines
-        return self.preprocess("text", *files, "--tokenizer", "words")
+        return self.preprocess("text", f"{both(self.lines)} --tokenizer words")
 
     @cached_property
     def table(self) -> Path:
         rows = "".join(f"{line}\t{'ab'[n % 2]}\n" for n, line in enumerate(LINES * 4))
         table = self.write("table.tsv", f"sentence\tlabel\n{rows}")
-        files = "--trainpref", table, "--validpref", table
-        return self.preprocess("table", "--format", "tsv", *files, "--vocab-size", 40)
+        return self.preprocess("table", f"--format tsv {both(table)} --vocab-size 40")
 
     @cached_property
     def tags(self) -> Path:
         treebank = self.write("tags.conllu", CONLLU)
-        files = "--trainpref", treebank, "--validpref", treebank
-        return self.preprocess("tags", "--format", "conllu", *files)
+        return self.preprocess("tags", f"--format conllu {both(treebank)}")
 
     @cached_property
     def pairs(self) -> Path:
         for language in ("xx", "yy"):
             self.write(f"pairs.{language}", "\n".join(LINES * 3) + "\n")
-        prefix = self.path / "pairs"
-        return self.preprocess(
-            "pairs-bin",
-            "--trainpref",
-            prefix,
-            "--validpref",
-            prefix,
-            "--source-lang",
-            "xx",
-            "--target-lang",
-            "yy",
-            "--tokenizer",
-            "words",
-        )
+        languages = "--source-lang xx --target-lang yy --tokenizer words"
+        return self.preprocess("pairs-bin", f"{both(self.path / 'pairs')} {languages}")
 
     @cached_property
     def questions_file(self) -> Path:
@@ -119,18 +113,8 @@ class Instances:
 
     @cached_property
     def questions(self) -> Path:
-        file = self.questions_file / "squad.json"
-        return self.preprocess(
-            "questions-bin",
-            "--format",
-            "squad",
-            "--trainpref",
-            file,
-            "--validpref",
-            file,
-            "--tokenizer",
-            "words",
-        )
+        files = both(self.questions_file / "squad.json")
+        return self.preprocess("questions-bin", f"--format squad {files} --tokenizer words")
 
     @cached_property
     def passages(self) -> Path:
@@ -144,17 +128,8 @@ class Instances:
 
     @cached_property
     def choices(self) -> Path:
-        return self.preprocess(
-            "choices",
-            "--format",
-            "race",
-            "--trainpref",
-            self.passages,
-            "--validpref",
-            self.passages,
-            "--tokenizer",
-            "words",
-        )
+        files = both(self.passages)
+        return self.preprocess("choices", f"--format race {files} --tokenizer words")
 
     @cached_property
     def rows(self) -> Path:
@@ -163,42 +138,26 @@ class Instances:
     @cached_property
     def dataset(self) -> Path:
         self.write("dataset/train/a.jsonl", json.dumps({"text": LINES[0]}) + "\n")
-        self.write(
-            "dataset/train/state.json",
-            json.dumps(
-                {
-                    "_data_files": [{"filename": "a.jsonl"}],
-                    "_fingerprint": "x",
-                    "_format_type": None,
-                }
-            ),
-        )
+        state = {"_data_files": [{"filename": "a.jsonl"}], "_fingerprint": "x"}
+        self.write("dataset/train/state.json", json.dumps({**state, "_format_type": None}))
         self.write("dataset/dataset_dict.json", json.dumps({"splits": ["train"]}))
         return self.path / "dataset"
 
     @cached_property
     def run_folder(self) -> Path:
-        options = "--max-epoch", 2, "--ema-decay", 0.9, "--lr-scheduler", "plateau"
-        return self.train("run", self.text, "--task", "mlm", *options, "--skip-spikes", "true")
+        return self.train("run", self.text, f"--task mlm --max-epoch 2 {OBSERVED}")
 
     @cached_property
     def classifier(self) -> Path:
-        return self.train("classifier", self.table, "--task", "glue", "--max-update", 1)
+        return self.train("classifier", self.table, "--task glue --max-update 1")
 
     @cached_property
     def tagger(self) -> Path:
-        return self.train("tagger", self.tags, "--task", "pos_tagging", "--max-update", 1)
+        return self.train("tagger", self.tags, "--task pos_tagging --max-update 1")
 
     @cached_property
     def sweep(self) -> Path:
-        folder = self.path / "sweep"
-        code, stderr = run(self.sweep_words(folder))
-        assert code == 0, stderr
-        return folder
-
-    def sweep_words(self, folder: Path) -> list[str]:
-        words = ["train", self.text, *SHAPE, "--task", "mlm", "--max-update", 1]
-        return [*map(str, words), "--sweep.seeds", "1", "--save-dir", str(folder)]
+        return self.train("sweep", self.text, "--task mlm --max-update 1 --sweep.seeds 1")
 
     @cached_property
     def bert(self) -> Path:
@@ -208,25 +167,17 @@ class Instances:
         model = small("BertForSequenceClassification", num_labels=2)
         model.save_pretrained(folder, max_shard_size="10KB")
         write_vocabulary(folder)
-        self.write(
-            "bert/tokenizer_config.json",
-            json.dumps(
-                {
-                    "do_lower_case": True,
-                    "tokenize_chinese_chars": True,
-                    "strip_accents": None,
-                    "mask_token": {"content": "[MASK]"},
-                }
-            ),
-        )
+        settings = {"do_lower_case": True, "tokenize_chinese_chars": True, "strip_accents": None}
+        settings |= {"mask_token": {"content": "[MASK]"}}
+        self.write("bert/tokenizer_config.json", json.dumps(settings))
         self.write("bert/special_tokens_map.json", json.dumps({"mask_token": "[MASK]"}))
         return folder
 
     @cached_property
     def bert_json(self) -> Path:
         folder = shutil.copytree(self.bert, self.path / "bert_json")
-        must("convert", "import", self.bert, self.path / "bert-toolkit")
-        must("convert", "export", self.path / "bert-toolkit", self.path / "bert-hf")
+        must(f"convert import {self.bert} {self.path}/bert-toolkit")
+        must(f"convert export {self.path}/bert-toolkit {self.path}/bert-hf")
         shutil.copy(self.path / "bert-hf" / "tokenizer.json", folder)
         return folder
 
@@ -238,14 +189,7 @@ class Instances:
     @cached_property
     def exported(self) -> Path:
         target = self.path / "exported"
-        must(
-            "convert",
-            "export",
-            self.classifier / "checkpoint_last",
-            target,
-            "--classes",
-            "toolkit",
-        )
+        must(f"convert export {self.classifier}/checkpoint_last {target} --classes toolkit")
         return target
 
 
@@ -292,14 +236,14 @@ def sign(text: str, to_text: Callable[[JsonObject], str]) -> str:
         return text
 
 
-Words = Callable[[Path, Instances], list[list[str]]]
+Lines = Callable[[Path, Instances], list[str]]
 
 
 class Kind(NamedTuple):
     instance: str
     file: str
     change: Callable[[Path, str, str], None]
-    commands: Words
+    commands: Lines
     count: int = 6
 
     def replace(self, folder: Path, text: str) -> None:
@@ -313,100 +257,54 @@ class Kind(NamedTuple):
         return f"{self.instance}/{self.file}"
 
 
-def strings(*words: object) -> list[str]:
-    return [str(word) for word in words]
-
-
-def checkpoint(task: str, data: str) -> Words:
+def checkpoint(task: str, data: str) -> Lines:
     """Commands that read a checkpoint and its save folder."""
-    more = ["--ema-decay", 0.9, "--lr-scheduler", "plateau", "--skip-spikes", "true"]
 
-    def commands(folder: Path, at: Instances) -> list[list[str]]:
+    def commands(folder: Path, at: Instances) -> list[str]:
         last, corpus = folder / LAST, getattr(at, data)
-        length = ["--max-update", 14, "--max-epoch", 9, "--save-dir", folder]
-        fresh = [*SHAPE, "--task", task, "--max-update", 14, "--save-dir", folder / "new"]
+        more = OBSERVED if task == "mlm" else ""
+        start = f"train {corpus} {SHAPE} --task {task} --max-update 14 --save-dir"
         return [
-            strings("train", corpus, *SHAPE, "--task", task, *length, *more * (task == "mlm")),
-            strings("inspect", last),
-            strings("validate", corpus, "--path", last),
-            strings("inspect", last, "--flops"),
-            strings("convert", "export", last, folder / "out", "--classes", "toolkit"),
-            strings("average", folder, "--last", 2, "--output", folder / "mean"),
-            strings("generate", "--path", last, "--input", at.lines),
-            strings("predict", "--path", last, "--input", at.lines),
-            strings("train", corpus, *fresh, "--finetune-from", last),
-            strings("train", corpus, *fresh, "--restore-file", last),
-            strings(
-                "preprocess",
-                "--tokenizer-from",
-                last,
-                "--trainpref",
-                at.lines,
-                "--destdir",
-                folder / "data",
-                "--workers",
-                1,
-            ),
+            f"{start} {folder} --max-epoch 9 {more}",
+            f"inspect {last}",
+            f"validate {corpus} --path {last}",
+            f"inspect {last} --flops",
+            f"convert export {last} {folder}/out --classes toolkit",
+            f"average {folder} --last 2 --output {folder}/mean",
+            f"generate --path {last} --input {at.lines}",
+            f"predict --path {last} --input {at.lines}",
+            f"{start} {folder}/new --finetune-from {last}",
+            f"{start} {folder}/new --restore-file {last}",
+            f"preprocess --tokenizer-from {last} --trainpref {at.lines} --destdir {folder}/data",
         ]
 
     return commands
 
 
-def inspect_data(task: str) -> Words:
+def inspect_data(task: str) -> Lines:
+    train = f"{SHAPE} --task {task} --max-update 1"
     return lambda folder, at: [
-        strings("inspect", folder),
-        strings(
-            "train", folder, *SHAPE, "--task", task, "--max-update", 1, "--save-dir", folder / "run"
-        ),
+        f"inspect {folder}",
+        f"train {folder} {train} --save-dir {folder}/run",
     ]
 
 
-def convert(folder: Path, at: Instances) -> list[list[str]]:
-    return [strings("convert", "import", folder, folder / "out")]
+def convert(folder: Path, at: Instances) -> list[str]:
+    return [f"convert import {folder} {folder}/out"]
 
 
-def export(folder: Path, at: Instances) -> list[list[str]]:
-    return [strings("convert", "export", folder, folder / "out")]
+def export(folder: Path, at: Instances) -> list[str]:
+    return [f"convert export {folder} {folder}/out"]
 
 
-def rows(folder: Path, at: Instances) -> list[list[str]]:
-    return [
-        strings(
-            "preprocess",
-            "--trainpref",
-            folder,
-            "--text-field",
-            "text",
-            "--tokenizer",
-            "words",
-            "--destdir",
-            folder / "out",
-            "--workers",
-            1,
-        )
-    ]
+def preprocess(options: str, file: str = "") -> Lines:
+    """Read a file of the folder, or the folder."""
+    words = f"preprocess {options} --tokenizer words --workers 1"
+    return lambda folder, at: [f"{words} --trainpref {folder / file} --destdir {folder}/out"]
 
 
-def plot(folder: Path, at: Instances) -> list[list[str]]:
-    return [strings("plot", "curve", folder, "--output", folder / "a.png")]
-
-
-def questions(format_name: str, file: str) -> Words:
-    return lambda folder, at: [
-        strings(
-            "preprocess",
-            "--format",
-            format_name,
-            "--trainpref",
-            folder / file,
-            "--tokenizer",
-            "words",
-            "--destdir",
-            folder / "out",
-            "--workers",
-            1,
-        )
-    ]
+def plot(folder: Path, at: Instances) -> list[str]:
+    return [f"plot curve {folder} --output {folder}/a.png"]
 
 
 LAST = "checkpoint_last"
@@ -429,18 +327,12 @@ KINDS = [
     Kind("pairs", "tokenizer_config.json", in_data, inspect_data("translation")),
     Kind("questions", "meta.json", signed, inspect_data("squad")),
     Kind("choices", "meta.json", signed, inspect_data("multiple_choice")),
-    Kind("questions_file", "squad.json", plain, questions("squad", "squad.json")),
-    Kind("passages", "1.txt", plain, questions("race", "1.txt")),
-    Kind("rows", "rows.jsonl", plain, rows),
-    Kind("dataset", "train/state.json", plain, rows),
-    Kind("dataset", "dataset_dict.json", plain, rows),
-    Kind(
-        "sweep",
-        "seed=1/result.json",
-        plain,
-        lambda folder, at: [strings("plot", "curve", folder, "--output", folder / "a.png")],
-        14,
-    ),
+    Kind("questions_file", "squad.json", plain, preprocess("--format squad", "squad.json")),
+    Kind("passages", "1.txt", plain, preprocess("--format race", "1.txt")),
+    Kind("rows", "rows.jsonl", plain, preprocess("--text-field text")),
+    Kind("dataset", "train/state.json", plain, preprocess("--text-field text")),
+    Kind("dataset", "dataset_dict.json", plain, preprocess("--text-field text")),
+    Kind("sweep", "seed=1/result.json", plain, plot, 14),
     Kind("sweep", "seed=1/options.yaml", plain, plot),
     Kind("bert", "config.json", plain, convert, 20),
     Kind("bert", "tokenizer_config.json", plain, convert),

@@ -199,15 +199,17 @@ class Options:
         section: str | None = None,
         title: str = "",
         required: Mapping[str, str] | None = None,
-        positional: str = "",
-        word: str = "",
+        positional: str | None = None,
+        word: str | None = None,
     ) -> None:
         super().__init_subclass__()
         cls.help_title = title
         inherited = ChainMap(*(getattr(base, "required_fields", {}) for base in cls.__bases__))
         cls.required_fields = {**inherited, **(required or {})}
-        cls.section = cls.section if section is None else section
-        cls.positional, cls.word = positional or cls.positional, word or cls.word
+        facts = {"section": section, "positional": positional, "word": word}
+        for name, value in facts.items():
+            if value is not None:  # else that of its bases
+                setattr(cls, name, value)
 
     def __post_init__(self) -> None:
         for name, message in self.required_fields.items():
