@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from toolkit.criteria import ProjectedClasses
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.tasks.pretraining.token_sampling import sample_tokens
+from toolkit.tasks.pretraining.rtd import sample_tokens
 
 VOCABULARIES = (30_004, 128_000)
 

@@ -51,7 +51,7 @@ MODELS = {
 
 def make_batch(task: str, sentences: int) -> Any:
     from toolkit.models.interface import Inputs
-    from toolkit.tasks.batch import MaskedBatch
+    from toolkit.tasks.examples import MaskedBatch
     from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 
     torch.manual_seed(0)

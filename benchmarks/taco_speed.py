@@ -23,8 +23,8 @@ from workloads import compare, masked_batch, toolkit_update, transformers_update
 
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.tasks.pretraining.mpm import MaskedPositionsBatch
 
 WORDS, WIDTH = 30_004, 256

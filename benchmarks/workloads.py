@@ -34,7 +34,7 @@ def count_flops(update: Update) -> int:
 def masked_batch(words: int, length: int, tokens: int, device: str = "cpu") -> Any:
     """A batch of random tokens for the task mlm."""
     from toolkit.models.interface import Inputs
-    from toolkit.tasks.batch import MaskedBatch
+    from toolkit.tasks.examples import MaskedBatch
 
     ids, selected = random_tokens(words, length, tokens)
     ids, selected = ids.to(device), selected.to(device)

@@ -10,8 +10,7 @@ from torch import Tensor
 from workloads import RATE
 
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.examples import SHAPE_MULTIPLE
+from toolkit.tasks.examples import SHAPE_MULTIPLE, MaskedBatch
 from toolkit.tasks.language_modeling import BlockBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 from toolkit.tasks.translation import TranslationBatch

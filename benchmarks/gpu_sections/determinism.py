@@ -10,8 +10,8 @@ from torch import Tensor
 from gpu_sections.batches import Shape, make_batch
 from gpu_sections.context import Context, Row, describe_error
 from gpu_sections.programs import VARIANTS, Model
-from toolkit.tasks.batch import to_device
 from toolkit.tasks.build import build_model
+from toolkit.tasks.examples import to_device
 
 MODELS = [
     Model("composite_bert_small"),

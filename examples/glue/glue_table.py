@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.classification import EIGHT_TASKS, NINE_TASKS, glue_score
 from toolkit.metrics.seeds import SeedSummary, summarize
 from toolkit.reporting.runs import LoggedRun, Record, group_runs, read_runs
 from toolkit.reporting.tables import Cell, Table
@@ -22,6 +21,12 @@ from toolkit.reporting.tables import Cell, Table
 SUBSETS = {"valid": "", "valid_mismatched": "-mm"}
 COLUMNS = ("n", "mean", "deviation", "error", "median", "best")
 Scores = dict[str, list[float]]
+
+TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "QNLI", "RTE")
+NINE_TASKS = (*TASKS, "MNLI-m", "MNLI-mm")
+"""Chang et al. 2021: both parts of MNLI, without WNLI."""
+EIGHT_TASKS = (*TASKS, "MNLI-m")
+"""TACO and ConvBERT: eight tasks, MNLI as one."""
 
 
 def score(run: LoggedRun, subset: str, at: str) -> float | None:
@@ -73,13 +78,13 @@ def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -
     """Unweighted means over tasks; deviation and error of the seeds' means."""
     summaries = {name: summarize(columns[name]) for name in names}
     mean, median, best = (
-        glue_score({name: getattr(it, what) for name, it in summaries.items()}, names)
+        sum(getattr(it, what) for it in summaries.values()) / len(names)
         for what in ("mean", "median", "maximum")
     )
     counts = {it.n for it in summaries.values()}
     if len(counts) > 1:
         return [None, mean, None, None, median, best]
-    seeds = [glue_score({name: columns[name][i] for name in names}, names) for i in range(*counts)]
+    seeds = [sum(columns[name][i] for name in names) / len(names) for i in range(*counts)]
     summary = summarize(seeds)
     return [summary.n, mean, summary.deviation, summary.standard_error, median, best]
 

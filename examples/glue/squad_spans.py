@@ -17,7 +17,7 @@ import numpy as np
 
 from toolkit.data.formats.qa.split import character_span
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.metrics.squad import exact_match
+from toolkit.metrics.translation import exact_match
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.examples import SquadConfig, SquadExamples

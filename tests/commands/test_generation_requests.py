@@ -8,7 +8,7 @@ from toolkit.commands.generate import generate_outputs
 from toolkit.commands.text_io import read_requests
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
-from toolkit.generation.generate import EncodedLine, GenerationRequest
+from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.tasks.text_generation import TextGenerator
 
@@ -21,7 +21,7 @@ class Echo(TextGenerator):
         self.decoder_only = False
 
     def encode_line(self, line):
-        return EncodedLine([len(line)] * len(line), [], line)
+        return GenerationRequest(0, line, [len(line)] * len(line))
 
     def generate(self, items):
         return [

@@ -19,7 +19,7 @@ from toolkit.distributed.sharded_tensors import (
 )
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.callbacks.non_finite import diagnose_non_finite
 from toolkit.training.trainer import Trainer

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
-from toolkit.metrics.minimal_pairs import PairAccuracy
+from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS, PairAccuracy
 from toolkit.metrics.translation import DEFAULT_METRICS
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.classification import EIGHT_TASKS, NINE_TASKS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "glue" / "glue_table.py"
-table = runpy.run_path(str(SCRIPT))["table"]
+NAMES = runpy.run_path(str(SCRIPT))
+table, EIGHT_TASKS, NINE_TASKS = (NAMES[it] for it in ("table", "EIGHT_TASKS", "NINE_TASKS"))
 COLUMNS = ["task", "n", "mean", "deviation", "error", "median", "best"]
 
 

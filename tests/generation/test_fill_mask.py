@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.fill_mask import FilledSentence, fill_lines
+from toolkit.generation.generate import fill_lines
 
 
 def measure(text):
@@ -18,7 +18,7 @@ class Filler:
 
     def __call__(self, sentences):
         self.batches.append(list(sentences))
-        return [FilledSentence([[(s[0], 1.0)]] * s.count("_")) for s in sentences]
+        return [([[(s[0], 1.0)]] * s.count("_"), "") for s in sentences]
 
 
 def fill(*lines, buffer_size=100, max_tokens=20):

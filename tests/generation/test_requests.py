@@ -1,28 +1,6 @@
 import pytest
 
-from toolkit.common.errors import ToolkitError
-from toolkit.generation.generate import (
-    EncodedLine,
-    GenerationRequest,
-    batch_requests,
-    parse_line,
-    select_rank_batches,
-)
-
-
-def code(text):
-    if "?" in text:
-        raise ToolkitError("a question")
-    text, _, reference = text.partition("\t")
-    return EncodedLine([len(word) for word in text.split()], [], text, reference or None)
-
-
-def test_parse_line_returns_tokens_or_a_note():
-    assert parse_line(2, b"a bc\r\n", code) == GenerationRequest(2, "a bc", [1, 2])
-    assert parse_line(3, b"a\tb", code) == GenerationRequest(3, "a", [1], reference="b")
-    assert parse_line(1, b"\xef\xbb\xbfa", code).text == "a"
-    assert parse_line(1, b"why?", code).note == "a question"
-    assert parse_line(1, b"ab\xff", code).note == "not UTF-8 at byte 3"
+from toolkit.generation.generate import GenerationRequest, batch_requests
 
 
 def grouped(lengths, **options):
@@ -52,9 +30,3 @@ def test_batches_count_references_like_sources():
     ]
     batches = batch_requests(items, max_tokens=16, batch_size=100, same_source_length=True)
     assert [[len(item.target) for item in batch] for batch in batches] == [[7, 5], [5, 2], [0]]
-
-
-def test_ranks_share_the_batches():
-    batches = [[GenerationRequest(n, "")] for n in range(5)]
-    parts = [select_rank_batches(batches, rank, 2) for rank in range(2)]
-    assert [len(part) for part in parts] == [3, 2]

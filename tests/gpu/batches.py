@@ -10,7 +10,7 @@ from torch import Tensor
 
 from toolkit.models.interface import Inputs
 from toolkit.models.packing import Packing
-from toolkit.tasks.batch import Batch, MaskedBatch
+from toolkit.tasks.examples import Batch, MaskedBatch
 from toolkit.tasks.glue import GlueBatch
 from toolkit.tasks.language_modeling import BlockBatch
 from toolkit.tasks.multiple_choice import MultipleChoiceBatch

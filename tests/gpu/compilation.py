@@ -16,7 +16,7 @@ from torch._dynamo.utils import counters
 from tests.gpu.batches import BATCHES, Shape
 from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
 from toolkit.data.loading.batching import BatchPlanner
-from toolkit.tasks.batch import to_device
+from toolkit.tasks.examples import to_device
 from toolkit.training.setup import compile_parts
 from toolkit.training.trainer import Trainer
 

@@ -10,7 +10,7 @@ import torch
 from tests.gpu.batches import BATCHES
 from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
 from toolkit.nn.ops import kernels as register
-from toolkit.tasks.batch import to_device
+from toolkit.tasks.examples import to_device
 from toolkit.training.flop_counter import FlopCounter
 
 

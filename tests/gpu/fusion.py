@@ -20,7 +20,7 @@ from tests.gpu.time_model import (
     TimedCounter,
 )
 from toolkit.nn.layers import LayerStack
-from toolkit.tasks.batch import to_device
+from toolkit.tasks.examples import to_device
 from toolkit.training.flop_counter import FORMULAS
 from toolkit.training.trainer import Trainer
 

@@ -23,7 +23,7 @@ from toolkit.config.sections import ComponentConfig
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.optim.update import Precision
-from toolkit.tasks import batch
+from toolkit.tasks import examples
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner
 from toolkit.training.spikes import SpikeDetector
@@ -124,7 +124,7 @@ def fake_device() -> Iterator[None]:
                 nn.functional, "scaled_dot_product_attention", scaled_dot_product_attention
             )
         )
-        stack.enter_context(patch.object(batch, "pack_padding", full_packing))
+        stack.enter_context(patch.object(examples, "pack_padding", full_packing))
         stack.enter_context(patch.object(Tensor, "pin_memory", lambda t: t))
         stack.enter_context(patch.object(EncoderModel, "check_ids", lambda *args: None))
         grouped = [*_foreach_utils._foreach_supported_types, FakeTensor]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.metrics.minimal_pairs import compare_scores, pair_accuracy
+from toolkit.metrics.classification import compare_scores, pair_accuracy
 
 
 def test_ties_count_half_and_tolerances_hold_for_the_difference():

@@ -7,7 +7,7 @@ import string
 import numpy as np
 import pytest
 
-from toolkit.metrics.squad import (
+from toolkit.metrics.translation import (
     best_scores,
     best_threshold,
     exact_match,

@@ -18,8 +18,8 @@ from toolkit.models import encoder
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.packing import pack_padding
 from toolkit.optim.update import Precision
-from toolkit.tasks.batch import MaskedBatch, add_packing, to_device
 from toolkit.tasks.build import build_learner
+from toolkit.tasks.examples import MaskedBatch, add_packing, to_device
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch, to_device
+from toolkit.tasks.examples import MaskedBatch, to_device
 
 META = torch.device("meta")
 PADDING = torch.arange(6) >= torch.tensor([4, 6])[:, None]

@@ -21,9 +21,9 @@ from toolkit.distributed import World
 from toolkit.models.interface import Sizes
 from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.glue import GlueConfig, GlueExamples, GlueResults
+from toolkit.tasks.task import resolve_length
 from toolkit.training.run import run
 
 

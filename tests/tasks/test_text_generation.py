@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
@@ -19,7 +18,7 @@ from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.hypothesis import Hypothesis
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.text_generation import TextGenerator, format_alignment
+from toolkit.tasks.text_generation import TextGenerator
 
 WORDS = Vocabulary(
     ["<pad>", "[CLS]", "[SEP]", "[MASK]", "<unk>", *"abcde"], pad=0, cls=1, sep=2, mask=3, unk=4
@@ -60,15 +59,12 @@ def learner(arch, task, tokenizer=None):
     return model
 
 
-def test_encode_line_returns_the_source_and_the_forced_prefix():
-    assert make_generator().encode_line("abc") == ([5, 6, 7], [], "abc", None)
-    assert make_generator(prefixes=True).encode_line("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
-    assert make_generator(score_reference=True).encode_line("abc\tde") == (
-        [5, 6, 7],
-        [8, 9],
-        "abc",
-        "de",
-    )
+def test_lines_become_requests_with_the_source_and_the_forced_prefix():
+    request = GenerationRequest(3, "abc", [5, 6, 7], [8, 9])
+    assert make_generator().read_line(3, b"abc\r\n") == request._replace(target=[])
+    assert make_generator(prefixes=True).read_line(3, b"abc\tde") == request
+    scorer = make_generator(score_reference=True)
+    assert scorer.read_line(3, b"abc\tde") == request._replace(reference="de")
 
 
 @pytest.mark.parametrize(
@@ -85,16 +81,17 @@ def test_encode_line_returns_the_source_and_the_forced_prefix():
         ({"score_reference": True}, "abc\tabcdea", "7 tokens to score, more than the model's 6"),
     ],
 )
-def test_encode_line_reports_why_a_line_cannot_be_processed(options, line, message):
-    with pytest.raises(ToolkitError, match=message):
-        make_generator(**options).encode_line(line)
+def test_lines_that_cannot_be_processed_get_a_note(options, line, message):
+    request = make_generator(**options).read_line(1, line.encode())
+    assert request.note.startswith(message) and not request.source
 
 
 def test_language_model_generates_no_further_than_its_positions():
     model = make_generator("transformer_lm_tiny", "language_modeling")
-    assert model.max_new_tokens(2) == 3 and model.encode_line("abc")[:2] == ([5, 6, 7], [])
+    assert model.max_new_tokens(2) == 3
+    assert model.read_line(1, b"abc") == GenerationRequest(1, "abc", [5, 6, 7])
     scorer = make_generator("transformer_lm_tiny", "language_modeling", score_reference=True)
-    assert scorer.encode_line("abc") == ([], [5, 6, 7], "abc", None)
+    assert scorer.read_line(1, b"abc") == GenerationRequest(1, "abc", [], [5, 6, 7])
 
 
 def test_ensembles_reject_other_vocabularies_and_directions():
@@ -119,12 +116,6 @@ def test_beam_is_limited_by_the_vocabulary_size():
         make_generator(beam=8)
 
 
-def test_hard_alignments_are_the_largest_weights():
-    weights = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
-    assert format_alignment(weights, hard=True) == [[1, 0], [0, 1]]
-    assert format_alignment(weights, hard=False)[0] == pytest.approx([0.2, 0.8])
-
-
 class Words(Letters):
     """A letter is a word."""
 
@@ -142,10 +133,7 @@ def test_text_after_a_prompt_starts_with_a_space_unless_it_continues_a_word(toke
         [learner("transformer_lm_tiny", "language_modeling", tokenizer)],
         ContinueConfig(path=["run"], min_len=2),
     )
-    words = [WORDS.symbols.index(letter) for letter in "de"]
-    [[text]] = generator.to_texts(
-        [GenerationRequest(1, "ab", tokenizer.encode("ab"))], None, [[Hypothesis(words, 0, [])]]
-    )
-    assert text.text == space + tokenizer.decode(words)
-    [[alone]] = generator.to_texts([GenerationRequest(1, "")], None, [[Hypothesis(words, 0, [])]])
-    assert alone.text == tokenizer.decode(words)
+    words = Hypothesis([WORDS.symbols.index(letter) for letter in "de"], 0, [])
+    after = GenerationRequest(1, "ab", tokenizer.encode("ab"))
+    assert generator.decode(after, words) == space + tokenizer.decode(words.tokens)
+    assert generator.decode(GenerationRequest(1, ""), words) == tokenizer.decode(words.tokens)

@@ -15,7 +15,7 @@ from toolkit.distributed.sharded_tensors import to_full
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.flop_counter import FlopCounter
 from toolkit.training.run import TrainingRun, run

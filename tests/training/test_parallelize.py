@@ -9,7 +9,7 @@ from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.setup import parallelize
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.setup import parallelize
 
 arch, device, recomputed = sys.argv[1], torch.device(sys.argv[2]), sys.argv[3] == "recomputed"

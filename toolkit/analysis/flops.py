@@ -31,9 +31,8 @@ from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
 from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Cell, Table
-from toolkit.tasks.batch import Batch, to_device
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.examples import Batch, Examples, SplitSource, to_device
 from toolkit.training.callbacks.checkpointing import read_state
 from toolkit.training.data import resolve_task, to_sizes
 from toolkit.training.flop_counter import FlopCounter, attribute_flops

@@ -24,8 +24,7 @@ from toolkit.data.samples.masking import SELECT, HashNoise, round_budget
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import to_device
-from toolkit.tasks.examples import SHAPE_MULTIPLE, pad_to_multiple
+from toolkit.tasks.examples import SHAPE_MULTIPLE, pad_to_multiple, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, require
 

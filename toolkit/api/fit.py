@@ -21,8 +21,7 @@ from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
-from toolkit.tasks.batch import Batch
-from toolkit.tasks.examples import Examples, TaskDataset
+from toolkit.tasks.examples import Batch, Examples, TaskDataset
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.evaluation import evaluate_model

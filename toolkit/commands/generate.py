@@ -27,20 +27,24 @@ from toolkit.config.commands.generate import (
 )
 from toolkit.data.tokenizers.tokenizer import MASK
 from toolkit.distributed import World, launch
-from toolkit.generation.fill_mask import FilledSentence, fill_lines
-from toolkit.generation.generate import GenerationRequest, batch_requests, select_rank_batches
-from toolkit.generation.output import FillMaskOutput, GeneratedText, GenerationOutput
+from toolkit.generation.generate import (
+    GenerationRequest,
+    batch_requests,
+    fill_lines,
+)
+from toolkit.generation.output import (
+    FillMaskOutput,
+    GeneratedText,
+    GenerationOutput,
+    MaskPrediction,
+)
 from toolkit.optim.update import DTYPES, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.pretraining.predictions import (
-    check_orderable,
-    encode_hidden_words,
-    encode_masked,
-)
-from toolkit.tasks.task import FillsMasks, OrdersWords, Task
+from toolkit.tasks.pretraining.mlm import encode_masked
+from toolkit.tasks.pretraining.mpm import check_orderable, encode_hidden_words
+from toolkit.tasks.task import FillsMasks, OrdersWords, Task, wrong_training_error
 from toolkit.tasks.text_generation import TextGenerator
 
 
@@ -110,13 +114,13 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
 
 def fill_sentences(
     c: FillMaskConfig, learner: Learner, sentences: Sequence[str]
-) -> list[FilledSentence]:
+) -> list[tuple[list[MaskPrediction], str]]:
     """The most probable tokens for the masks of some sentences, or their most probable order."""
     if isinstance(c, OrderConfig):
         ordered = [learner.order_words(sentence, top=c.top) for sentence in sentences]
-        return [FilledSentence(masks, sentence) for sentence, masks in ordered]
+        return [(masks, sentence) for sentence, masks in ordered]
     predictions = learner.fill_mask(list(sentences), top=c.top, batch_size=len(sentences))
-    return [FilledSentence(masks) for masks in predictions]
+    return [(masks, "") for masks in predictions]
 
 
 def count_tokens(c: FillMaskConfig, learner: Learner, text: str) -> int:
@@ -228,7 +232,7 @@ def generate_outputs(
             if it.note
         ]
         of_rank: list[GenerationOutput] = []
-        for batch in select_rank_batches(list(batches), world.rank, world.size):
+        for batch in list(batches)[world.rank :: world.size]:
             of_rank += generator.generate(batch)
             advance(len(batch) * world.size)
         if world.size > 1:

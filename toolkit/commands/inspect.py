@@ -59,9 +59,8 @@ from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
 from toolkit.reporting.tables import Cell, Table, report_records
 from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.capabilities import HasTokensPerSample, wrong_training_error
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.task import ScoresTargets
+from toolkit.tasks.task import ScoresTargets, wrong_training_error
 from toolkit.training.callbacks.checkpointing import SavedState, read_state
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
@@ -266,7 +265,6 @@ def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list
     folder, split = open_sentences(config.word_order, learner, path)
     column = TokenColumn(folder.split(split).column("tokens"))
     resolved = learner.task.resolve_for(learner.require_origin().task.config, learner.encoder)
-    assert isinstance(resolved, HasTokensPerSample), "tasks that predict tokens have a length"
     length = min(resolved.tokens_per_sample, learner.encoder.max_positions or sys.maxsize)
     sample = SentenceSample(learner, column, limit=config.limit, length=length)
     total = count_read_tokens(sample, config.shuffles)

@@ -17,11 +17,11 @@ from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK, MinimalPairsConfig
 from toolkit.data.text_files import raise_at_line
 from toolkit.distributed import World, launch
-from toolkit.metrics.minimal_pairs import compare_scores
+from toolkit.metrics.classification import compare_scores
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair, PairResults, make_tables, read_pairs
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair, make_tables, read_pairs, summarize_pairs
 from toolkit.tasks.minimal_pairs.scorer import EncodedSentence, SentenceScorer
 
 MAX_TOKENS = {"cpu": 4096}
@@ -33,7 +33,7 @@ permuted sentences equally up to rounding, by at most 2e-5 in fp32 and 3e-2 in b
 
 
 def evaluate_minimal_pairs(c: MinimalPairsConfig) -> list[JsonObject]:
-    """The results of each checkpoint, which are printed and written; see `PairResults`."""
+    """The results of each checkpoint, which are printed and written; see `summarize_pairs`."""
     keep_freed_memory()
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         if c.predictions is not None:
@@ -83,7 +83,7 @@ def evaluate_on_pairs(
         **{"task": MINIMAL_PAIRS_TASK, "path": path},
         **{"scoring": scorer.scoring, "normalization": c.normalization},
         "precision": precision.name,
-        **PairResults(pairs, results).summary(),
+        **summarize_pairs(pairs, results),
     }
     if world.is_main:
         report(record, seconds, output, paradigms=c.paradigms)
@@ -139,7 +139,7 @@ def encode_pairs(
     scorer: SentenceScorer, pairs: Sequence[MinimalPair], path: str
 ) -> list[EncodedSentence]:
     """The good and the bad sentence of each pair in turn; raises if one cannot be read."""
-    sentences = scorer.encode([text for pair in pairs for text in pair.sentences])
+    sentences = scorer.encode([text for pair in pairs for text in (pair.good, pair.bad)])
     limit = scorer.max_length
     for index, sentence in enumerate(sentences):
         pair, length = pairs[index // 2], len(sentence.tokens)

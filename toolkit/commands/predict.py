@@ -33,7 +33,6 @@ from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress, TextStream
 from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.capabilities import wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import TRUNCATED, ItemPrediction, Predictor, predict_batches
 from toolkit.tasks.raw_items import (
@@ -45,7 +44,7 @@ from toolkit.tasks.raw_items import (
     rename_fields,
 )
 from toolkit.tasks.tagging.predictions import SpanPrediction, TagPrediction
-from toolkit.tasks.task import PredictsItems
+from toolkit.tasks.task import PredictsItems, wrong_training_error
 from toolkit.training.data import batch_limits
 
 

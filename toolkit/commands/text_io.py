@@ -23,7 +23,7 @@ from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.text_files import open_text
 from toolkit.distributed import World
-from toolkit.generation.generate import GenerationRequest, parse_line
+from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import (
     R,
     Writer,
@@ -129,14 +129,14 @@ def read_requests(
     """One request per line; the first rank reads for all."""
     if world.size == 1:
         for number, line in enumerate(lines, 1):
-            yield parse_line(number, line, generator.encode_line)
+            yield generator.read_line(number, line)
         return
     start = 1
     while True:
         buffer = list(islice(lines, size)) if world.is_main else []
         hex_lines = json.loads(world.broadcast(json.dumps([line.hex() for line in buffer])))
         for number, line in enumerate(hex_lines, start):
-            yield parse_line(number, bytes.fromhex(line), generator.encode_line)
+            yield generator.read_line(number, bytes.fromhex(line))
         start += len(hex_lines)
         if not hex_lines:
             return

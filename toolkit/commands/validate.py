@@ -23,9 +23,9 @@ from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_with_task
-from toolkit.tasks.capabilities import max_input_length, wrong_training_error
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
+from toolkit.tasks.task import max_input_length, wrong_training_error
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.result import print_metrics

@@ -103,7 +103,9 @@ TASKS = {
         "tasks.language_modeling",
         language_modeling="causal language modeling: each token from those before it",
     ),
-    **make_builtins("tasks.squad.task", squad="extractive question answering (SQuAD 1.1, 2.0)"),
+    **make_builtins(
+        "tasks.squad.predictions", squad="extractive question answering (SQuAD 1.1, 2.0)"
+    ),
     **make_builtins(
         "tasks.multiple_choice",
         multiple_choice="one of several options for a passage (RACE, SWAG)",
@@ -113,7 +115,7 @@ TASKS = {
         "tasks.pretraining.mpm", mpm="masked tokens and masked positions together (TACO)"
     ),
     **make_builtins(
-        "tasks.untrained",
+        "tasks.embed",
         minimal_pairs="evaluation only: which of two sentences is more probable (BLiMP)",
         encode="an encoder without a head, to fine-tune from",
     ),
@@ -124,9 +126,10 @@ TASKS = {
 
 CRITERIA = {
     **make_builtins(
-        "criteria.cross_entropy", cross_entropy="cross-entropy, optionally with label smoothing"
+        "criteria.cross_entropy",
+        cross_entropy="cross-entropy, optionally with label smoothing",
+        mean_squared_error="mean squared error, for regression",
     ),
-    **make_builtins("criteria.regression", mean_squared_error="mean squared error, for regression"),
 }
 
 OPTIMIZERS = {

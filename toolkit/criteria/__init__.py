@@ -1,13 +1,128 @@
-"""Criteria: losses of predictions, summed by objective."""
+"""Criteria: losses of predictions, summed by objective. Their base class, and the predictions."""
 
-from toolkit.criteria.criterion import IGNORED as IGNORED
-from toolkit.criteria.criterion import Binary as Binary
-from toolkit.criteria.criterion import Classes as Classes
-from toolkit.criteria.criterion import Criterion as Criterion
-from toolkit.criteria.criterion import LazyPrediction as LazyPrediction
-from toolkit.criteria.criterion import MaskedClasses as MaskedClasses
-from toolkit.criteria.criterion import Prediction as Prediction
-from toolkit.criteria.criterion import ProjectedClasses as ProjectedClasses
-from toolkit.criteria.criterion import Values as Values
-from toolkit.criteria.criterion import compute_logits as compute_logits
-from toolkit.criteria.criterion import project as project
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.nn.ops.aligned_linear import aligned_linear
+
+
+class Classes(NamedTuple):
+    """N predictions over C classes."""
+
+    logits: Float[Tensor, "N C"]
+    targets: Int[Tensor, " N"]
+    """The correct classes; IGNORED for padding that keeps shapes stable."""
+
+
+class MaskedClasses(Classes):
+    """Predictions with some classes masked: their scores are so low that softmax gives 0."""
+
+
+class ProjectedClasses(NamedTuple):
+    """N predictions over C classes whose logits, states @ table.T + bias, are not stored.
+
+    The logits and their gradients would take N x C numbers each.
+    """
+
+    states: Float[Tensor, "N E"]
+    table: Float[Tensor, "C E"]
+    bias: Float[Tensor, " C"] | None
+    targets: Int[Tensor, " N"]
+    """The correct classes; IGNORED for padding that keeps shapes stable."""
+
+    def to_classes(self) -> Classes:
+        """The same predictions with their logits."""
+        return Classes(aligned_linear(self.states, self.table, self.bias), self.targets)
+
+
+class Binary(NamedTuple):
+    """N predictions of yes or no."""
+
+    logits: Float[Tensor, " N"]
+    """log p / (1 - p), p the probability of yes."""
+    targets: Int[Tensor, " N"]
+    """1 for yes, 0 for no; IGNORED for padding."""
+
+
+class Values(NamedTuple):
+    """N predicted numbers."""
+
+    values: Float[Tensor, " N"]
+    targets: Float[Tensor, " N"]
+    """The correct numbers; NaN for padding."""
+
+
+IGNORED = -100
+
+MIN_PROJECTED_LOGITS = 1 << 25
+"""Minimum number of logits that training does not store."""
+
+Prediction = Classes | Binary | Values
+LazyPrediction = Prediction | ProjectedClasses
+
+
+def project(
+    states: Float[Tensor, "N E"],
+    table: Float[Tensor, "C E"],
+    bias: Float[Tensor, " C"] | None,
+    targets: Int[Tensor, " N"],
+) -> Classes | ProjectedClasses:
+    """Predictions with logits states @ table.T + bias, which large batches do not store.
+
+    Evaluation stores them for its metrics, and fp16 for its loss scaling. On the meta device, where
+    operations are counted, tensors need no memory.
+    """
+    projected = ProjectedClasses(states, table, bias, targets)
+    small = states.is_meta or len(states) * len(table) < MIN_PROJECTED_LOGITS
+    if small or not torch.is_grad_enabled() or scales_loss(states.device.type):
+        return projected.to_classes()
+    return projected
+
+
+def scales_loss(device: str) -> bool:
+    """Whether autocast computes in fp16."""
+    return torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
+
+
+def compute_logits(predictions: Mapping[str, LazyPrediction]) -> dict[str, Prediction]:
+    """The predictions with the logits of each ProjectedClasses computed."""
+    return {
+        name: each.to_classes() if isinstance(each, ProjectedClasses) else each
+        for name, each in predictions.items()
+    }
+
+
+class Criterion(nn.Module, ABC):
+    """One summed loss per objective: the trainer divides each by its weight over all ranks."""
+
+    takes_projections: ClassVar[bool] = False
+    """Whether `forward` also takes ProjectedClasses; otherwise it receives their logits."""
+
+    def __call__(self, predictions: Mapping[str, LazyPrediction]) -> dict[str, Float[Tensor, ""]]:
+        totals: dict[str, Tensor] = super().__call__(
+            predictions if self.takes_projections else compute_logits(predictions)
+        )
+        return totals
+
+    @abstractmethod
+    def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
+        """Objective -> summed loss of its predictions."""
+
+
+BLOCK = 1 << 18
+"""Logits per block on a CPU: 1 MiB in fp32."""
+
+
+def split_rows(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Corresponding blocks of rows of all tensors; all rows at once on other devices."""
+    rows = max(1, len(logits))
+    if logits.device.type == "cpu":
+        rows = max(1, BLOCK // max(1, logits.shape[-1]))
+    return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

@@ -18,18 +18,18 @@ from torch.nn import functional as F
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
 from toolkit.config.declared import Options, Rate
-from toolkit.criteria.criterion import (
+from toolkit.criteria import (
     IGNORED,
     Binary,
     Classes,
     Criterion,
     LazyPrediction,
     MaskedClasses,
+    Prediction,
     ProjectedClasses,
     Values,
     split_rows,
 )
-from toolkit.criteria.regression import squared_error
 from toolkit.nn.ops import cross_entropy
 from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes
 from toolkit.nn.ops.cross_entropy import cross_entropy_kernel_runs
@@ -267,3 +267,37 @@ def add_gradients(
         of_table += (of_logits.mT @ chunk.states)[: len(of_table)]
     if of_bias is not None:
         of_bias += of_logits.sum(0, dtype=of_bias.dtype)[: len(of_bias)]
+
+
+def squared_error(prediction: Values) -> Float[Tensor, ""]:
+    """sum_n (value_n - target_n)^2 over the targets that are not NaN."""
+    values, targets = prediction
+    values = values.to(torch.promote_types(values.dtype, torch.float32))
+    valid = ~targets.isnan()
+    difference = values - torch.where(valid, targets.to(values), values.detach())
+    return (difference * valid).square().sum()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanSquaredErrorConfig:
+    """No options."""
+
+
+@register_criterion("mean_squared_error", MeanSquaredErrorConfig())
+class MeanSquaredError(Criterion):
+    """sum_n (value_n - target_n)^2; the trainer divides it by N."""
+
+    def __init__(self, c: MeanSquaredErrorConfig) -> None:
+        super().__init__()
+
+    def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
+        losses = {}
+        for name, prediction in predictions.items():
+            if not isinstance(prediction, Values):
+                raise ToolkitError(
+                    f"criterion mean_squared_error requires objectives that predict numbers, but "
+                    f"{name} predicts {type(prediction).__name__.lower()}. Choose --criterion "
+                    f"cross_entropy."
+                )
+            losses[name] = squared_error(prediction)
+        return losses

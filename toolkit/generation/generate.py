@@ -1,8 +1,9 @@
-"""Generate text for requests in batches of sources or prompts."""
+"""Generate text for requests in batches of sources or prompts, and fill the masks of lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from toolkit.config.commands.generate import SearchConfig
 from toolkit.data.records import decode_line
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
+from toolkit.generation.output import FillMaskOutput, MaskPrediction
 from toolkit.generation.search import search
 from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer
 from toolkit.models.encoder_decoder import GenerativeModel
@@ -77,33 +79,6 @@ class GenerationRequest(NamedTuple):
     """Why it cannot be processed; empty if it can."""
 
 
-class EncodedLine(NamedTuple):
-    """A line as tokens, and their texts."""
-
-    source: list[int]
-    target: list[int]
-    text: str
-    reference: str | None = None
-
-
-EncodeLine = Callable[[str], EncodedLine]
-"""Encodes a line; raises a ToolkitError if it cannot be processed."""
-
-
-def parse_line(number: int, line: bytes, encode: EncodeLine) -> GenerationRequest:
-    """A line as a request, with a note if it cannot be processed."""
-    text, note = decode_line(number, line)
-    if note:
-        return GenerationRequest(number, text, note=note)
-    try:
-        encoded = encode(text)
-    except ToolkitError as error:
-        return GenerationRequest(number, text, note=str(error))
-    return GenerationRequest(
-        number, encoded.text, encoded.source, encoded.target, encoded.reference
-    )
-
-
 def batch_requests(
     requests: Iterable[GenerationRequest],
     *,
@@ -134,8 +109,51 @@ def request_lengths(request: GenerationRequest) -> tuple[int, int]:
     return len(request.source) + 1, len(request.target) + 1
 
 
-def select_rank_batches(
-    batches: Sequence[list[GenerationRequest]], rank: int, ranks: int
-) -> list[list[GenerationRequest]]:
-    """The batches of one rank."""
-    return list(batches[rank::ranks])
+def fill_lines(
+    lines: Iterable[bytes],
+    fill: Callable[[Sequence[str]], Iterable[tuple[list[MaskPrediction], str]]],
+    count_tokens: Callable[[str], int],
+    *,
+    buffer_size: int,
+    max_tokens: int,
+) -> Iterator[FillMaskOutput]:
+    """One output per line, in order; `buffer_size` lines at a time are sorted by length.
+
+    `fill` returns the masks of each sentence, and its predicted order if words are ordered. A line
+    with nothing to predict (empty, no mask, too long, not UTF-8) gets a note; `count_tokens` raises
+    a ToolkitError that says why.
+    """
+    numbered = enumerate(lines, 1)
+    while buffer := list(islice(numbered, buffer_size)):
+        outputs: dict[int, FillMaskOutput] = {}
+        sized: list[tuple[int, FillMaskOutput]] = []
+        for number, line in buffer:
+            text, note = decode_line(number, line)
+            length = 0
+            try:
+                length = 0 if note else count_tokens(text)
+            except ToolkitError as error:
+                note = str(error)
+            if length > max_tokens:
+                note = f"{length} tokens, more than --max-tokens {max_tokens}"
+            outputs[number] = FillMaskOutput(number, text, note=note)
+            sized += [] if note else [(length, outputs[number])]
+        for batch in batch_by_length(sized, max_tokens):
+            filled = fill([output.text for output in batch])
+            for output, (masks, sentence) in zip(batch, filled, strict=True):
+                outputs[output.number] = output._replace(masks=masks, sentence=sentence)
+        yield from outputs.values()
+
+
+def batch_by_length(
+    sized: Iterable[tuple[int, FillMaskOutput]], max_tokens: int
+) -> Iterator[list[FillMaskOutput]]:
+    """Lines of similar length together, at most `max_tokens` per batch, padding included."""
+    batch: list[FillMaskOutput] = []
+    for length, output in sorted(sized, key=lambda pair: pair[0]):
+        if batch and length * (len(batch) + 1) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(output)
+    if batch:
+        yield batch

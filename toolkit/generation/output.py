@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, TypeVar
 
 from toolkit.common import json_files
 from toolkit.reporting.console import Console, Output, TextStream, print_plain
@@ -137,23 +137,12 @@ def to_single_line(text: str) -> str:
     return re.sub(r"[\t\r\n]", " ", text)
 
 
-@runtime_checkable
-class OutputRecord(Protocol):
-    """A record that can be written as a JSON line."""
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def note(self) -> str: ...
-    def to_json(self) -> dict[str, object]: ...
-
-
-R = TypeVar("R", bound=OutputRecord)
+R = TypeVar("R", bound=FillMaskOutput | GenerationOutput)
 Writer = Callable[[Sequence[R]], None]
 """Writes a batch of records."""
 
 
-def to_json_line(record: OutputRecord) -> str:
+def to_json_line(record: FillMaskOutput | GenerationOutput) -> str:
     """The record as one line of JSON, without a line end."""
     return json_files.dumps(record.to_json())
 

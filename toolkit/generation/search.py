@@ -60,7 +60,11 @@ class BatchSearch:
         self.constraints = Constraints(prompts, special_tokens, c.no_repeat_ngram_size)
         self.groups = c.beam if c.samples else c.diverse_beam_groups
         self.size = c.beam // self.groups
-        self.strategy = make_strategy(c, self.size)
+        self.strategy: Strategy
+        if c.samples:
+            self.strategy = Sampler(c)
+        else:
+            self.strategy = BeamSearch(self.groups, self.size, c.diverse_beam_strength)
         self.beams = BeamState.initial(len(prompts), self.groups)
         self.rows = len(prompts)
         """Rows of the scorer: one per sentence at first, then one per hypothesis."""
@@ -142,13 +146,6 @@ class BatchSearch:
         previous, self.rows = self.rows, len(rows)
         if len(rows) and not np.array_equal(rows, np.arange(previous)):
             self.scorer.reorder(torch.from_numpy(rows).to(self.device), self.groups * self.size)
-
-
-def make_strategy(c: SearchConfig, size: int) -> Strategy:
-    """The sampler or beam search that the options choose, for `size` hypotheses per group."""
-    if c.samples:
-        return Sampler(c.beam, c.seed, c.temperature, c.sampling_topk, c.sampling_topp)
-    return BeamSearch(c.diverse_beam_groups, size, c.diverse_beam_strength)
 
 
 def sort_by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:

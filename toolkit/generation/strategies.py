@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray, mix, uniform
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 
 CHUNK = 64
@@ -133,34 +134,26 @@ class Sampler:
     (Holtzman et al. 2020).
     """
 
-    def __init__(self, draws: int, seed: int, temperature: float, topk: int, topp: float) -> None:
-        self.draws, self.seed, self.temperature = draws, seed, temperature
-        self.topk, self.topp = topk, topp
+    def __init__(self, c: SearchConfig) -> None:
+        self.c = c
 
     def __call__(self, step: StepScores, sentences: IntArray, length: int) -> Candidates:
-        draws = uniform(mix(self.seed, sentences[:, None], np.arange(self.draws), length))
-        values, tokens = self.top_candidates(step.scores)  # (N, W, L)
-        probabilities = (values / self.temperature).softmax(-1)
-        if self.topp < 1:
-            is_in_nucleus = probabilities.cumsum(-1) - probabilities < self.topp
+        c = self.c
+        draws = uniform(mix(c.seed, sentences[:, None], np.arange(c.beam), length))
+        values, size = step.scores, step.scores.shape[2]
+        tokens = torch.arange(size, device=values.device).expand(values.shape)
+        if c.sampling_topk or c.sampling_topp < 1:  # then the most probable come first
+            values, tokens = values.topk(min(c.sampling_topk or size, size))  # (N, W, L)
+        probabilities = (values / c.temperature).softmax(-1)
+        if c.sampling_topp < 1:
+            is_in_nucleus = probabilities.cumsum(-1) - probabilities < c.sampling_topp
             probabilities = probabilities * is_in_nucleus
-        cumulative = probabilities.cumsum(-1, dtype=torch.float64).expand(-1, self.draws, -1)
+        cumulative = probabilities.cumsum(-1, dtype=torch.float64).expand(-1, c.beam, -1)
         thresholds = torch.from_numpy(draws).to(cumulative.device)[..., None] * cumulative[..., -1:]
         index = (cumulative <= thresholds).sum(-1, keepdim=True).clamp(max=cumulative.shape[2] - 1)
-        values, tokens = (part.expand(-1, self.draws, -1) for part in (values, tokens))
-        totals = values.gather(-1, index) + step.totals
+        values, tokens = (part.expand(-1, c.beam, -1) for part in (values, tokens))
         token = tokens.gather(-1, index)
-        return Candidates(totals, torch.zeros_like(token), token)
-
-    def top_candidates(
-        self, scores: Float[Tensor, "N W V"]
-    ) -> tuple[Float[Tensor, "N W L"], Int[Tensor, "N W L"]]:
-        """The tokens to sample from, most probable first if truncated."""
-        size = scores.shape[2]
-        if self.topk == 0 and self.topp == 1:
-            return scores, torch.arange(size, device=scores.device).expand(scores.shape)
-        best = scores.topk(min(self.topk or size, size))
-        return best.values, best.indices
+        return Candidates(values.gather(-1, index) + step.totals, torch.zeros_like(token), token)
 
 
 class Constraints:

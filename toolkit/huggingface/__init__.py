@@ -14,10 +14,15 @@ except ModuleNotFoundError as error:
         "toolkit.huggingface requires Transformers. Install it with: pip install 'toolkit-seq[hf]'"
     ) from error
 
-from toolkit.huggingface import export_files
-from toolkit.huggingface.config import ToolkitConfig, has_components
-from toolkit.huggingface.generation import ToolkitForCausalLM, ToolkitForConditionalGeneration
+from toolkit.huggingface.config import (
+    ENCODER_CLASSES,
+    GENERATIVE_CLASSES,
+    ToolkitConfig,
+    has_components,
+)
 from toolkit.huggingface.heads import (
+    ToolkitForCausalLM,
+    ToolkitForConditionalGeneration,
     ToolkitForMaskedLM,
     ToolkitForMultipleChoice,
     ToolkitForPreTraining,
@@ -26,7 +31,7 @@ from toolkit.huggingface.heads import (
     ToolkitForTokenClassification,
 )
 from toolkit.huggingface.model import ToolkitModel
-from toolkit.huggingface.to_huggingface import to_huggingface
+from toolkit.huggingface.program import to_huggingface
 from toolkit.huggingface.tokenizer import ToolkitTokenizer
 
 __all__ = [
@@ -46,5 +51,5 @@ __all__ = [
 ]
 
 transformers.AutoConfig.register(ToolkitConfig.model_type, ToolkitConfig, exist_ok=True)
-for auto_class, name in {**export_files.GENERATIVE_CLASSES, **export_files.ENCODER_CLASSES}.items():
+for auto_class, name in {**GENERATIVE_CLASSES, **ENCODER_CLASSES}.items():
     getattr(transformers, auto_class).register(ToolkitConfig, globals()[name], exist_ok=True)

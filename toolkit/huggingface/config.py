@@ -1,17 +1,51 @@
-"""Configuration of a toolkit model in Hugging Face Transformers."""
+"""Configuration of a toolkit model in Hugging Face Transformers, and the files of its export."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from transformers import PretrainedConfig
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
+from transformers.utils import cached_file
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import load_installed
 from toolkit.common.registry import ARCHITECTURES, TASKS, Registry
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import from_dict
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE
 from toolkit.models.interface import Sizes
+
+MODULE = "modeling_toolkit"
+HUB_OPTIONS = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+ENCODER_CLASSES = {
+    "AutoModel": "ToolkitModel",
+    "AutoModelForPreTraining": "ToolkitForPreTraining",
+    "AutoModelForMaskedLM": "ToolkitForMaskedLM",
+    "AutoModelForSequenceClassification": "ToolkitForSequenceClassification",
+    "AutoModelForTokenClassification": "ToolkitForTokenClassification",
+    "AutoModelForQuestionAnswering": "ToolkitForQuestionAnswering",
+    "AutoModelForMultipleChoice": "ToolkitForMultipleChoice",
+}
+GENERATIVE_CLASSES = {
+    "AutoModel": "ToolkitModel",
+    "AutoModelForSeq2SeqLM": "ToolkitForConditionalGeneration",
+    "AutoModelForCausalLM": "ToolkitForCausalLM",
+}
+STUB = '''"""Opens this model in Transformers with the toolkit's classes."""
+
+try:
+    from toolkit.huggingface import *
+except ImportError:
+    raise ImportError(
+        "This model requires the toolkit. Install it with: pip install 'toolkit-seq[hf]'"
+    ) from None
+'''
+PLUGIN_STUB = """
+if not has_components({arch!r}, {task!r}):
+{imports}"""
 
 
 class ToolkitConfig(PretrainedConfig):
@@ -34,7 +68,13 @@ class ToolkitConfig(PretrainedConfig):
         `padding_char_ids` the characters at padding if the architecture reads those of words.
         """
         self.arch, self.task = dict(arch or {}), dict(task or {})
-        self.sizes, self.plugins = dict(sizes or {}), [check_plugin(plugin) for plugin in plugins]
+        self.sizes, self.plugins = dict(sizes or {}), [dict(plugin) for plugin in plugins]
+        for plugin in self.plugins:
+            if missing := next((key for key in ("name", "files") if key not in plugin), ""):
+                raise ToolkitError(
+                    f"plugins in config.json must have name and files, but {plugin} has no "
+                    f"{missing}. Export the model again."
+                )
         self.padding_char_ids = list(padding_char_ids)
         super().__init__(**kwargs)
 
@@ -56,17 +96,6 @@ class ToolkitConfig(PretrainedConfig):
         """Nothing: save_pretrained must not copy this file next to the weights."""
 
 
-def check_plugin(plugin: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a plugin, which names its files."""
-    for key in ("name", "files"):
-        if key not in plugin:
-            raise ToolkitError(
-                f"plugins in config.json must have name and files, but {dict(plugin)} has no "
-                f"{key}. Export the model again."
-            )
-    return dict(plugin)
-
-
 def has_components(arch: object, task: object) -> bool:
     """Whether this process has an architecture and a task of these names."""
     return is_registered(ARCHITECTURES, arch) and is_registered(TASKS, task)
@@ -75,3 +104,76 @@ def has_components(arch: object, task: object) -> bool:
 def is_registered(registry: Registry, name: object) -> bool:
     """Whether a registry has a component of this name."""
     return name in registry.names()
+
+
+class ExportSource(NamedTuple):
+    """A folder or a repository of the Hub that a model is loaded from."""
+
+    name: str | None
+    config: ToolkitConfig
+    options: Mapping[str, Any]
+
+    def load_plugins(self, *, trusted: bool) -> None:
+        """Import the plugins that the folder carries unless the process has them."""
+        names = self.config.arch.get("name"), self.config.task.get("name")
+        if not self.config.plugins or has_components(*names):
+            return
+        load_installed()
+        if has_components(*names):
+            return
+        if not trusted or self.name is None:
+            missing = ", ".join(repr(plugin["name"]) for plugin in self.config.plugins)
+            raise ToolkitError(
+                f"{self.name} requires the plugin {missing}, whose code is in that folder. "
+                f"Read it, and pass trust_remote_code=True to run it."
+            )
+        get_class_from_dynamic_module(f"{MODULE}.ToolkitModel", self.name, **self.options)
+
+    def read(self) -> dict[str, bytes]:
+        """The tokenizer and the plugins' files, those that are there."""
+        if self.name is None:
+            return {}
+        names = [TOOLKIT_TOKENIZER_FILE, *list_plugin_files(self.config)]
+        found = {
+            name: cached_file(
+                self.name, name, _raise_exceptions_for_missing_entries=False, **self.options
+            )
+            for name in names
+        }
+        return {name: Path(path).read_bytes() for name, path in found.items() if path}
+
+
+def find_source(name: Any, options: Mapping[str, Any]) -> ExportSource:
+    """The source that `from_pretrained` of a name and these options reads."""
+    hub_options = {key: options[key] for key in HUB_OPTIONS if key in options}
+    config = options.get("config")
+    if not isinstance(config, ToolkitConfig):
+        config = ToolkitConfig.from_dict(ToolkitConfig.get_config_dict(name, **hub_options)[0])
+    return ExportSource(None if name is None else str(name), config, hub_options)
+
+
+def list_plugin_files(config: ToolkitConfig) -> list[str]:
+    """Names of the plugins' Python files, which lie next to config.json."""
+    names = [str(name) for plugin in config.plugins for name in plugin["files"]]
+    if any(Path(name).name != name or not name.endswith(".py") for name in names):
+        raise ToolkitError(
+            f"The files of a plugin must be Python files next to config.json, but are "
+            f"{', '.join(names)}. Export the model again."
+        )
+    return names
+
+
+def write_files(folder: Path, config: ToolkitConfig, files: Mapping[str, bytes]) -> None:
+    """Write these files, and the module that `auto_map` names.
+
+    The module imports plugins, so that Transformers copies their files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    text, modules = STUB, [name.removesuffix(".py") for name in list_plugin_files(config)]
+    if modules:
+        imports = "".join(f"    from .{name} import __name__ as _{name}\n" for name in modules)
+        names = {"arch": config.arch["name"], "task": config.task["name"]}
+        text += PLUGIN_STUB.format(**names, imports=imports)
+    (folder / f"{MODULE}.py").write_text(text, "utf-8")

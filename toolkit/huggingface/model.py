@@ -18,8 +18,15 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import can_return_tuple
 
 from toolkit.common.registry import TASKS
-from toolkit.huggingface import export_files
-from toolkit.huggingface.config import ToolkitConfig, is_registered
+from toolkit.huggingface.config import (
+    ENCODER_CLASSES,
+    GENERATIVE_CLASSES,
+    MODULE,
+    ToolkitConfig,
+    find_source,
+    is_registered,
+    write_files,
+)
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.tasks.build import build_encoder, build_learner
@@ -116,7 +123,7 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any
     ) -> ToolkitPreTrainedModel:
         """As in Transformers; `trust_remote_code` loads the plugin that an export carries."""
-        source = export_files.find(pretrained_model_name_or_path, kwargs)
+        source = find_source(pretrained_model_name_or_path, kwargs)
         source.load_plugins(trusted=kwargs.get("trust_remote_code") is True)
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         model = loaded[0] if isinstance(loaded, tuple) else loaded
@@ -126,9 +133,11 @@ class ToolkitPreTrainedModel(PreTrainedModel):
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         """As in Transformers, with the files that make the folder loadable by the Auto classes."""
         generative = isinstance(self.encoder, GenerativeModel)
-        self.config.auto_map = export_files.build_auto_map(generative=generative)
+        classes = GENERATIVE_CLASSES if generative else ENCODER_CLASSES
+        classes = {"AutoConfig": "ToolkitConfig", **classes}
+        self.config.auto_map = {auto: f"{MODULE}.{name}" for auto, name in classes.items()}
         if kwargs.get("is_main_process", True):  # first, since push_to_hub uploads the folder
-            export_files.write(Path(save_directory), self.config, self.export_files)
+            write_files(Path(save_directory), self.config, self.export_files)
         super().save_pretrained(save_directory, *args, **kwargs)
 
 

@@ -1,21 +1,140 @@
-"""A model as a graph of torch's operations (torch.export), which other runtimes can execute.
+"""A learner as a model of Transformers, and as a graph of torch's operations (torch.export).
 
 N questions   O options   B rows   S tokens of a row   C characters of a word
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.huggingface.generation import ToolkitForConditionalGeneration
-from toolkit.huggingface.heads import ToolkitForMultipleChoice
-from toolkit.huggingface.model import ToolkitPreTrainedModel
+from toolkit.common.json_files import JsonObject
+from toolkit.config.sections import RunConfig
+from toolkit.config.serialize import describe_run_plugins, to_dict
+from toolkit.data.formats.tagging.tokenizer import PAD, TaggingTokenizer
+from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, pack_tokenizer
+from toolkit.data.tokenizers.vocabulary import ROLES
+from toolkit.generation.hypothesis import SpecialTokens
+from toolkit.huggingface.config import ToolkitConfig
+from toolkit.huggingface.heads import (
+    ToolkitForCausalLM,
+    ToolkitForConditionalGeneration,
+    ToolkitForMaskedLM,
+    ToolkitForMultipleChoice,
+    ToolkitForPreTraining,
+    ToolkitForQuestionAnswering,
+    ToolkitForSequenceClassification,
+    ToolkitForTokenClassification,
+)
+from toolkit.huggingface.model import ToolkitModel, ToolkitPreTrainedModel, is_derived_task
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import Sizes
+from toolkit.tasks.learner import Learner
+
+HEAD_CLASSES: tuple[type[ToolkitPreTrainedModel], ...] = (
+    ToolkitForPreTraining,
+    ToolkitForMaskedLM,
+    ToolkitForSequenceClassification,
+    ToolkitForTokenClassification,
+    ToolkitForQuestionAnswering,
+    ToolkitForMultipleChoice,
+    ToolkitForConditionalGeneration,
+    ToolkitForCausalLM,
+)
+"""Classes with heads; the first one for a task is that of its checkpoints."""
+
+
+def to_huggingface(learner: Learner, *, component: str | None = None) -> ToolkitPreTrainedModel:
+    """A learner with its tokenizer as a model of Transformers; the weights are copied.
+
+    A task for which Transformers has no kind of head gives the encoder alone. Of a pair trained
+    with rtd, `component` chooses the discriminator, the default, or the generator.
+    """
+    origin = learner.require_origin()
+    run = origin.to_run()
+    used = [it["name"] for it in describe_run_plugins(run)]
+    files = {it: list_files(it) for it in plugins.list_loaded() if it.name in used}
+    described = [
+        {"name": it.name, "sha256": it.sha256, "files": [file.name for file in found]}
+        for it, found in files.items()
+    ]
+    config = build_config(run, origin.sizes, learner, described)
+    model = choose_class(run.task.name, learner, component)(config)
+    tensors = {
+        re.sub(r"^task\.", f"task.{run.task.name}.", name): tensor
+        for name, tensor in learner.state_dict().items()
+    }
+    model.load_state_dict({name: tensors[name] for name in model.state_dict()})
+    model.export_files = {TOOLKIT_TOKENIZER_FILE: pack_tokenizer(learner.tokenizer)}
+    model.export_files |= {it.name: it.read_bytes() for found in files.values() for it in found}
+    return model.train(learner.training)
+
+
+def choose_class(
+    task: str, learner: Learner, component: str | None
+) -> type[ToolkitPreTrainedModel]:
+    """The class with the heads of a task; ToolkitModel if none has them."""
+    if component == "generator":
+        return ToolkitForMaskedLM
+    for model_class in HEAD_CLASSES:
+        predicts = model_class is not ToolkitForMaskedLM or "mlm" in learner.task.coefficients
+        if predicts and is_derived_task(task, model_class.tasks):
+            return model_class
+    return ToolkitModel
+
+
+def build_config(
+    run: RunConfig, sizes: Sizes, learner: Learner, described: list[dict[str, Any]]
+) -> ToolkitConfig:
+    """The configuration of a learner for Transformers, with the plugins that it needs."""
+    sections, encoder, tokenizer = to_dict(run), learner.encoder, learner.tokenizer
+    roles = tokenizer.vocabulary.roles
+    settings: JsonObject = {f"{role}_token_id": roles[role] for role in ROLES}
+    if isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words:
+        settings["padding_char_ids"] = tokenizer.char_ids([PAD])[0].tolist()
+    if isinstance(encoder, GenerativeModel):
+        vocabulary = tokenizer.target.vocabulary
+        special = SpecialTokens.from_vocabulary(vocabulary)
+        settings |= {
+            "is_encoder_decoder": not encoder.decoder_only,
+            "target_eos_token_id": special.eos,
+            "target_pad_token_id": vocabulary.pad,
+            "forbidden_token_ids": list(special.forbidden),
+        }
+    return ToolkitConfig(
+        arch=sections["arch"],
+        task=sections["task"],
+        sizes=sizes,
+        plugins=described,
+        hidden_size=encoder.width,
+        max_position_embeddings=encoder.max_positions,
+        **settings,
+        **tokenizer.label_settings(),
+    )
+
+
+def list_files(plugin: plugins.Plugin) -> list[Path]:
+    """The files of a plugin's folder; none of an installed one."""
+    if not plugin.module.startswith(f"{plugins.PACKAGE}."):
+        return []
+    files = plugins.list_direct_files(plugin.folder)
+    packaged = any(file.name == "__init__.py" for file in files)
+    if packaged or plugins.list_subpackages(plugin.folder):
+        raise ToolkitError(
+            f"An export carries a plugin's Python files, which must be next to each other, but "
+            f"plugin {plugin.name!r} is or has a package. Move its code out of packages and "
+            f"__init__.py, or install it with an entry point of {plugins.GROUP}."
+        )
+    return files
+
 
 OPTIONS, LENGTH, CHARACTERS = 4, 18, 7
 """Sizes of example inputs where any size works."""

@@ -11,7 +11,7 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, unpack_tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
-from toolkit.huggingface.export_files import MODULE, STUB
+from toolkit.huggingface.config import MODULE, STUB
 
 AUTO_MAP = {"AutoTokenizer": [f"{MODULE}.ToolkitTokenizer", None]}
 CHAR_IDS = "char_ids"

@@ -13,7 +13,7 @@ its span, as in B-NP and I-NP. One rule reads all schemes: IOB1, IOB2 (BIO), IOE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import nan, sqrt
 from typing import NamedTuple
 
@@ -49,16 +49,11 @@ def matthews(labels: Numbers, predictions: Numbers) -> float:
     if not len(labels):
         return nan
     classes = int(max(labels.max(), predictions.max())) + 1
-    t, p = np.bincount(labels, minlength=classes), np.bincount(predictions, minlength=classes)
-    correct, size = int(np.sum(labels == predictions)), len(labels)
-    covariance = correct * size - integer_dot(t, p)
-    variances = (size * size - integer_dot(p, p)) * (size * size - integer_dot(t, t))
+    t, p = (np.bincount(it, minlength=classes).astype(object) for it in (labels, predictions))
+    correct, size = int(np.sum(labels == predictions)), len(labels)  # of Python: no overflow
+    covariance = correct * size - t @ p
+    variances = (size * size - p @ p) * (size * size - t @ t)
     return covariance / sqrt(variances) if variances else 0.0
-
-
-def integer_dot(one: IntArray, other: IntArray) -> int:
-    """Dot product without overflow."""
-    return sum(a * b for a, b in zip(one.tolist(), other.tolist(), strict=True))
 
 
 def pearson(labels: Numbers, predictions: Numbers) -> float:
@@ -156,29 +151,6 @@ def roc_auc(positives: FloatArray, negatives: FloatArray) -> float | None:
     pairs = float(positives.sum()) * float(negatives.sum())
     below = negatives.cumsum() - negatives / 2
     return float((positives * below).sum()) / pairs if pairs else None
-
-
-def max_error(positives: FloatArray, negatives: FloatArray) -> float:
-    """Maximum error of `roc_auc`."""
-    return float((positives * negatives).sum()) / float(2 * positives.sum() * negatives.sum())
-
-
-TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "QNLI", "RTE")
-NINE_TASKS = (*TASKS, "MNLI-m", "MNLI-mm")
-"""Chang et al. 2021: both parts of MNLI, without WNLI."""
-EIGHT_TASKS = (*TASKS, "MNLI-m")
-"""TACO and ConvBERT: eight tasks, MNLI as one."""
-
-
-def glue_score(scores: Mapping[str, float], columns: tuple[str, ...] = NINE_TASKS) -> float:
-    """sum_t score_t / T; a task's score is the mean of its official metrics."""
-    missing = [name for name in columns if name not in scores]
-    if missing:
-        raise ToolkitError(
-            f"the GLUE score requires all {len(columns)} tasks, but {', '.join(missing)} is "
-            f"missing. Evaluate them first."
-        )
-    return sum(scores[name] for name in columns) / len(columns)
 
 
 OUTSIDE = "O"
@@ -279,3 +251,37 @@ def compute_span_metrics(true: Spans, predicted: Spans, types: Sequence[str]) ->
             if support[t] or found[t]
         ),
     ]
+
+
+TIE = 0.5
+
+
+class PairAccuracy(NamedTuple):
+    """A mean over pairs: 1 if the good sentence has the higher score, 1/2 for a tie, else 0."""
+
+    pairs: int
+    accuracy: float
+    standard_error: float
+    ties: int
+
+
+def compare_scores(
+    good: FloatArray, bad: FloatArray, tolerance: float | FloatArray = 0.0
+) -> FloatArray:
+    """1, 1/2 or 0 for each pair; scores whose difference is within the tolerance are a tie."""
+    difference = good - bad
+    return np.where(np.abs(difference) <= tolerance, TIE, (difference > 0).astype(np.float64))
+
+
+def pair_accuracy(results: FloatArray, strata: IntArray) -> PairAccuracy:
+    """sum_k n_k mean_k / N, with the standard error sqrt(sum_k n_k var_k) / N.
+
+    Paradigms are strata (Cochran 1977, section 5.3): var_k is the variance of the results within
+    paradigm k. Differences between paradigms are no sampling error, for they are fixed.
+    """
+    within = 0.0
+    for stratum in np.unique(strata):
+        part = results[strata == stratum]
+        within += float(((part - part.mean()) ** 2).sum())
+    error = float(np.sqrt(within)) / len(results)
+    return PairAccuracy(len(results), float(results.mean()), error, int((results == TIE).sum()))

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
+import re
+import string
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit.common.arrays import FloatArray
 
 DEFAULT_METRICS = ("bleu", "chrf")
 ALL_METRICS = ("bleu", "chrf", "ter")
@@ -46,3 +54,70 @@ def build_metric(name: str, lowercase: bool) -> Any:
     if name == "chrf":
         return metrics.CHRF(lowercase=lowercase)
     return metrics.TER()
+
+
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize_answer(answer: str) -> str:
+    """The text to compare; the order of the steps matters."""
+    bare = answer.lower().translate(PUNCTUATION)
+    return " ".join(ARTICLES.sub(" ", bare).split())
+
+
+def exact_match(prediction: str, reference: str) -> float:
+    """1 if the normalized answers are equal, else 0."""
+    return float(normalize_answer(prediction) == normalize_answer(reference))
+
+
+def word_f1(prediction: str, reference: str, *, none_allowed: bool) -> float:
+    """2 p r / (p + r) with precision p and recall r over the words.
+
+    0 if one of the two has no words. Under SQuAD 2.0's rules, 1 if neither has any.
+    """
+    a, b = normalize_answer(prediction).split(), normalize_answer(reference).split()
+    if none_allowed and not (a and b):
+        return float(a == b)
+    common = (Counter(a) & Counter(b)).total()
+    if not common:
+        return 0.0
+    precision, recall = common / len(a), common / len(b)
+    return 2 * precision * recall / (precision + recall)
+
+
+def best_scores(
+    prediction: str, references: Sequence[str], *, none_allowed: bool
+) -> tuple[float, float]:
+    """Maximum exact match and maximum F1 over the reference answers.
+
+    Under SQuAD 2.0's rules references without words are ignored; without any reference the correct
+    prediction is the empty one.
+    """
+    if none_allowed:
+        references = [answer for answer in references if normalize_answer(answer)] or [""]
+    if not references:
+        return math.nan, math.nan
+    return (
+        max(exact_match(prediction, answer) for answer in references),
+        max(word_f1(prediction, answer, none_allowed=none_allowed) for answer in references),
+    )
+
+
+def best_threshold(
+    no_answer_scores: FloatArray, scores: FloatArray, empty_scores: FloatArray
+) -> tuple[float, float]:
+    """No-answer score above which to predict no answer, and the mean score with that threshold.
+
+    `scores` are those of the predicted answers, `empty_scores` those of predicting none. Among
+    equally good thresholds the lowest is returned. Equal no-answer scores are decided alike.
+    """
+    order = np.argsort(no_answer_scores, kind="stable")
+    sorted_scores = no_answer_scores[order]
+    gains = np.concatenate([[0.0], np.cumsum((scores - empty_scores)[order])])
+    last = np.append(np.diff(sorted_scores) > 0, True)
+    possible = np.concatenate([[0], 1 + np.flatnonzero(last)])
+    best = possible[gains[possible].argmax()]
+    lowest = np.nextafter(np.float32(sorted_scores[0]), np.float32(-np.inf))
+    threshold = sorted_scores[best - 1] if best else lowest
+    return float(threshold), float((empty_scores.sum() + gains[best]) / len(no_answer_scores))

@@ -22,9 +22,8 @@ from toolkit.data.formats.classification.split import ClassificationTokenizer, L
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.interface import EncoderModel, Sizes
-from toolkit.tasks.capabilities import check_encoder_only
 from toolkit.tasks.learner import Learner, Origin
-from toolkit.tasks.task import EncoderFactory, Task, override_config
+from toolkit.tasks.task import EncoderFactory, check_architecture, override_config
 
 
 @overload
@@ -120,8 +119,8 @@ def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) ->
     """An encoder with a task's heads; raises a ToolkitError if they do not fit together."""
     make_encoder = EncoderFactory(arch, sizes)
     encoder, build = make_encoder(), TASKS[task.name].factory
-    is_generative = isinstance(build, type) and issubclass(build, Task) and build.is_generative
-    check_encoder_only(encoder, task.name, is_generative=is_generative)
+    if not getattr(build, "is_generative", False):
+        check_architecture(encoder, task.name, "an encoder")
     learner = Learner(encoder, build(task.config, encoder, make_encoder))
     learner.origin = Origin(arch, task, sizes)
     return learner

@@ -1,5 +1,7 @@
 """Texts as inputs of an encoder, and as vectors: its states, pooled or token by token.
 
+The tasks that train nothing: an encoder without a head, and evaluation on minimal pairs.
+
 N texts   L layers   S tokens of a text   D width of the states
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
 
 import numpy as np
@@ -17,10 +20,13 @@ from torch import Tensor
 
 from toolkit.common.arrays import pack_rows, split_rows
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_task
+from toolkit.criteria import Prediction
 from toolkit.data.tokenizers.offsets import check_texts, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
-from toolkit.tasks.batch import to_device
+from toolkit.tasks.examples import Batch, Examples, to_device
+from toolkit.tasks.task import EncoderFactory, Task
 
 Pooling = Literal["mean", "max", "first"]
 REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -73,15 +79,22 @@ def embed_rows(
     encoder: EncoderModel,
     pad: int,
     *,
-    layers: int | Sequence[int],
+    layers: SupportsIndex | Sequence[SupportsIndex],
     pooling: Pooling | None,
     batch_size: int,
 ) -> list[Float[Tensor, ...]]:
     """The pooled states of each row of tokens, or without pooling the states of its tokens.
 
-    Rows of similar length share a batch; the results are on the CPU, in the order of the rows.
+    States are in fp32 at least. Rows of similar length share a batch; the results are on the CPU,
+    in the order of the rows.
     """
-    check_options(encoder, layers, pooling, batch_size)
+    if batch_size < 1:
+        raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
+    if pooling is not None and pooling not in REDUCTIONS:
+        raise ToolkitError(
+            f"pooling must be one of {', '.join(REDUCTIONS)} or None, but is {pooling!r}."
+        )
+    wanted = check_layers(encoder, layers)
     order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
     found: dict[int, Tensor] = {}
     for start in range(0, len(order), batch_size):
@@ -91,74 +104,89 @@ def embed_rows(
             encoder.token_embedding.weight.device,
             packs=encoder.uses_packing,
         )
-        states = read_layers(encoder, inputs, layers)
-        vectors = pool(states, [len(rows[row]) for row in batch], pooling)
-        found |= zip(batch, vectors, strict=True)
+        states = read_layers(encoder, inputs, wanted)  # (B, S, *L, D)
+        if pooling is None:
+            parts = zip(states.cpu(), batch, strict=True)
+            found |= {row: each[: len(rows[row])].clone() for each, row in parts}
+        else:
+            pairs = zip(states, batch, strict=True)
+            vectors = [REDUCTIONS[pooling](each[: len(rows[row])]) for each, row in pairs]
+            found |= zip(batch, torch.stack(vectors).cpu(), strict=True)
     return [found[row] for row in range(len(rows))]
-
-
-def to_integers(layers: SupportsIndex | Sequence[SupportsIndex]) -> int | list[int]:
-    """A layer, or several: integers of any kind, such as NumPy's."""
-    several: Any = layers
-    try:
-        return operator.index(several)
-    except TypeError:
-        pass
-    try:
-        return [operator.index(layer) for layer in several]
-    except TypeError:
-        raise ToolkitError(
-            f"layers must be an integer or a list of integers, but is {layers!r}."
-        ) from None
-
-
-def check_options(
-    encoder: EncoderModel, layers: int | Sequence[int], pooling: str | None, batch_size: int
-) -> None:
-    """Raise a ToolkitError if these options of `embed` are invalid for the encoder."""
-    if batch_size < 1:
-        raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
-    if pooling is not None and pooling not in REDUCTIONS:
-        raise ToolkitError(
-            f"pooling must be one of {', '.join(REDUCTIONS)} or None, but is {pooling!r}."
-        )
-    if layers == -1:
-        return
-    if not isinstance(encoder, LayeredEncoder):
-        raise ToolkitError(
-            f"layers must be -1, the last one, for {type(encoder).__name__}, which returns no "
-            f"others, but is {layers}."
-        )
-    numbers, count = [layers] if isinstance(layers, int) else list(layers), len(encoder.layers)
-    if not numbers or not all(-count - 1 <= number <= count for number in numbers):
-        raise ToolkitError(
-            f"layers must lie in 0 .. {count} for this model, 0 for the embeddings, or count from "
-            f"the end, -1 for the last layer, but is {layers}."
-        )
 
 
 def read_layers(
     encoder: EncoderModel, inputs: Inputs, layers: int | Sequence[int]
 ) -> Float[Tensor, "B S *L D"]:
     """States of one layer, or of several side by side, in fp32 at least."""
-    if layers == -1:
-        states: Tensor = encoder(inputs).states
-    else:
-        assert isinstance(encoder, LayeredEncoder), "checked before"
+    if isinstance(encoder, LayeredEncoder) and layers != -1:
         every = encoder.layer_states(inputs)
-        if isinstance(layers, int):
-            states = every[layers]
-        else:
-            states = torch.stack([every[layer] for layer in layers], 2)
+        states = (
+            every[layers]
+            if isinstance(layers, int)
+            else torch.stack([every[it] for it in layers], 2)
+        )
+    else:
+        states = encoder(inputs).states
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
-def pool(
-    states: Float[Tensor, "B S *L D"], lengths: Sequence[int], pooling: Pooling | None
-) -> list[Float[Tensor, ...]]:
-    """The pooled states of each row, or all its states, on the CPU: a batch is moved as a whole."""
-    if pooling is None:
-        return [each[:length].clone() for each, length in zip(states.cpu(), lengths, strict=True)]
-    reduce = REDUCTIONS[pooling]
-    vectors = [reduce(each[:length]) for each, length in zip(states, lengths, strict=True)]
-    return list(torch.stack(vectors).cpu())
+def check_layers(
+    encoder: EncoderModel, layers: SupportsIndex | Sequence[SupportsIndex]
+) -> int | list[int]:
+    """A layer, or several: integers of any kind, such as NumPy's, that the encoder has."""
+    given: Any = layers
+    single = isinstance(layers, SupportsIndex)
+    try:
+        numbers = [operator.index(layer) for layer in ([given] if single else given)]
+    except TypeError:
+        raise ToolkitError(
+            f"layers must be an integer or a list of integers, but is {layers!r}."
+        ) from None
+    found = numbers[0] if single else numbers
+    if found == -1:
+        return found
+    if not isinstance(encoder, LayeredEncoder):
+        raise ToolkitError(
+            f"layers must be -1, the last one, for {type(encoder).__name__}, which returns no "
+            f"others, but is {found}."
+        )
+    count = len(encoder.layers)
+    if not numbers or not all(-count - 1 <= number <= count for number in numbers):
+        raise ToolkitError(
+            f"layers must lie in 0 .. {count} for this model, 0 for the embeddings, or count from "
+            f"the end, -1 for the last layer, but is {found}."
+        )
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions:
+    """No options: those of an evaluation are options of toolkit-validate."""
+
+
+@register_task("encode", NoOptions())
+class Encode(Task[NoOptions, Examples[Batch], Batch]):
+    """States of all tokens, and nothing to train."""
+
+    coefficients: Mapping[str, float] = {}
+    remedy = (
+        "Task encode has no head to train. Choose another --task; --finetune-from loads the "
+        "encoder of a checkpoint."
+    )
+
+    def __init__(self, c: NoOptions, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
+        super().__init__()
+
+    def predict(self, encoder: EncoderModel, batch: Batch) -> dict[str, Prediction]:
+        return {}
+
+
+@register_task("minimal_pairs", NoOptions())
+class MinimalPairs(Encode):
+    """Evaluation only: accuracy of score(good) > score(bad) for pairs of sentences."""
+
+    remedy = (
+        "Task minimal_pairs evaluates checkpoints and trains nothing. Train with --task mlm, mpm "
+        "or language_modeling, then run toolkit-validate FILES --task minimal_pairs --path RUN."
+    )

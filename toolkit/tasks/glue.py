@@ -32,7 +32,7 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.samples.text_samples import describe_truncation
-from toolkit.data.storage.memory_folder import SPLIT, MemoryFolder
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line
 from toolkit.metrics.classification import (
@@ -43,7 +43,6 @@ from toolkit.metrics.classification import (
 from toolkit.models.heads import HeadKind, SentenceHead, build_features, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.reporting.tables import Table
-from toolkit.tasks.capabilities import FeatureOptions
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
 from toolkit.tasks.predictions import (
     Array,
@@ -55,7 +54,7 @@ from toolkit.tasks.predictions import (
     parse_items,
 )
 from toolkit.tasks.raw_items import InputField, ItemValues
-from toolkit.tasks.task import EncoderFactory, Task
+from toolkit.tasks.task import EncoderFactory, FeatureOptions, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +167,8 @@ class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
         """Probability of each class, or the value."""
         self.best = self.make_array(np.int64)
         """The most probable class."""
+        self.scored_classes = self.labels.classes if self.split.labeled.any() else []
+        """Those that there are metrics of."""
 
     def update(self, batch: GlueBatch, predictions: Mapping[str, Prediction]) -> None:
         scores = predictions[OBJECTIVE][0].double().reshape(len(batch.row_ids), -1)
@@ -203,15 +204,14 @@ class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per class."""
-        if self.split.is_regression or not self.split.labeled.any():
-            return []
-        return [class_table(self.confusion, self.labels.classes, column="class", count="rows")]
+        classes = self.scored_classes
+        table = {"column": "class", "count": "rows"}
+        return [class_table(self.confusion, classes, **table)] if classes else []
 
     def events(self) -> Sequence[Event]:
         """One event per class, and one with the confusion matrix."""
-        if self.split.is_regression or not self.split.labeled.any():
-            return []
-        return class_events(self.confusion, self.labels.classes, event="class")
+        classes = self.scored_classes
+        return class_events(self.confusion, classes, event="class") if classes else []
 
     def write(self, path: Path) -> None:
         write_submission(self.split, self.predicted, path)
@@ -230,8 +230,13 @@ class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
 class GluePredictor(Predictor[Texts, LabelPrediction | NumberPrediction]):
     """Reads a text, or two."""
 
-    def __init__(self, config: GlueConfig, tokenizer: ClassificationTokenizer) -> None:
-        self.config, self.tokenizer = config, tokenizer
+    def __init__(self, task: Glue, encoder: EncoderModel, tokenizer: Tokenizer) -> None:
+        super().__init__(task, encoder, tokenizer)
+        if not isinstance(tokenizer, ClassificationTokenizer):
+            raise ToolkitError(
+                "Task glue requires a tokenizer with labels. Give build_model labels, or load a "
+                "checkpoint."
+            )
         labels = tokenizer.labels
         self.columns = ("label", "probability") if labels.classes else ("value",)
         names = (("sentence1", "text1"), ("sentence2", "text2"))
@@ -244,8 +249,8 @@ class GluePredictor(Predictor[Texts, LabelPrediction | NumberPrediction]):
         return tuple(to_single_line(values[field.name]).strip() for field in self.fields)
 
     def start(self, items: Sequence[Texts]) -> GlueResults:
-        folder = encode_raw_texts(self.tokenizer, items)
-        return GlueResults(GlueExamples(self.config, SplitSource(folder, SPLIT)))
+        results: GlueResults = self.read(encode_raw_texts(self.tokenizer, items))
+        return results
 
 
 @register_task("glue", GlueConfig())
@@ -297,9 +302,4 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         return encode_raw_texts(predictor.tokenizer, parse_items(predictor, items), labels)
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> GluePredictor:
-        if not isinstance(tokenizer, ClassificationTokenizer):
-            raise ToolkitError(
-                "Task glue requires a tokenizer with labels. Give build_model labels, or load a "
-                "checkpoint."
-            )
-        return GluePredictor(self.resolve_for(self.config, encoder), tokenizer)
+        return GluePredictor(self, encoder, tokenizer)

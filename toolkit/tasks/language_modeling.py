@@ -23,7 +23,6 @@ from toolkit.data.samples.text_samples import TokenBlocks
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.task import (
     EncoderFactory,
@@ -31,6 +30,7 @@ from toolkit.tasks.task import (
     Perplexity,
     TargetScores,
     TextTask,
+    check_architecture,
     negative_log_likelihood,
     score_targets,
     token_metrics,
@@ -125,7 +125,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         self, c: LanguageModelingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
-        check_generative(encoder, "language_modeling", decoder_only=True)
+        check_architecture(encoder, "language_modeling", "a causal language model")
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """The end symbol starts a text."""

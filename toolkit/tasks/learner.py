@@ -26,12 +26,18 @@ from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs, Sizes, find_modules
-from toolkit.tasks.batch import Batch, to_device
-from toolkit.tasks.capabilities import wrong_training_error
-from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts, to_integers
-from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource, TaskDataset
+from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
+from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, SplitSource, TaskDataset, to_device
 from toolkit.tasks.predictions import TRUNCATED, Predictor, parse_items, predict_batches
-from toolkit.tasks.task import FillsMasks, OrdersWords, PredictsItems, ReadsItems, Task, require
+from toolkit.tasks.task import (
+    FillsMasks,
+    OrdersWords,
+    PredictsItems,
+    ReadsItems,
+    Task,
+    require,
+    wrong_training_error,
+)
 
 log = logging.getLogger(__name__)
 
@@ -262,7 +268,7 @@ class Learner(nn.Module):
                 self._encode_rows(texts),
                 self.encoder,
                 tokenizer.vocabulary.pad,
-                layers=to_integers(layers),
+                layers=layers,
                 pooling=pooling,
                 batch_size=batch_size,
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -35,12 +34,10 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.samples.text_samples import describe_truncation
-from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line
 from toolkit.models.heads import HeadKind, OptionHead, build_features, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.capabilities import FeatureOptions
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
 from toolkit.tasks.predictions import (
     Predictor,
@@ -48,7 +45,7 @@ from toolkit.tasks.predictions import (
     check_unique_ids,
 )
 from toolkit.tasks.raw_items import InputField, ItemValues
-from toolkit.tasks.task import EncoderFactory, Task
+from toolkit.tasks.task import EncoderFactory, FeatureOptions, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +162,12 @@ class OptionPrediction(NamedTuple):
 class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
     """The options chosen for questions."""
 
-    def __init__(self, examples: MultipleChoiceExamples, items: Sequence[ChoiceItem] = ()) -> None:
+    items: Sequence[ChoiceItem] = ()
+    """The passages and options, if they are raw items."""
+
+    def __init__(self, examples: MultipleChoiceExamples) -> None:
         super().__init__(examples)
-        self.split, self.items = examples.split, items
+        self.split = examples.split
         self.predicted = self.make_array(np.int64)
         """Option chosen for each question."""
         self.probabilities = self.make_array(np.float64, int(self.split.option_counts.max()))
@@ -180,14 +180,6 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
         probabilities = F.pad(scores.double().softmax(-1), (0, missing))
         self.store(batch.question_ids, self.probabilities, probabilities)
 
-    @cached_property
-    def groups(self) -> dict[str, IntArray]:
-        """Questions of each group, such as middle and high; empty if there is only one."""
-        groups: dict[str, list[int]] = {}
-        for number, record in enumerate(self.split.records):
-            groups.setdefault(record["group"], []).append(number)
-        return {name: np.array(groups[name]) for name in sorted(groups)} if len(groups) > 1 else {}
-
     def accuracy(self, questions: IntArray) -> float:
         """Fraction of correct answers where they are known; NaN if none is."""
         answers, predicted = self.split.answers[questions], self.predicted[questions]
@@ -195,10 +187,15 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
         return float(np.mean(answers[known] == predicted[known])) if known.any() else float("nan")
 
     def metrics(self) -> dict[str, float]:
+        """Accuracy of all questions, and of each group, such as middle and high, if several."""
         if not (self.split.answers >= 0).any():
             return {}
-        groups = {f"{name}_accuracy": self.accuracy(ids) for name, ids in self.groups.items()}
-        return {"accuracy": self.accuracy(np.arange(len(self.split))), **groups}
+        values = {"accuracy": self.accuracy(np.arange(len(self.split)))}
+        groups = np.array([record["group"] for record in self.split.records])
+        names = np.unique(groups).tolist()
+        for name in names if len(names) > 1 else ():
+            values[f"{name}_accuracy"] = self.accuracy(np.flatnonzero(groups == name))
+        return values
 
     def write(self, path: Path) -> None:
         """RACE in the format of its files, SWAG as row numbers and labels."""
@@ -227,9 +224,6 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
     )
     columns = ("option", "probability", "text")
 
-    def __init__(self, config: MultipleChoiceConfig, tokenizer: Tokenizer) -> None:
-        self.config, self.tokenizer = config, tokenizer
-
     def parse(self, values: ItemValues) -> ChoiceItem:
         options = [option.strip() for option in values["options"]]
         if len(options) < 2 or not all(options):
@@ -242,9 +236,9 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
 
     def start(self, items: Sequence[ChoiceItem]) -> MultipleChoiceResults:
         read = [(item.context, item.completed) for item in items]
-        folder = encode_choice_questions(self.tokenizer, read)
-        examples = MultipleChoiceExamples(self.config, SplitSource(folder, SPLIT))
-        return MultipleChoiceResults(examples, items)
+        results: MultipleChoiceResults = self.read(encode_choice_questions(self.tokenizer, read))
+        results.items = items
+        return results
 
 
 def format_race(ids: Sequence[str], predicted: IntArray) -> str:
@@ -300,4 +294,4 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
         return {OBJECTIVE: MaskedClasses(options, batch.targets)}
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> MultipleChoicePredictor:
-        return MultipleChoicePredictor(self.resolve_for(self.config, encoder), tokenizer)
+        return MultipleChoicePredictor(self, encoder, tokenizer)

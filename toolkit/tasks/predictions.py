@@ -24,12 +24,13 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.criteria import LazyPrediction, Prediction, compute_logits
 from toolkit.data.loading.batching import BatchPlanner
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.distributed import World
 from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.batch import Batch, to_device
-from toolkit.tasks.examples import Examples
+from toolkit.tasks.examples import Batch, Examples, SplitSource, to_device
 from toolkit.tasks.raw_items import InputField, ItemValues, read_item
 
 Array = npt.NDArray[Any]
@@ -49,7 +50,6 @@ class ItemPrediction(Protocol):
     def _asdict(self) -> dict[str, Any]: ...
     def to_row(self) -> tuple[str, ...]:
         """Cells of a table, in the order of `Predictor.columns`."""
-        ...
 
 
 I = TypeVar("I")  # noqa: E741
@@ -130,6 +130,10 @@ class Predictor(ABC, Generic[I, R]):
     columns: tuple[str, ...]
     """Names of the cells of a prediction in a table."""
 
+    def __init__(self, task: Any, encoder: EncoderModel, tokenizer: Any) -> None:
+        self.task, self.tokenizer = task, tokenizer
+        self.config = task.resolve_for(task.config, encoder)
+
     @abstractmethod
     def parse(self, values: ItemValues) -> I:
         """The item with these values; raises a ToolkitError if nothing can be predicted for it."""
@@ -137,6 +141,10 @@ class Predictor(ABC, Generic[I, R]):
     @abstractmethod
     def start(self, items: Sequence[I]) -> Results[Any, R]:
         """The items, encoded as examples, which must be those of toolkit-validate."""
+
+    def read(self, folder: DataFolder) -> Any:
+        """The results of a folder's only split, as toolkit-validate makes them."""
+        return self.task.results(self.task.examples(self.config, SplitSource(folder, SPLIT)))
 
 
 def parse_items(predictor: Predictor[I, Any], items: Sequence[object]) -> list[I]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -17,6 +18,7 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS, suggest_name
+from toolkit.config.declared import OF_MODEL, Options
 from toolkit.config.sections import ComponentConfig
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
@@ -25,11 +27,10 @@ from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
+from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
 from toolkit.nn.init import memory_limit
-from toolkit.tasks.batch import Batch
-from toolkit.tasks.capabilities import HasTokensPerSample, resolve_length, wrong_training_error
-from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.examples import Batch, Examples, SplitSource
 from toolkit.tasks.predictions import Predictor, Results
 
 
@@ -101,18 +102,14 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     the examples do not depend on the architecture."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "collector" in vars(cls):
-            raise ToolkitError(
-                f"{cls.__name__}.collector is now `results_class`, a class of results "
-                f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
-            )
+    remedy: ClassVar[str] = ""
+    """Of a task that trains nothing, why, and what to do."""
 
     @classmethod
     def examples(cls, config: C, source: SplitSource) -> E:
         """The examples of one split."""
+        if cls.remedy:
+            raise ToolkitError(cls.remedy)
         examples: E = cls.examples_class(config, source)  # type: ignore[assignment]
         return examples
 
@@ -129,8 +126,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         """The config for `examples`, completed for an architecture's config or encoder."""
         if cls.default_tokens is None:
             return config
-        assert isinstance(config, HasTokensPerSample), "default_tokens replaces tokens_per_sample"
-        return resolve_length(config, arch, cls.default_tokens)
+        resolved: C = resolve_length(config, arch, cls.default_tokens)
+        return resolved
 
     def results(self, examples: E) -> Results[B, Any] | None:
         """Stores the predictions for examples; None if the task has no use for them."""
@@ -169,7 +166,6 @@ class ReadsItems(Protocol):
         labels: Sequence[object] | None,
     ) -> MemoryFolder:
         """The items as a data folder in memory."""
-        ...
 
 
 @runtime_checkable
@@ -178,7 +174,6 @@ class PredictsItems(Protocol):
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> Predictor[Any, Any]:
         """Reads the items, and stores the model's predictions for them."""
-        ...
 
 
 @runtime_checkable
@@ -189,7 +184,6 @@ class FillsMasks(Protocol):
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
         """The `top` most probable tokens for each [MASK] of each sentence."""
-        ...
 
 
 @runtime_checkable
@@ -208,7 +202,6 @@ class ScoresTargets(Protocol):
         targets: Int[Tensor, " N"],
     ) -> TargetScores:
         """log p of target tokens; `selected` are flat indices into B x S."""
-        ...
 
 
 @runtime_checkable
@@ -219,7 +212,6 @@ class OrdersWords(Protocol):
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
         """The sentence in its most probable order, and the `top` positions of each moved token."""
-        ...
 
 
 CAPABILITIES: Mapping[type, tuple[str, str, str]] = {
@@ -327,11 +319,69 @@ def score_targets(
         x, weight = states.to(dtype), table.to(dtype)
         offset = None if bias is None else bias.to(dtype)
         chunks = zip(x.split(ROWS_PER_CHUNK), targets.split(ROWS_PER_CHUNK), strict=True)
-        found = [score_rows(F.linear(rows, weight, offset), wanted) for rows, wanted in chunks]
+        found = []
+        for rows, wanted in chunks:
+            scores = F.linear(rows, weight, offset)  # (n, V)
+            of_targets = scores.gather(1, wanted[:, None])[:, 0]
+            is_best = of_targets == scores.amax(1)
+            found.append(TargetScores(of_targets - scores.logsumexp(1), is_best))
     return TargetScores(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
 
-def score_rows(scores: Float[Tensor, "n V"], targets: Int[Tensor, " n"]) -> TargetScores:
-    """log p of the targets by the scores of all tokens."""
-    of_targets = scores.gather(1, targets[:, None])[:, 0]
-    return TargetScores(of_targets - scores.logsumexp(1), of_targets == scores.amax(1))
+def max_input_length(arch: ArchConfig | EncoderModel) -> int | None:
+    """Maximum number of tokens, by an architecture's config or an encoder; None if unlimited."""
+    return arch.max_length if isinstance(arch, ArchConfig) else arch.max_positions
+
+
+def resolve_length(config: Any, arch: ArchConfig | EncoderModel, default: int = 0) -> Any:
+    """The config with tokens_per_sample 0 replaced by the default, or what the architecture allows.
+
+    Without a default and a limit it stays 0.
+    """
+    limit, tokens = max_input_length(arch), config.tokens_per_sample
+    if limit and tokens > limit:
+        raise ToolkitError(
+            f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, "
+            f"but is {tokens}. Lower it, or raise the architecture's "
+            f"{'fixed_length' if arch.fixed_length else 'max_positions'}."
+        )
+    bounds = [bound for bound in (default, limit) if bound]
+    return replace(config, tokens_per_sample=tokens or min(bounds, default=0))
+
+
+ARCHITECTURE_KINDS = {
+    "an encoder": "composite_bert, bert or another",
+    "a causal language model": "transformer_lm",
+    "an encoder-decoder model": "transformer, lightconv or dynamicconv",
+}
+"""Kind of architecture -> names for the error about another one."""
+
+
+def check_architecture(encoder: EncoderModel, task: str, required: str) -> None:
+    """Raise a ToolkitError unless the architecture is of the kind that a task needs."""
+    kind = "an encoder"
+    if isinstance(encoder, GenerativeModel):
+        kind = "a causal language model" if encoder.decoder_only else "an encoder-decoder model"
+    if kind != required:
+        raise ToolkitError(
+            f"Task {task} requires {required}, but this architecture is not one. Choose --arch "
+            f"{ARCHITECTURE_KINDS[required]}."
+        )
+
+
+def wrong_training_error(
+    what: str, options: str, given: str, model: str = "this one", more: str = ""
+) -> ToolkitError:
+    """The error about a model that was not trained for what is asked of it."""
+    return ToolkitError(
+        f"{what} requires a model trained with {options}; {model} was trained with {given}.{more}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureOptions(Options):
+    """Options of every task that reads features from an encoder."""
+
+    layer_mixing: bool = field(default=False, metadata=OF_MODEL)
+    """Feed the head a learned weighted average of the states of all layers and of the embeddings,
+    times a learned scale, instead of the last layer's states (Peters et al. 2018)."""

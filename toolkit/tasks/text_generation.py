@@ -10,14 +10,15 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import TextGenerationConfig, TranslateConfig
+from toolkit.data.records import decode_line
 from toolkit.data.samples.sequence_pairs import TokenTexts
-from toolkit.generation.generate import EncodedLine, GenerationRequest, fit_length, generate
+from toolkit.generation.generate import GenerationRequest, fit_length, generate
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.step_scorer import compute_alignments, score_references
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import to_device
+from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.translation import to_source_inputs
 
@@ -41,10 +42,6 @@ class TextGenerator:
         self.max_positions = min(
             (m.max_positions for m in self.models if m.max_positions), default=None
         )
-        self.check_models(learners)
-
-    def check_models(self, learners: Sequence[Learner]) -> None:
-        """Raise a ToolkitError if these models cannot be combined or do not support the options."""
         for learner in learners[1:]:
             difference = self.tokenizer.describe_difference(learner.tokenizer)
             if type(learner.task) is not type(learners[0].task):
@@ -55,14 +52,24 @@ class TextGenerator:
                     f"{difference}. Leave one of them out of --path."
                 )
         symbols = len(self.target.vocabulary) - len(self.special_tokens.forbidden)
-        if self.c.beam > symbols:
+        if c.beam > symbols:
             raise ToolkitError(
                 f"beam must be at most the number of symbols that can be generated, {symbols}, "
-                f"but is {self.c.beam}. Lower --beam."
+                f"but is {c.beam}. Lower --beam."
             )
 
-    def encode_line(self, line: str) -> EncodedLine:
-        """Encode a line; raises a ToolkitError if it cannot be processed."""
+    def read_line(self, number: int, line: bytes) -> GenerationRequest:
+        """A line as a request, with a note if it cannot be processed."""
+        text, note = decode_line(number, line)
+        try:
+            if not note:
+                return self.encode_line(text)._replace(number=number)
+        except ToolkitError as error:
+            note = str(error)
+        return GenerationRequest(number, text, note=note)
+
+    def encode_line(self, line: str) -> GenerationRequest:
+        """A line as a request; raises a ToolkitError if it cannot be processed."""
         text, tab, target_text = line.partition("\t")
         paired = self.c.prefixes or (self.c.score_reference and not self.decoder_only)
         if paired and not tab:
@@ -77,7 +84,7 @@ class TextGenerator:
             source, target = [], source
         self.check_lengths(source, target)
         reference = target_text if paired and self.c.score_reference else None
-        return EncodedLine(source, target, text, reference)
+        return GenerationRequest(0, text, source, target, reference)
 
     def check_lengths(self, source: list[int], target: list[int]) -> None:
         """Raise a ToolkitError if they are too long for the models."""
@@ -100,12 +107,6 @@ class TextGenerator:
         prompt_length = source_length if self.decoder_only else 0
         return fit_length(self.max_positions, self.c.max_length(source_length), prompt_length)
 
-    def to_prompt(self, request: GenerationRequest) -> DecodingPrompt:
-        """The prompt of a request: forced tokens and length limits."""
-        most = self.max_new_tokens(len(request.source))
-        prompt, min_length = request.source if self.decoder_only else (), min(self.c.min_len, most)
-        return DecodingPrompt(most, request.target, prompt, min_length, request.number)
-
     def to_inputs(self, requests: Sequence[GenerationRequest]) -> Inputs | None:
         """One batch of sources."""
         if self.decoder_only:
@@ -124,31 +125,22 @@ class TextGenerator:
             scored = score_references(self.models, inputs, references, eos, c.lenpen)
             hypotheses = [[reference] for reference in scored]
         else:
-            prompts = [self.to_prompt(request) for request in requests]
+            prompts = []
+            for it in requests:
+                most = self.max_new_tokens(len(it.source))
+                prompt, shortest = it.source if self.decoder_only else (), min(c.min_len, most)
+                prompts.append(DecodingPrompt(most, it.target, prompt, shortest, it.number))
             best_first = generate(self.models, inputs, prompts, self.special_tokens, c)
             hypotheses = [each[: c.nbest] for each in best_first]
-        return [
-            GenerationOutput(request.number, request.text, texts, request.reference)
-            for request, texts in zip(
-                requests, self.to_texts(requests, inputs, hypotheses), strict=True
-            )
-        ]
-
-    def to_texts(
-        self,
-        requests: Sequence[GenerationRequest],
-        inputs: Inputs | None,
-        hypotheses: list[list[Hypothesis]],
-    ) -> list[list[GeneratedText]]:
-        """The hypotheses of each request as text."""
         alignments = self.align(inputs, hypotheses)
-
-        def to_text(request: GenerationRequest, h: Hypothesis) -> GeneratedText:
-            text = self.decode(request, h)
-            return GeneratedText(text, h.score, h.log_probabilities, next(alignments))
-
-        pairs = zip(requests, hypotheses, strict=True)
-        return [[to_text(request, h) for h in each] for request, each in pairs]
+        outputs = []
+        for it, each in zip(requests, hypotheses, strict=True):
+            texts = [
+                GeneratedText(self.decode(it, h), h.score, h.log_probabilities, next(alignments))
+                for h in each
+            ]
+            outputs.append(GenerationOutput(it.number, it.text, texts, it.reference))
+        return outputs
 
     def decode(self, request: GenerationRequest, hypothesis: Hypothesis) -> str:
         """The generated text; after a prompt it starts with a space unless it continues a word."""
@@ -171,12 +163,7 @@ class TextGenerator:
         models = [model for model in self.models if isinstance(model, EncoderDecoder)]
         assert len(models) == len(self.models), "a model with sources is an encoder-decoder"
         weights = compute_alignments(models, sources, targets, self.special_tokens.eos)
-        hard = self.print_alignment == "hard"
-        return (format_alignment(row, hard=hard) for row in weights)
-
-
-def format_alignment(weights: torch.Tensor, *, hard: bool) -> Alignment:
-    """The alignment of one hypothesis from its attention weights."""
-    if not hard:
-        return [list(row) for row in weights.tolist()]
-    return [[int(i), j] for j, i in enumerate(weights.argmax(1).tolist())]
+        if self.print_alignment == "hard":
+            best = (row.argmax(1).tolist() for row in weights)
+            return ([[i, j] for j, i in enumerate(row)] for row in best)
+        return (row.tolist() for row in weights)

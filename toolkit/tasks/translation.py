@@ -34,10 +34,9 @@ from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.reporting.tables import Table
-from toolkit.tasks.capabilities import check_generative
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import Event, ItemPrediction, Results
-from toolkit.tasks.task import EncoderFactory, Metric, Task, token_metrics
+from toolkit.tasks.task import EncoderFactory, Metric, Task, check_architecture, token_metrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +253,7 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         self, c: TranslationConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
-        check_generative(encoder, "translation", decoder_only=False)
+        check_architecture(encoder, "translation", "an encoder-decoder model")
         self.config = c
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:

@@ -17,8 +17,7 @@ from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
-from toolkit.tasks.batch import Batch
-from toolkit.tasks.examples import SHAPE_MULTIPLE, Examples, SplitSource
+from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, Examples, SplitSource
 
 MAX_EVALUATION_TOKENS = 16_384
 """Tokens per evaluation batch on a GPU, where nothing is stored for a backward pass."""

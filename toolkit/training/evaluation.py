@@ -18,7 +18,7 @@ from toolkit.distributed import World
 from toolkit.distributed.sharded_tensors import is_sharded
 from toolkit.metrics.classification import roc_auc
 from toolkit.optim.update import Precision
-from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
 from toolkit.tasks.task import Perplexity, Ranking

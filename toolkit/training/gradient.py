@@ -20,7 +20,7 @@ from toolkit.criteria import Criterion
 from toolkit.data.loading.loader import first_index_of_rank
 from toolkit.distributed import GradientSync, World, no_sync
 from toolkit.optim.update import Precision
-from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.training.device import run_in_memory, seed_rng
 from toolkit.training.step import TrainingLoader, TrainingProgress

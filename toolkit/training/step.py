@@ -10,7 +10,7 @@ from torch import Tensor
 
 from toolkit.common.json_files import Count, JsonObject, PositiveCount
 from toolkit.optim.update import Update
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.examples import Batch
 
 
 @dataclass(frozen=True, kw_only=True)

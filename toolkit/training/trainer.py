@@ -15,7 +15,7 @@ from toolkit.criteria import Criterion
 from toolkit.distributed import World, wrap_data_parallel
 from toolkit.optim.schedules import Schedule
 from toolkit.optim.update import Precision, Update, clip_and_step
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.training.device import synchronize
 from toolkit.training.gradient import GradientAccumulator, Losses, OomRetry

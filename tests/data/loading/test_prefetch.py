@@ -23,7 +23,7 @@ from toolkit.data.loading.prefetch import (
     format_ids,
 )
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.examples import MaskedBatch
 
 
 class Fragile:

@@ -21,7 +21,7 @@ def write_objects(file, *rows):
 
 
 def paradigms(names, limit=None):
-    return [pair.paradigm.name for pair in read_pairs(names, limit).pairs]
+    return [pair.paradigm.name for pair in read_pairs(names, limit)[0]]
 
 
 def test_each_file_is_a_paradigm_also_with_the_name_of_another(tmp_path):
@@ -52,4 +52,4 @@ def test_a_paradigm_with_two_phenomena_is_an_error(tmp_path, uid):
 )
 def test_a_header_is_no_pair(tmp_path, header):
     (tmp_path / "a.tsv").write_text(f"{header}\ndogs run\tdogs runs\n")
-    assert [pair.good for pair in read_pairs([str(tmp_path / "a.tsv")]).pairs] == ["dogs run"]
+    assert [pair.good for pair in read_pairs([str(tmp_path / "a.tsv")])[0]] == ["dogs run"]

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair, PairResults, Paradigm, make_tables
+from toolkit.tasks.minimal_pairs.pairs import MinimalPair, Paradigm, make_tables, summarize_pairs
 
 PARADIGMS = [
     Paradigm("verbs", "agreement", "morphology"),
@@ -23,7 +23,7 @@ RECORD = {"path": "run", "scoring": "log_likelihood", "normalization": "none"}
 
 @pytest.fixture
 def summary():
-    return PairResults(PAIRS, np.concatenate(WON)).summary()
+    return summarize_pairs(PAIRS, np.concatenate(WON))
 
 
 def combined(rows):

@@ -16,8 +16,7 @@ from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
 from toolkit.tasks.pretraining.mpm import MaskedPositionConfig, MaskedPositionExamples
 from toolkit.tasks.task import EncoderFactory

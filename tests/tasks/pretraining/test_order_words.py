@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,11 @@ from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.heads import PositionHead
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.pretraining.predictions import check_orderable, encode_hidden_words, order_words
+from toolkit.tasks.pretraining.mpm import (
+    MaskedPositionModel,
+    check_orderable,
+    encode_hidden_words,
+)
 from toolkit.tasks.task import EncoderFactory
 
 WORDS = "bob once asked alice to borrow a book"
@@ -47,6 +52,11 @@ class Oracle(PositionHead):
         return 5.0 * torch.nn.functional.one_hot(torch.tensor(positions), len(table)).float()
 
 
+def order(head, tokenizer, sentence, top):
+    task = SimpleNamespace(position_head=head, check_objective=lambda *_: None)
+    return MaskedPositionModel.order_words(task, Reader(), tokenizer, sentence, top)
+
+
 def make_factory(tokenizer):
     return EncoderFactory(None, Sizes(tokens=len(tokenizer.vocabulary)))
 
@@ -59,7 +69,7 @@ def encoder(tokenizer):
 def test_words_in_braces_move_to_their_most_probable_positions(tokenizer):
     positions = {word: position for position, word in enumerate(WORDS.split(), 1)}
     sentence = "bob once {borrow} alice to {asked} a book"
-    text, masks = order_words(Oracle(tokenizer, positions), Reader(), tokenizer, sentence, 2)
+    text, masks = order(Oracle(tokenizer, positions), tokenizer, sentence, 2)
     assert text == WORDS
     assert [mask[0][0] for mask in masks] == ["borrow 6", "asked 3"] and len(masks[0]) == 2
     assert sum(probability for _, probability in masks[0]) == pytest.approx(1.0)
@@ -68,7 +78,7 @@ def test_words_in_braces_move_to_their_most_probable_positions(tokenizer):
 def test_all_words_are_ordered_without_braces(tokenizer):
     positions = {word: position for position, word in enumerate(WORDS.split(), 1)}
     sentence = "alice once asked bob"
-    text, masks = order_words(Oracle(tokenizer, positions), Reader(), tokenizer, sentence, 1)
+    text, masks = order(Oracle(tokenizer, positions), tokenizer, sentence, 1)
     assert text == "bob once asked alice" and len(masks) == 4
 
 

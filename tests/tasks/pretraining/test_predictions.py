@@ -10,7 +10,7 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import WORD_START, Vocabulary
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.tasks.pretraining.predictions import encode_masked
+from toolkit.tasks.pretraining.mlm import encode_masked
 from toolkit.tasks.task import EncoderFactory
 
 WORDS = ["cat", "mat", "sat", "the"]

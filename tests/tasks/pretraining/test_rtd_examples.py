@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,6 @@ from toolkit.tasks.pretraining.rtd import (
     ReplacedTokenConfig,
     ReplacedTokenExamples,
     ReplacedTokensBatch,
-    check_mask_token,
 )
 
 
@@ -28,10 +29,6 @@ def batch(targets, *, rtd_weight=1.0, padding=None):
     )  # fmt: skip
 
 
-def test_original_restores_the_tokens_and_ignores_padding_rows():
-    assert batch([7, 8, 8, IGNORED]).original.tolist() == [1, 7, 3, 2, 1, 8, 4, 2]
-
-
 def test_labels_mark_tokens_that_differ_from_the_original():
     b = batch([7, 8, 8, IGNORED])
     tokens = b.with_tokens(torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
@@ -42,12 +39,12 @@ def test_labels_mark_tokens_that_differ_from_the_original():
 def test_labels_ignore_padding():
     padding = torch.tensor([[False, False, False, True], [False] * 4])
     b = batch([7, 8, 8, IGNORED], padding=padding)
-    assert b.labels(b.original).tolist() == [0, 0, 0, IGNORED, 0, 0, 0, 0]
+    assert b.labels(b.with_tokens(b.targets)).tolist() == [0, 0, 0, IGNORED, 0, 0, 0, 0]
 
 
 def test_labels_of_an_idle_rank_are_all_ignored():
     b = batch([IGNORED] * 4, rtd_weight=0.0)
-    assert set(b.labels(b.original).tolist()) == {IGNORED}
+    assert set(b.labels(b.with_tokens(b.targets)).tolist()) == {IGNORED}
 
 
 @pytest.fixture
@@ -101,7 +98,8 @@ def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
 def test_rtd_rejects_a_vocabulary_without_a_mask_token():
     words = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
     with pytest.raises(ToolkitError, match=r"requires a vocabulary with a separate \[MASK\] token"):
-        check_mask_token(words, "novels")
+        folder = SimpleNamespace(vocabulary=words, name="novels")
+        ReplacedTokenExamples(ReplacedTokenConfig(), SplitSource(folder, "train"))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import torch
 
 from toolkit.criteria import Classes, ProjectedClasses, cross_entropy
 from toolkit.nn.ops import aligned_linear
-from toolkit.tasks.pretraining import token_sampling
-from toolkit.tasks.pretraining.token_sampling import (
+from toolkit.tasks.pretraining import rtd
+from toolkit.tasks.pretraining.rtd import (
     invert_sums,
     invert_sums_in_two_levels,
     sample_tokens,
@@ -22,8 +22,8 @@ BOTH = pytest.mark.parametrize("sample", SAMPLERS)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(token_sampling, "TOKENS_PER_BLOCK", 3)
-    monkeypatch.setattr(token_sampling, "CPU_ROWS", 3)
+    monkeypatch.setattr(rtd, "TOKENS_PER_BLOCK", 3)
+    monkeypatch.setattr(rtd, "CPU_ROWS", 3)
     monkeypatch.setitem(cross_entropy.ROWS_PER_CHUNK, "cpu", 8)
 
 

@@ -18,7 +18,6 @@ from toolkit.tasks.squad.predictions import (
     QuestionPrediction,
     SquadResults,
     best_spans,
-    format_nbest,
     write_answers,
 )
 
@@ -247,24 +246,16 @@ def test_text_is_empty_above_the_threshold_or_without_a_token():
     assert DOUBTFUL.text(2.5) == "1905"
 
 
-def test_nbest_probabilities_are_a_softmax_over_the_scores():
-    first, second = format_nbest(SURE)
+def test_files_of_a_folder_have_probabilities_and_with_a_threshold_the_null_odds(tmp_path):
+    names = ["nbest_predictions.json", "null_odds.json", "predictions.json"]
+    for threshold, written in ((None, [names[0], names[2]]), (0.0, names)):
+        write_answers(tmp_path, ["a", "b"], [SURE, NO_ANSWER], threshold)
+        assert sorted(p.name for p in tmp_path.iterdir()) == written
+    nbest, odds = (json.loads((tmp_path / name).read_text()) for name in names[:2])
+    first, second = nbest["a"]
     assert first["probability"] == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-12)
     assert second == {"text": "Anna", "probability": 1 - first["probability"], "score": 1.0}
-    assert format_nbest(NO_ANSWER) == []
-
-
-def test_null_odds_are_not_written_without_a_threshold(tmp_path):
-    write_answers(tmp_path, ["a", "b"], [SURE, NO_ANSWER], None)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "nbest_predictions.json",
-        "predictions.json",
-    ]
-
-
-def test_infinite_null_odds_are_written_as_large_numbers(tmp_path):
-    write_answers(tmp_path, ["a", "b"], [SURE, NO_ANSWER], 0.0)
-    assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -3.0, "b": 1e9}
+    assert nbest["b"] == [] and odds == {"a": -3.0, "b": 1e9}
 
 
 def test_write_answers_rejects_duplicate_ids(tmp_path):

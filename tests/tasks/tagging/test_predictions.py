@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -150,7 +152,9 @@ def test_data_with_other_tags_is_rejected(tagged):
 
 def test_predicted_spans_are_words_of_their_sentence(tagged):
     tokenizer = TaggedSplit(tagged(TRAIN, VALID), "valid").tokenizer
-    predictor = TagPredictor(ResolvedTaggingConfig(tokens_per_sample=9), tokenizer, SpanResults)
+    config = ResolvedTaggingConfig(tokens_per_sample=9)
+    task = SimpleNamespace(config=config, resolve_for=lambda c, _: c, results=SpanResults)
+    predictor = TagPredictor(task, None, tokenizer)
     results = predictor.start([["the", "dog", "barks"], [], ["a", "cat"]])
     tags = ["B-NP", "I-NP", "O", "I-NP", "I-NP"]
     results.predicted[:] = [results.tags.index(tag) for tag in tags]

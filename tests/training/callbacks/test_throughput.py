@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.callbacks import logging
 from toolkit.training.callbacks.logging import (
     measure_flops_per_second,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toolkit.models.interface import Inputs
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.cuda_graphs.gradients import StaticBatch, batch_signature
 
 CPU = torch.device("cpu")

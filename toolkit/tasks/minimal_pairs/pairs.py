@@ -6,7 +6,7 @@ The files are BLiMP's JSON lines (Warstadt et al. 2020), or have two columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,15 +16,14 @@ from toolkit.common.arrays import FloatArray
 from toolkit.common.errors import ToolkitError, join_first
 from toolkit.common.json_files import JsonObject
 from toolkit.data.records import (
-    Record,
     begins_with_json,
     read_json_lines,
     read_tab_cells,
     row_suffix,
 )
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
-from toolkit.metrics.minimal_pairs import pair_accuracy
-from toolkit.reporting.tables import Table
+from toolkit.metrics.classification import pair_accuracy
+from toolkit.reporting.tables import Cell, Table
 
 GOOD, BAD = "sentence_good", "sentence_bad"
 JSON_SUFFIXES = (".jsonl", ".ndjson")
@@ -50,59 +49,42 @@ class MinimalPair(NamedTuple):
     file: Path
     line: int
 
-    @property
-    def sentences(self) -> tuple[str, str]:
-        return self.good, self.bad
-
 
 def read_pair_file(file: Path, name: str) -> Iterator[MinimalPair]:
     """The pairs of one file, a paradigm with this name unless the lines name their own.
 
-    Blank lines and a header are skipped.
+    Other fields of JSON objects, blank lines and a header are skipped.
     """
     is_json = row_suffix(file) in JSON_SUFFIXES or begins_with_json(file)
-    read, parse = (read_json_lines, parse_object) if is_json else (read_tab_cells, parse_row)
     found = False
-    for record in read(whole_file(file)):
-        cells = [] if is_json else [cell.strip() for cell in record.values]
-        if not is_json and (not any(cells) or (not found and is_header(record, cells))):
-            continue
-        pair, found = parse(record, name), True
-        if not all(sentence.strip() for sentence in pair.sentences):
+    for record in (read_json_lines if is_json else read_tab_cells)(whole_file(file)):
+        if is_json:
+            good, bad = record.text(GOOD), record.text(BAD)
+            named = ("UID", "linguistics_term", "field")
+            found_names = [record.text(it) if it in record.values else "" for it in named]
+            # BLiMP writes the field of one paradigm as syntax/semantics
+            paradigm, phenomenon, field = *found_names[:2], found_names[2].replace("/", "_")
+            names = Paradigm(paradigm or name, phenomenon, field)
+        else:
+            cells = [cell.strip() for cell in record.values]
+            lower = [cell.lower() for cell in cells]
+            if not found and lower == [BAD, GOOD]:
+                raise record.error(f"{GOOD} must be the first column. Swap the columns.")
+            if not any(cells) or (not found and lower == [GOOD, BAD]):
+                continue
+            if len(cells) != 2:
+                raise record.error(
+                    f"expected two sentences separated by a tab, found {len(cells)} "
+                    f"column{'s' * (len(cells) > 1)}. "
+                    + ("Keep two." if cells[2:] else "Files ending in .jsonl may hold JSON lines.")
+                )
+            (good, bad), names = cells, Paradigm(name)
+        if not (good.strip() and bad.strip()):
             raise record.error("a sentence is empty. Correct or remove the pair.")
-        yield pair
+        found = True
+        yield MinimalPair(good, bad, names, record.file, record.line)
     if not found:
         raise ToolkitError(f"{file} must hold sentence pairs, but holds none.")
-
-
-def is_header(record: Record, cells: Sequence[str]) -> bool:
-    """Whether a line names the two columns; raises if the worse sentence is first."""
-    names = [name.lower() for name in cells]
-    if names == [BAD, GOOD]:
-        raise record.error(f"{GOOD} must be the first column. Swap the columns.")
-    return names == [GOOD, BAD]
-
-
-def parse_object(record: Record, name: str) -> MinimalPair:
-    """The pair of a JSON object; its other fields are ignored."""
-    good, bad = record.text(GOOD), record.text(BAD)
-    named = ("UID", "linguistics_term", "field")
-    paradigm, phenomenon, field = (record.text(it) if it in record.values else "" for it in named)
-    # BLiMP writes the field of one paradigm as syntax/semantics
-    names_of = Paradigm(paradigm or name, phenomenon, field.replace("/", "_"))
-    return MinimalPair(good, bad, names_of, record.file, record.line)
-
-
-def parse_row(record: Record, name: str) -> MinimalPair:
-    """The pair of a line with two columns."""
-    cells = record.values
-    if len(cells) != 2:
-        raise record.error(
-            f"expected two sentences separated by a tab, found {len(cells)} "
-            f"column{'s' * (len(cells) > 1)}. "
-            + ("Keep two." if len(cells) > 2 else "Files ending in .jsonl may hold JSON lines.")
-        )
-    return MinimalPair(cells[0].strip(), cells[1].strip(), Paradigm(name), record.file, record.line)
 
 
 FOLDER_ENDINGS = tuple(
@@ -111,20 +93,31 @@ FOLDER_ENDINGS = tuple(
 """Endings of the files that a folder stands for."""
 
 
-class PairSet(NamedTuple):
-    """The pairs of all files, and remarks for the user."""
-
-    pairs: list[MinimalPair]
-    remarks: list[str]
-
-
-def read_pairs(names: Sequence[str], limit: int | None = None) -> PairSet:
-    """The pairs of files and folders; of each paradigm the first `limit`."""
+def read_pairs(
+    names: Sequence[str], limit: int | None = None
+) -> tuple[list[MinimalPair], list[str]]:
+    """The pairs of files and folders, of each paradigm the first `limit`; and remarks."""
     remarks: list[str] = []
     files = [file for name in names for file in list_pair_files(Path(name), remarks)]
     if duplicate := next((file for file, count in Counter(files).items() if count > 1), None):
         raise ToolkitError(f"{duplicate} must be named once, but is named twice.")
-    pairs = list(take_first(read_files(name_paradigms(files)), limit))
+    stems = {file: file.name.partition(".")[0] for file in files}
+    alike = Counter(stems.values())
+    first: dict[str, MinimalPair] = {}
+    pairs, counts = [], Counter[str]()
+    for file, stem in stems.items():
+        for pair in read_pair_file(file, stem if alike[stem] == 1 else str(file)):
+            before = first.setdefault(pair.paradigm.name, pair)
+            if pair.paradigm != before.paradigm:
+                raise_at_line(
+                    file,
+                    pair.line,
+                    f"paradigm {pair.paradigm.name} must have one linguistics_term and field, as "
+                    f"in {before.file}:{before.line}, but has others. Name paradigms by UID.",
+                )
+            counts[pair.paradigm.name] += 1
+            if limit is None or counts[pair.paradigm.name] <= limit:
+                pairs.append(pair)
     equal = [pair for pair in pairs if pair.good == pair.bad]
     if len(equal) == len(pairs):
         raise ToolkitError(
@@ -137,39 +130,7 @@ def read_pairs(names: Sequence[str], limit: int | None = None) -> PairSet:
             f"{len(equal)} pair{plural} equal sentences and will be counted as ties; first "
             f"{equal[0].file}:{equal[0].line}."
         )
-    return PairSet(pairs, remarks)
-
-
-def name_paradigms(files: Sequence[Path]) -> dict[Path, str]:
-    """a of a.jsonl.gz for each file, or its whole path if several files have this name."""
-    stems = {file: file.name.partition(".")[0] for file in files}
-    counts = Counter(stems.values())
-    return {file: stem if counts[stem] == 1 else str(file) for file, stem in stems.items()}
-
-
-def read_files(names: Mapping[Path, str]) -> Iterator[MinimalPair]:
-    """All pairs; raises a ToolkitError if a paradigm has two phenomena or fields."""
-    first: dict[str, MinimalPair] = {}
-    for file, name in names.items():
-        for pair in read_pair_file(file, name):
-            before = first.setdefault(pair.paradigm.name, pair)
-            if pair.paradigm != before.paradigm:
-                raise_at_line(
-                    file,
-                    pair.line,
-                    f"paradigm {pair.paradigm.name} must have one linguistics_term and field, as "
-                    f"in {before.file}:{before.line}, but has others. Name paradigms by UID.",
-                )
-            yield pair
-
-
-def take_first(pairs: Iterator[MinimalPair], limit: int | None) -> Iterator[MinimalPair]:
-    """The first pairs of each paradigm."""
-    counts = Counter[str]()
-    for pair in pairs:
-        counts[pair.paradigm.name] += 1
-        if limit is None or counts[pair.paradigm.name] <= limit:
-            yield pair
+    return pairs, remarks
 
 
 def list_pair_files(path: Path, remarks: list[str]) -> list[Path]:
@@ -179,7 +140,13 @@ def list_pair_files(path: Path, remarks: list[str]) -> list[Path]:
             raise ToolkitError(f"No such file or directory: {path}.")
         return [path]
     files = [f for f in sorted(path.iterdir()) if f.name.endswith(FOLDER_ENDINGS) and f.is_file()]
-    others = [file for file in files if holds_other_objects(file)]
+    others = []
+    for file in files:
+        first = None
+        if row_suffix(file) in JSON_SUFFIXES:
+            first = next(read_json_lines(whole_file(file)), None)
+        if first and isinstance(first.values, dict) and not {GOOD, BAD} & first.values.keys():
+            others.append(file)
     if others:
         names = join_first([file.name for file in others], 3)
         remarks.append(f"Skipped {names} in {path}: no {GOOD} or {BAD}.")
@@ -191,58 +158,35 @@ def list_pair_files(path: Path, remarks: list[str]) -> list[Path]:
     return [file for file in files if file not in others]
 
 
-def holds_other_objects(file: Path) -> bool:
-    """Whether the first line is a JSON object that has neither of the two sentences."""
-    if row_suffix(file) not in JSON_SUFFIXES:
-        return False
-    first = next(read_json_lines(whole_file(file)), None)
-    return bool(first and isinstance(first.values, dict) and not {GOOD, BAD} & first.values.keys())
-
-
 METRICS = ("pairs", "accuracy", "standard_error", "ties")
 MAX_LISTED_PARADIGMS = 12
 """With more, a table has rows for phenomena only, unless --paradigms asks for all."""
 
 
-class PairResults:
-    """The results of one model: 1, 1/2 (a tie) or 0 for each pair."""
+def summarize_pairs(pairs: Sequence[MinimalPair], results: FloatArray) -> JsonObject:
+    """Accuracies with their standard errors, for JSON; a result is 1, 1/2 (a tie) or 0."""
+    every = list(dict.fromkeys(pair.paradigm for pair in pairs))
+    number = {paradigm: index for index, paradigm in enumerate(every)}
+    strata = np.array([number[pair.paradigm] for pair in pairs])
 
-    def __init__(self, pairs: Sequence[MinimalPair], results: FloatArray) -> None:
-        self._results = results
-        self._paradigms = list(dict.fromkeys(pair.paradigm for pair in pairs))
-        number = {paradigm: index for index, paradigm in enumerate(self._paradigms)}
-        self._strata = np.array([number[pair.paradigm] for pair in pairs])
-
-    def summary(self) -> JsonObject:
-        """Accuracies with their standard errors, for JSON."""
-        every = self._paradigms
-        return {
-            "overall": self._measure(every),
-            "fields": self._group(lambda paradigm: paradigm.field),
-            "phenomena": [
-                {**row, "field": self._main_field(row["name"])}
-                for row in self._group(lambda paradigm: paradigm.phenomenon)
-            ],
-            "paradigms": [{**it._asdict(), **self._measure([it])} for it in every],
-        }
-
-    def _group(self, key: Callable[[Paradigm], str]) -> list[JsonObject]:
-        """The metrics of the paradigms with each value of the key, except those without one."""
-        members: dict[str, list[Paradigm]] = {}
-        for paradigm in self._paradigms:
-            members.setdefault(key(paradigm), []).append(paradigm)
-        return [{"name": it, **self._measure(members[it])} for it in sorted(members) if it]
-
-    def _main_field(self, phenomenon: str) -> str:
-        """The field of most paradigms of a phenomenon; BLiMP assigns two to some."""
-        fields = Counter(it.field for it in self._paradigms if it.phenomenon == phenomenon)
-        return fields.most_common(1)[0][0]
-
-    def _measure(self, paradigms: Sequence[Paradigm]) -> JsonObject:
-        """The number of paradigms, and the metrics of their pairs."""
-        kept = np.isin(self._strata, [self._paradigms.index(it) for it in paradigms])
-        measured = pair_accuracy(self._results[kept], self._strata[kept])
+    def measure(paradigms: Sequence[Paradigm]) -> JsonObject:
+        kept = np.isin(strata, [number[it] for it in paradigms])
+        measured = pair_accuracy(results[kept], strata[kept])
         return {"paradigms": len(paradigms), **measured._asdict()}
+
+    groups: dict[str, list[JsonObject]] = {"field": [], "phenomenon": []}
+    for key, rows in groups.items():
+        for name in sorted({getattr(it, key) for it in every} - {""}):
+            members = [it for it in every if getattr(it, key) == name]
+            rows.append({"name": name, **measure(members)})
+            if key == "phenomenon":  # BLiMP assigns two fields to some
+                rows[-1]["field"] = Counter(it.field for it in members).most_common(1)[0][0]
+    return {
+        "overall": measure(every),
+        "fields": groups["field"],
+        "phenomena": groups["phenomenon"],
+        "paradigms": [{**it._asdict(), **measure([it])} for it in every],
+    }
 
 
 def describe_scoring(scoring: str, normalization: str) -> str:
@@ -268,13 +212,13 @@ def make_table(
     columns: Sequence[str], keys: Sequence[str], rows: Sequence[JsonObject], caption: str
 ) -> Table:
     """A table of some keys of JSON objects."""
-    cells = [[format_cell(key, row[key]) for key in keys] for row in rows]
+    cells: list[list[Cell]] = []
+    for row in rows:
+        cells.append([])
+        for key in keys:
+            value = row[key]
+            if key in ("accuracy", "standard_error"):  # 4 decimals distinguish 10,000 pairs
+                value = f"{value:.4f}"
+            cells[-1].append(f"{value:,}" if isinstance(value, int) else value)
     names = [name.replace("_", " ") for name in columns]
     return Table(columns=names, rows=cells, caption=caption, right_align=names[-len(METRICS) :])
-
-
-def format_cell(key: str, value: str | int | float) -> str | int | float:
-    """Accuracies and their errors with four decimals, which distinguish 10,000 pairs."""
-    if key in ("accuracy", "standard_error"):
-        return f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else value

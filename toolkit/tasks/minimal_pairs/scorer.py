@@ -28,7 +28,7 @@ from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
-from toolkit.tasks.batch import to_device
+from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, require
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -23,13 +22,13 @@ from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.masking import HashNoise, MaskedPositions, Masking
 from toolkit.data.samples.sequence_pairs import SegmentedSamples
 from toolkit.data.samples.text_samples import SentenceBatch, TextSamples
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.batch import Batch, MaskedBatch
-from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.pretraining.predictions import fill_mask
+from toolkit.nn.ops.aligned_linear import aligned_linear
+from toolkit.tasks.embed import collate_texts
+from toolkit.tasks.examples import Batch, Examples, MaskedBatch, SplitSource, to_device
 from toolkit.tasks.task import (
     EncoderFactory,
     Metric,
@@ -162,12 +161,16 @@ class MaskingExamples(Examples[B]):
         width = tokens.shape[1]
         padded = int(sentences.lengths.min()) < width
         padding = np.arange(width) >= sentences.lengths[:, None] if padded else None
+        ids, segments, mask = (
+            None if values is None else torch.from_numpy(values)
+            for values in (positions, sentences.segments, padding)
+        )
         return MaskedBatch(
             inputs=Inputs(
                 tokens=torch.from_numpy(tokens),
-                positions=_to_tensor(positions),
-                segments=_to_tensor(sentences.segments),
-                padding=_to_tensor(padding),
+                positions=ids,
+                segments=segments,
+                padding=mask,
                 max_position=None if positions is None else max(width - 1, int(positions.max())),
             ),
             selected=self.pad(masked.rows * width + masked.positions, 0),
@@ -185,10 +188,6 @@ class MaskedExamples(MaskingExamples[MaskedBatch]):
         return self.mask_tokens(ids, epoch)
 
 
-def _to_tensor(values: npt.NDArray[Any] | None) -> Tensor | None:
-    return None if values is None else torch.from_numpy(values)
-
-
 class TokenTask(TextTask[C, E, B]):
     """A task with a head that predicts masked tokens."""
 
@@ -198,10 +197,32 @@ class TokenTask(TextTask[C, E, B]):
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
         """The encoder and the head that predict masked tokens."""
 
+    @torch.no_grad()
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
-        return fill_mask(*self.token_head(encoder), tokenizer, sentences, top)
+        """The `top` tokens of softmax(head) for each [MASK] of each sentence, in one batch."""
+        if top < 1:
+            raise ToolkitError(f"top must be at least 1, but is {top}.")
+        encoder, head = self.token_head(encoder)
+        device, vocabulary = encoder.token_embedding.weight.device, tokenizer.vocabulary
+        encoded = [encode_masked(tokenizer, it, encoder.max_positions) for it in sentences]
+        inputs = to_device(collate_texts(encoded, vocabulary.pad), device)
+        width = inputs.tokens.shape[1]
+        masks = [
+            row * width + position
+            for row, ids in enumerate(encoded)
+            for position, token in enumerate(ids)
+            if token == vocabulary.mask
+        ]
+        selected = torch.tensor(masks, device=device)
+        logits = predict_tokens(encoder, head, inputs, selected, aligned_linear)
+        best = logits.float().softmax(-1).topk(min(top, logits.shape[-1]), dim=-1)
+        rows = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        predictions = (
+            [(vocabulary.symbols[i], p) for p, i in zip(*row, strict=True)] for row in rows
+        )
+        return [[next(predictions) for _ in range(it.count(vocabulary.mask))] for it in encoded]
 
 
 class TokenScores(TokenTask[C, E, B]):
@@ -222,6 +243,25 @@ class TokenScores(TokenTask[C, E, B]):
         return found
 
 
+def encode_masked(tokenizer: Tokenizer, sentence: str, limit: int | None) -> list[int]:
+    """[CLS] words [SEP]; special tokens spelled out in the sentence become their ids."""
+    vocabulary = tokenizer.vocabulary
+    ids = [vocabulary.cls, *tokenizer.encode_parsing_special(sentence), vocabulary.sep]
+    if vocabulary.mask not in ids:
+        raise ToolkitError(f"The sentence must contain {MASK}, but is {sentence!r}.")
+    check_length(sentence, len(ids), limit)
+    return ids
+
+
+def check_length(sentence: str, tokens: int, limit: int | None) -> None:
+    """Raise a ToolkitError if a sentence is longer than the model reads."""
+    if limit is not None and tokens > limit:
+        raise ToolkitError(
+            f"The sentence must have at most {limit} tokens for this model, but has {tokens}: "
+            f"{sentence[:60]!r}... Shorten it."
+        )
+
+
 def predict_tokens(
     encoder: EncoderModel,
     head: TokenHead,
@@ -234,9 +274,8 @@ def predict_tokens(
     return head(states, encoder.token_embedding.weight, output)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaskedLanguageModelConfig(MaskingConfig):
-    """The options of masking."""
+MaskedLanguageModelConfig = MaskingConfig
+"""Options of the task mlm."""
 
 
 @register_task("mlm", MaskedLanguageModelConfig())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple
@@ -11,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import HIDDEN_POSITION, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.config.declared import ADVANCED, OF_MODEL, Fraction, PositiveInt, Size
@@ -21,22 +22,21 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.capabilities import wrong_training_error
-from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import (
     MaskingConfig,
     MaskingExamples,
     MaskingStrategy,
     OpenFraction,
     TokenScores,
+    check_length,
     check_sum,
 )
-from toolkit.tasks.pretraining.predictions import order_words
 from toolkit.tasks.task import (
     EncoderFactory,
     Metric,
     accuracy,
+    wrong_training_error,
 )
 
 OBJECTIVES = ("mlm", "mpm")
@@ -126,15 +126,21 @@ class MaskedPositionExamples(MaskingExamples[MaskedPositionsBatch]):
         )
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> MaskedPositionsBatch:
-        make = {"mlm": self.mask_tokens, "mpm": self.mask_positions}
-        return concatenate_halves({name: make[name](ids, epoch) for name in self._objectives})
-
-    def mask_positions(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
-        """Sentences with masked positions; the targets are the original ones."""
-        sentences = self.read_sentences(ids)
-        positions, masked = self._positions.apply(sentences, self.noise(ids, epoch))
-        targets, tokens = masked.positions, sentences.tokens
-        return self.to_batch("mpm", sentences, masked, targets, tokens=tokens, positions=positions)
+        halves = dict[str, MaskedBatch]()
+        if "mlm" in self._objectives:
+            halves["mlm"] = self.mask_tokens(ids, epoch)
+        if "mpm" in self._objectives:
+            sentences = self.read_sentences(ids)
+            positions, masked = self._positions.apply(sentences, self.noise(ids, epoch))
+            halves["mpm"] = self.to_batch(
+                "mpm",
+                sentences,
+                masked,
+                masked.positions,
+                tokens=sentences.tokens,
+                positions=positions,
+            )
+        return concatenate_halves({name: halves[name] for name in self._objectives})
 
 
 def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
@@ -144,7 +150,17 @@ def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
     first, *_ = halves.values()
     inputs, selected = first.inputs, first.selected
     if tokens and positions:
-        inputs = concatenate_inputs(tokens.inputs, positions.inputs)
+        second = positions.inputs
+        assert second.positions is not None, "the second half has masked positions"
+        in_order = torch.arange(second.tokens.shape[1]).expand_as(second.tokens)
+        padding, segments = second.padding, second.segments
+        inputs = Inputs(
+            tokens=torch.cat([tokens.inputs.tokens, second.tokens]),
+            positions=torch.cat([in_order, second.positions]),
+            segments=None if segments is None else torch.cat([segments, segments]),
+            padding=None if padding is None else torch.cat([padding, padding]),
+            max_position=second.max_position,
+        )
         selected = torch.cat([tokens.selected, positions.selected + tokens.inputs.tokens.numel()])
     return MaskedPositionsBatch(
         inputs=inputs,
@@ -157,18 +173,39 @@ def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
     )
 
 
-def concatenate_inputs(first: Inputs, second: Inputs) -> Inputs:
-    """Two batches of the same sentences as one."""
-    assert second.positions is not None, "the second half has masked positions"
-    in_order = torch.arange(first.tokens.shape[1]).expand_as(first.tokens)
-    padding, segments = first.padding, first.segments
-    return Inputs(
-        tokens=torch.cat([first.tokens, second.tokens]),
-        positions=torch.cat([in_order, second.positions]),
-        segments=None if segments is None else torch.cat([segments, segments]),
-        padding=None if padding is None else torch.cat([padding, padding]),
-        max_position=second.max_position,
-    )
+HIDDEN_WORD = re.compile(r"\{([^\s{}]+)\}")
+
+
+def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int], list[bool]]:
+    """[CLS] words [SEP], and whether each token's position is hidden.
+
+    These are the tokens of the words in braces, or of all words if there are no braces.
+    """
+    vocabulary, words = tokenizer.vocabulary, sentence.split()
+    for word in words:
+        if re.search("[{}]", HIDDEN_WORD.sub("", word)):
+            raise ToolkitError(
+                f"Braces must enclose single words, but are {word[:60]!r}. Write {{a}} {{b}} "
+                f"instead of {{a b}}."
+            )
+    marked = any(HIDDEN_WORD.search(word) for word in words)
+    ids, hidden = [vocabulary.cls], [False]
+    for index, word in enumerate(words):
+        plain = HIDDEN_WORD.sub(r"\1", word)
+        tokens = tokenizer.encode_words([plain])[0].tolist() if index else tokenizer.encode(plain)
+        ids += tokens
+        hidden += [not marked or bool(HIDDEN_WORD.search(word))] * len(tokens)
+    return [*ids, vocabulary.sep], [*hidden, False]
+
+
+def check_orderable(sentence: str, hidden: Sequence[bool], limit: int | None) -> None:
+    """Raise a ToolkitError if the sentence has too few tokens to order, or too many in all."""
+    if sum(hidden) < 2:
+        raise ToolkitError(
+            f"The sentence must have at least two tokens to order, but has {sum(hidden)}: "
+            f"{sentence[:60]!r}. Put braces around more words, or around none to order all."
+        )
+    check_length(sentence, len(hidden), limit)
 
 
 @register_task("mpm", MaskedPositionConfig())
@@ -225,11 +262,42 @@ class MaskedPositionModel(
         self.check_objective("mlm", "Predicting tokens")
         return encoder, self.head
 
+    @torch.no_grad()
     def order_words(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
+        """The most probable order of the hidden tokens, and the `top` positions of each.
+
+        Hidden tokens exchange positions among themselves: the assignment with the largest sum of
+        log-probabilities. Positions count from 1, without [CLS].
+        """
         self.check_objective("mpm", "Ordering words")
-        return order_words(self.position_head, encoder, tokenizer, sentence, top)
+        ids, hidden = encode_hidden_words(tokenizer, sentence)
+        check_orderable(sentence, hidden, self.position_head.bias.numel())
+        free = [position for position, is_hidden in enumerate(hidden) if is_hidden]
+        device = encoder.token_embedding.weight.device
+        positions = torch.arange(len(ids))
+        positions[free] = HIDDEN_POSITION
+        inputs = Inputs(
+            torch.tensor([ids], device=device),
+            positions=positions[None].to(device),
+            max_position=len(ids) - 1,
+        )
+        states = encoder.select_states(inputs, torch.tensor(free, device=device))
+        logits = self.position_head.scores(encoder, states)[:, free]
+        log_p = logits.float().log_softmax(-1).cpu()
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
+        _, slots = linear_sum_assignment(log_p.numpy(), maximize=True)
+        ordered = list(ids)
+        for token, slot in zip(free, slots, strict=True):
+            ordered[free[slot]] = ids[token]
+        predictions = []
+        for token, row in zip(free, log_p.exp(), strict=True):
+            symbol, best = tokenizer.vocabulary.symbols[ids[token]], row.topk(min(top, len(free)))
+            pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+            predictions.append([(f"{symbol} {free[i]}", probability) for probability, i in pairs])
+        return tokenizer.decode(ordered[1:-1]), predictions
 
     def check_objective(self, name: str, what: str) -> None:
         if name not in self.coefficients:

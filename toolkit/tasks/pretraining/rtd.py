@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -25,8 +25,8 @@ from toolkit.criteria import (
     ProjectedClasses,
     project,
 )
+from toolkit.criteria.cross_entropy import split_logits
 from toolkit.data.samples.masking import SAMPLE
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.metrics.classification import score_histogram
 from toolkit.models.heads import DetectionHead, TokenHead
 from toolkit.models.interface import EncoderModel, Inputs
@@ -38,7 +38,6 @@ from toolkit.tasks.pretraining.mlm import (
     TokenTask,
     predict_tokens,
 )
-from toolkit.tasks.pretraining.token_sampling import sample_tokens
 from toolkit.tasks.task import EncoderFactory, Metric, Ranking, Ratio, accuracy
 
 
@@ -71,11 +70,6 @@ class ReplacedTokensBatch(NamedTuple):
     sentences: int
     tokens: int
 
-    @property
-    def original(self) -> Int[Tensor, " BS"]:
-        """The original sentences, flattened."""
-        return self.with_tokens(self.targets)
-
     def with_tokens(self, new: Int[Tensor, " N"]) -> Int[Tensor, " BS"]:
         """The sentences with new tokens at the selected positions; padding rows do nothing."""
         tokens = self.inputs.tokens.flatten()
@@ -84,7 +78,7 @@ class ReplacedTokensBatch(NamedTuple):
 
     def labels(self, tokens: Int[Tensor, " BS"]) -> Int[Tensor, " BS"]:
         """1 where a token is not the original; IGNORED in padding and for an idle rank."""
-        labels = (tokens != self.original).long()
+        labels = (tokens != self.with_tokens(self.targets)).long()
         if not self.weights["rtd"]:
             return torch.full_like(labels, IGNORED)
         padding = self.inputs.padding
@@ -98,7 +92,14 @@ class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
     """
 
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
-        check_mask_token(source.folder.vocabulary, source.folder.name)
+        vocabulary = source.folder.vocabulary
+        others = {role: i for role, i in vocabulary.roles.items() if role != "mask"}
+        if same := [role for role, i in others.items() if i == vocabulary.mask]:
+            raise ToolkitError(
+                f"Task rtd requires a vocabulary with a separate [MASK] token, but that of "
+                f"{source.folder.name} uses {vocabulary.symbols[vocabulary.mask]!r} also as "
+                f"{same[0]}. Run toolkit-preprocess with a vocabulary that has one."
+            )
         super().__init__(config, source)
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> ReplacedTokensBatch:
@@ -116,18 +117,6 @@ class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
         )
 
 
-def check_mask_token(vocabulary: Vocabulary, name: str) -> None:
-    """[MASK] must differ from the other special tokens: the generator predicts what it hides."""
-    others = {role: i for role, i in vocabulary.roles.items() if role != "mask"}
-    same = [role for role, i in others.items() if i == vocabulary.mask]
-    if same:
-        raise ToolkitError(
-            f"Task rtd requires a vocabulary with a separate [MASK] token, but that of {name} uses "
-            f"{vocabulary.symbols[vocabulary.mask]!r} also as {same[0]}. Run toolkit-preprocess "
-            f"with a vocabulary that has one."
-        )
-
-
 class Generator(nn.Module):
     """A small masked language model that shares the discriminator's embeddings."""
 
@@ -135,12 +124,6 @@ class Generator(nn.Module):
         super().__init__()
         encoder.tie_embeddings_to(discriminator)
         self.encoder, self.head = encoder, TokenHead(encoder)
-
-    def forward(self, batch: ReplacedTokensBatch) -> Classes | ProjectedClasses:
-        output = partial(project, targets=batch.targets)
-        scores: Classes | ProjectedClasses
-        scores = predict_tokens(self.encoder, self.head, batch.inputs, batch.selected, output)
-        return scores
 
 
 @register_task("rtd", ReplacedTokenConfig())
@@ -167,7 +150,9 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
     def predict(
         self, encoder: EncoderModel, batch: ReplacedTokensBatch
     ) -> dict[str, LazyPrediction]:
-        scores = self.generator(batch)
+        output = partial(project, targets=batch.targets)
+        generator = self.token_head(encoder)
+        scores = predict_tokens(*generator, batch.inputs, batch.selected, output)
         tokens = batch.with_tokens(sample_tokens(scores, batch.draws))
         inputs = batch.inputs._replace(tokens=tokens.view_as(batch.inputs.tokens))
         states = encoder(inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
@@ -197,3 +182,82 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
             "replaced": Ratio(replaced, tokens),
             "auc": auc,
         }
+
+
+CPU_ROWS = 64
+"""Positions whose tokens are sampled together on a CPU, which keeps them in its cache."""
+GPU_LOGITS = 1 << 27
+"""Logits that a GPU samples from together: in fp32 half a GiB."""
+BELOW_ONE = 1 - 2**-22
+"""The largest fraction of a sum in fp32 that is surely less than the sum."""
+TOKENS_PER_BLOCK = 256
+"""Neighbors in the vocabulary among which a GPU chooses last."""
+
+
+@torch.no_grad()
+def sample_tokens(
+    prediction: Classes | ProjectedClasses, draws: Float[Tensor, " N"]
+) -> Int[Tensor, " N"]:
+    """argmax_v (logits_v + g_v), g Gumbel noise: v with probability softmax(logits)_v.
+
+    Computed by inverting the cumulative distribution, which needs one uniform number per position
+    (Clark et al. 2020's code draws V). No gradient flows. Logits that are not finite yield an
+    arbitrary token; the loss reveals them. Logits that the loss does not store are computed twice,
+    chunk by chunk: here and for the loss, which is summed after the tokens have been read.
+    """
+    chunks: Iterable[Tensor]
+    if isinstance(prediction, ProjectedClasses):  # classes of -inf may follow the last
+        chunks, classes = split_logits(prediction), len(prediction.table)
+    else:
+        chunks, classes = [prediction.logits], prediction.logits.shape[-1]
+    samples, start = [], 0
+    on_cpu = draws.device.type == "cpu"
+    for logits in chunks:
+        rows_at_once = CPU_ROWS if on_cpu else max(1, GPU_LOGITS // logits.shape[-1])
+        for rows in logits.split(rows_at_once):
+            sampler = invert_sums_in_two_levels if rows.is_cuda else invert_sums
+            samples.append(sampler(rows, draws[start : start + len(rows)]))
+            start += len(rows)
+    return torch.cat(samples).clamp(max=classes - 1)
+
+
+def invert_sums(logits: Float[Tensor, "n V"], draws: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
+    """The first token where the sum of probabilities exceeds the draw's fraction of the total."""
+    sums = logits.float().softmax(-1).cumsum(-1)
+    thresholds = draws.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
+    tokens = torch.searchsorted(sums, thresholds, right=True)[:, 0]
+    return tokens.clamp(max=sums.shape[-1] - 1)
+
+
+def invert_sums_in_two_levels(
+    logits: Float[Tensor, "n V"], draws: Float[Tensor, " n"]
+) -> Int[Tensor, " n"]:
+    """The same for CUDA: a block of tokens, then one of it.
+
+    Torch does not promise a fixed order of CUDA's cumulative sums.
+    """
+    last = logits.shape[-1] - 1
+    p = logits.softmax(-1, dtype=torch.float32)
+    count = p.shape[-1] // TOKENS_PER_BLOCK
+    whole, part = p.tensor_split([count * TOKENS_PER_BLOCK], dim=-1)  # of the last, or of none
+    sums = whole.unflatten(-1, (count, TOKENS_PER_BLOCK)).sum(-1)
+    blocks, rest = choose(torch.cat([sums, part.sum(-1, keepdim=True)], -1), draws)
+    tokens = blocks[:, None] * TOKENS_PER_BLOCK + torch.arange(TOKENS_PER_BLOCK, device=p.device)
+    masses = p.gather(-1, tokens.clamp(max=last)) * (tokens <= last)
+    return (tokens[:, 0] + choose(masses, rest)[0]).clamp(max=last)
+
+
+def choose(
+    masses: Float[Tensor, "n M"], draws: Float[Tensor, " n"]
+) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"]]:
+    """m with probability masses_m / sum, and the draw's rest: how far it reaches into m, in [0, 1).
+
+    The rest is uniform again. Cumulative sums are a product with a triangle of ones, in double
+    precision.
+    """
+    masses, count = masses.double(), masses.shape[-1]
+    sums = masses @ masses.new_ones(count, count).triu()
+    thresholds = draws.double().clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
+    index = torch.searchsorted(sums, thresholds, right=True).clamp(max=count - 1)
+    rest = 1 - (sums.gather(-1, index) - thresholds) / masses.gather(-1, index)
+    return index[:, 0], rest[:, 0].clamp(0, BELOW_ONE)

@@ -21,8 +21,8 @@ from toolkit.data.formats.qa.split import SquadSplit, Windows, split_into_window
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR, SPECIAL_OF_SINGLE, join_pairs
 from toolkit.models.interface import Inputs
-from toolkit.tasks.capabilities import FeatureOptions
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
+from toolkit.tasks.task import FeatureOptions
 
 
 @dataclass(frozen=True, kw_only=True)

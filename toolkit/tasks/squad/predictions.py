@@ -1,4 +1,6 @@
-"""Predictions of the task squad: the official metrics and files, and answers to raw questions.
+"""Extractive question answering: SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018).
+
+What the task learns, and its answers: official metrics and files, and answers to raw questions.
 
 B windows   S positions of a window   L maximum number of tokens of an answer   N answers kept
 """
@@ -18,16 +20,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.common.arrays import BoolArray, FloatArray
+from toolkit.common.arrays import FloatArray
 from toolkit.common.files import write_output
-from toolkit.criteria import Prediction
+from toolkit.common.registry import register_task
+from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import character_span, max_context_tokens
 from toolkit.data.formats.qa.squad import encode_span_questions
-from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line
-from toolkit.metrics.squad import best_scores, best_threshold
-from toolkit.tasks.examples import SplitSource
+from toolkit.metrics.translation import best_scores, best_threshold
+from toolkit.models.heads import SpanHead, build_features
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.predictions import (
     Predictor,
     Results,
@@ -35,6 +38,7 @@ from toolkit.tasks.predictions import (
 )
 from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadConfig, SquadExamples
+from toolkit.tasks.task import EncoderFactory, Task
 
 ANSWERS, NBEST, ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
 TUNED_ON = "valid"
@@ -112,7 +116,12 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
         if windows[0] < 0:
             return
         (start, _), (end, _) = predictions[START], predictions[END]
-        may_start = torch.from_numpy(self.start_mask(batch)).to(start.device)
+        may_start = torch.zeros(batch.allowed.shape, dtype=torch.bool)
+        for row, (window, first) in enumerate(zip(windows, batch.passage_starts, strict=True)):
+            # every answer is found once, in the window that shows most of the passage around it
+            tokens = torch.from_numpy(max_context_tokens(self.windows, int(window)))
+            may_start[row, int(first) : int(first) + len(tokens)] = tokens
+        may_start = may_start.to(start.device)
         c = self.config
         scores, *positions = best_spans(
             start, end, may_start, batch.allowed, max_tokens=c.answer_tokens, count=c.nbest
@@ -123,18 +132,6 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
         tokens = torch.stack(positions, -1).cpu().numpy() + offsets[:, None, None]
         self.tokens[windows, :count] = tokens
         self.store(batch.window_ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
-
-    def start_mask(self, batch: SquadBatch) -> BoolArray:
-        """True where answers may start: a token counts in the window with most context around it.
-
-        Every answer is found once, in the window that shows most of the passage around it.
-        """
-        mask = np.zeros(batch.allowed.shape, bool)
-        starts = batch.passage_starts.tolist()
-        for row, (window, start) in enumerate(zip(batch.window_ids.tolist(), starts, strict=True)):
-            tokens = max_context_tokens(self.windows, window)
-            mask[row, start : start + len(tokens)] = tokens
-        return mask
 
     @cached_property
     def predicted(self) -> list[QuestionPrediction]:
@@ -229,16 +226,12 @@ class SquadPredictor(Predictor[QuestionAndContext, AnswerPrediction]):
     fields = (InputField(("question",)), InputField(("context", "passage", "article")))
     columns = ("answer", "probability")
 
-    def __init__(self, config: SquadConfig, tokenizer: Tokenizer, null_threshold: Tensor) -> None:
-        self.config, self.tokenizer, self.null_threshold = config, tokenizer, null_threshold
-
     def parse(self, values: ItemValues) -> QuestionAndContext:
         return values["question"], values["context"]
 
     def start(self, items: Sequence[QuestionAndContext]) -> SquadResults:
-        folder = encode_span_questions(self.tokenizer, items)
-        examples = SquadExamples(self.config, SplitSource(folder, SPLIT))
-        return SquadResults(examples, self.null_threshold)
+        results: SquadResults = self.read(encode_span_questions(self.tokenizer, items))
+        return results
 
 
 def best_spans(
@@ -271,25 +264,69 @@ def write_answers(
 ) -> None:
     """Write the answers to a file; into a directory also the n-best and the odds of no answer."""
     check_unique_ids(ids, "id")
-    questions = list(zip(ids, predicted, strict=True))
-    answers = {name: question.text(threshold) for name, question in questions}
-    if not path.is_dir():
-        write_output("--predictions", path, to_json(answers))
-        return
-    write_output("--predictions", path / ANSWERS, to_json(answers))
-    nbest = {name: format_nbest(question) for name, question in questions}
-    write_output("--predictions", path / NBEST, to_json(nbest))
-    if threshold is not None:
-        odds = {n: q.null_odds if math.isfinite(q.null_odds) else 1e9 for n, q in questions}
-        write_output("--predictions", path / ODDS, to_json(odds))
+    questions = dict(zip(ids, predicted, strict=True))
+    answers = {name: question.text(threshold) for name, question in questions.items()}
+    files: dict[Path, Mapping[str, object]] = {path: answers}
+    if path.is_dir():
+        nbest = {
+            name: [
+                {"text": text, "probability": probability, "score": score}
+                for text, probability, score in zip(
+                    it.texts, it.probabilities, it.scores, strict=True
+                )
+            ]
+            for name, it in questions.items()
+        }
+        files = {path / ANSWERS: answers, path / NBEST: nbest}
+        if threshold is not None:
+            files[path / ODDS] = {
+                name: it.null_odds if math.isfinite(it.null_odds) else 1e9
+                for name, it in questions.items()
+            }
+    for file, values in files.items():
+        text = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+        write_output("--predictions", file, text)
 
 
-def to_json(values: Mapping[str, object]) -> str:
-    """ItemValues as indented JSON with a final line end."""
-    return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+IMPOSSIBLE = -1e4
+"""Score of a position where no answer starts or ends; representable in every precision."""
 
 
-def format_nbest(question: QuestionPrediction) -> list[dict[str, object]]:
-    """Each answer with its score and its probability."""
-    rows = zip(question.texts, question.probabilities, question.scores, strict=True)
-    return [{"text": text, "probability": p, "score": score} for text, p, score in rows]
+@register_task("squad", SquadConfig())
+class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
+    """-(log p(start) + log p(end)) / 2, each p a softmax over positions (Devlin et al. 2019, 4.2).
+
+    For unanswerable questions and windows without the answer, both positions are [CLS] (4.3).
+    Unlike in BERT, but as in ELECTRA's code, positions of the question have probability zero.
+    """
+
+    collects_in_training, reports_perplexity = True, False
+    coefficients: Mapping[str, float] = {START: 0.5, END: 0.5}
+    examples_class = SquadExamples
+    default_tokens = 384
+    null_threshold: Tensor
+    """Tuned on split valid and saved with the checkpoint."""
+
+    def __init__(self, c: SquadConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
+        super().__init__()
+        self.config = c
+        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
+        self.head = SpanHead(encoder.width)
+        self.register_buffer("null_threshold", torch.zeros(()))
+
+    def scores(
+        self, encoder: EncoderModel, inputs: Inputs, allowed: Bool[Tensor, "B S"]
+    ) -> Float[Tensor, "2 B S"]:
+        """Scores of each position as the start and as the end of the answer."""
+        scores = self.head(self.features(encoder, inputs))  # (B, S, D) -> (B, S, 2)
+        return scores.masked_fill(~allowed[..., None], IMPOSSIBLE).movedim(-1, 0).contiguous()
+
+    def predict(self, encoder: EncoderModel, batch: SquadBatch) -> dict[str, Prediction]:
+        start, end = self.scores(encoder, batch.inputs, batch.allowed)
+        return {START: MaskedClasses(start, batch.starts), END: MaskedClasses(end, batch.ends)}
+
+    def results(self, examples: SquadExamples) -> SquadResults:
+        return SquadResults(examples, self.null_threshold)
+
+    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> SquadPredictor:
+        return SquadPredictor(self, encoder, tokenizer)

@@ -26,8 +26,8 @@ from toolkit.data.formats.tagging.split import (
 )
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
-from toolkit.tasks.capabilities import FeatureOptions, resolve_length
 from toolkit.tasks.examples import Examples, pad_rows
+from toolkit.tasks.task import FeatureOptions, resolve_length
 
 DEFAULT_TOKENS = 512
 """tokens_per_sample for architectures without a maximum length."""

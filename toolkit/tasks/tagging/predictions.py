@@ -13,7 +13,6 @@ import numpy as np
 from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_predictions
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.metrics.classification import (
     ClassMetrics,
     SpanTags,
@@ -35,7 +34,6 @@ from toolkit.tasks.predictions import (
 from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.tagging.examples import (
     OBJECTIVE,
-    ResolvedTaggingConfig,
     TaggingBatch,
     TaggingExamples,
 )
@@ -223,18 +221,12 @@ class TagPredictor(Predictor[list[str], TagPrediction | SpanPrediction]):
     fields = (InputField(("words", "tokens", "text", "sentence"), "words"),)
     columns = ("tags",)
 
-    def __init__(
-        self,
-        config: ResolvedTaggingConfig,
-        tokenizer: TaggingTokenizer,
-        results_class: type[TaggingResults],
-    ) -> None:
-        self.config, self.tokenizer, self.results_class = config, tokenizer, results_class
-
     def parse(self, values: ItemValues) -> list[str]:
         words: list[str] = values["words"]
         return words
 
     def start(self, items: Sequence[list[str]]) -> TaggingResults:
         words = TaggedWords.from_words(self.tokenizer, items)
-        return self.results_class(TaggingExamples(self.config, words, row_multiple=1))
+        results: TaggingResults
+        results = self.task.results(TaggingExamples(self.config, words, row_multiple=1))
+        return results

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import SpanTags
 from toolkit.models.heads import build_features
@@ -102,9 +101,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         }
 
     def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> TagPredictor:
-        assert isinstance(tokenizer, TaggingTokenizer), "it was trained on tagged data"
-        config = resolve_tagging(self.config, encoder)
-        return TagPredictor(config, tokenizer, self.results_class)
+        return TagPredictor(self, encoder, tokenizer)
 
 
 @register_task("span_tagging", PosTaggingConfig())

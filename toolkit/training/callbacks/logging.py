@@ -17,7 +17,7 @@ from toolkit.common.json_files import convert
 from toolkit.distributed import World
 from toolkit.optim.update import DTYPES
 from toolkit.reporting.sinks import Sink
-from toolkit.tasks.batch import Batch, to_device
+from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.training.device import synchronize
 from toolkit.training.flop_counter import FlopCounter

@@ -17,7 +17,7 @@ from toolkit.distributed import World
 from toolkit.distributed.sharded_tensors import is_sharded, is_sharded_tensor, to_local
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
-from toolkit.tasks.batch import Batch
+from toolkit.tasks.examples import Batch
 from toolkit.training.gradient import GradientAccumulator
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer

@@ -18,7 +18,7 @@ from toolkit.criteria import Criterion
 from toolkit.distributed import World
 from toolkit.models.packing import keep_padding
 from toolkit.optim.update import Precision
-from toolkit.tasks.batch import Batch, add_packing, to_device
+from toolkit.tasks.examples import Batch, add_packing, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.training.cuda_graphs.recorder import GraphRecorder
 from toolkit.training.device import seed_rng
