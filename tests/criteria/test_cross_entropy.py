@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from toolkit import criteria
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses, criterion
+from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 ROWS, CLASSES = 32, 11
@@ -16,7 +17,7 @@ COUNT = 2 * ROWS + 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(criterion, "BLOCK", ROWS * CLASSES)
+    monkeypatch.setattr(criteria, "BLOCK", ROWS * CLASSES)
 
 
 def prediction(dtype: torch.dtype = torch.float64) -> Classes:

@@ -7,15 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from toolkit.criteria import (
-    IGNORED,
-    Classes,
-    Criterion,
-    ProjectedClasses,
-    criterion,
-    cross_entropy,
-    project,
-)
+from toolkit import criteria
+from toolkit.criteria import IGNORED, Classes, Criterion, ProjectedClasses, cross_entropy, project
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.nn.ops import aligned_linear
 
@@ -25,7 +18,7 @@ COUNT, CLASSES, WIDTH = 37, 11, 6
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setitem(cross_entropy.ROWS_PER_CHUNK, "cpu", 8)
-    monkeypatch.setattr(criterion, "MIN_PROJECTED_LOGITS", 1)
+    monkeypatch.setattr(criteria, "MIN_PROJECTED_LOGITS", 1)
 
 
 def operands(dtype=torch.float64, bias=True):
@@ -100,7 +93,7 @@ def test_logits_are_stored_for_few_predictions_for_evaluation_and_for_fp16(monke
         assert isinstance(project(*tensors, targets), Classes)
     with torch.autocast("cpu", torch.float16):
         assert isinstance(project(*tensors, targets), Classes)
-    monkeypatch.setattr(criterion, "MIN_PROJECTED_LOGITS", COUNT * CLASSES + 1)
+    monkeypatch.setattr(criteria, "MIN_PROJECTED_LOGITS", COUNT * CLASSES + 1)
     assert isinstance(project(*tensors, targets), Classes)
 
 

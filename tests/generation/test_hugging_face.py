@@ -95,10 +95,7 @@ def test_continuations_equal_those_of_gpt2(beam):
     torch.manual_seed(3)
     shape = {"vocab_size": WORDS, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 20}
     config = transformers.GPT2Config(**shape, activation_function="relu", initializer_range=0.3)
-    hf, entry = (
-        transformers.GPT2LMHeadModel(config).eval(),
-        ARCHITECTURES["transformer_lm_gpt2"],
-    )
+    hf, entry = (transformers.GPT2LMHeadModel(config).eval(), ARCHITECTURES["transformer_lm_gpt2"])
     own = {**test_transformer_lm.SHAPE, "activation": "relu"}
     model = entry.factory(dataclasses.replace(entry.config, **own), Sizes(tokens=WORDS)).eval()
     inner = hf.transformer

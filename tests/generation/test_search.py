@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -137,18 +136,6 @@ def test_narrow_beam_equals_plain_loops(step, beam, rules):
         assert [h.tokens for h in got] == [tokens for _, tokens in want]
 
 
-def test_beam_of_one_is_greedy_search(step):
-    for n, (got,) in enumerate(run_search(step, make_prompts(max_length=30), beam=1)):
-        tokens = [END]
-        while len(tokens) <= 30:
-            scores = step(torch.tensor([tokens]), torch.tensor([n]))[0]
-            scores[NEVER] = -math.inf
-            tokens.append(int(scores.argmax()))
-            if tokens[-1] == END:
-                break
-        assert got.tokens == [t for t in tokens[1:] if t != END]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -161,7 +148,7 @@ def test_beam_of_one_is_greedy_search(step):
     ids=str,
 )
 def test_hypotheses_of_a_sentence_do_not_depend_on_its_batch(step, options):
-    prompts = [DecodingPrompt(max_length=1 + n % 9, min_length=n % 2, number=n) for n in range(64)]
+    prompts = [DecodingPrompt(max_length=1 + n % 9, min_length=n % 2, number=n) for n in range(24)]
     together = run_search(step, prompts, **options)
     for n, prompt in enumerate(prompts):
         (alone,) = run_search(lambda p, s, n=n: step(p, s + n), [prompt], **options)

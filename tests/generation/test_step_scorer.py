@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 import torch
 
@@ -7,7 +5,7 @@ from tests.models.test_encoder_decoder import MODELS, NAMES, build
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search
-from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer, PrefixScorer
+from toolkit.generation.step_scorer import CachedScorer, PrefixScorer
 from toolkit.models.interface import Inputs
 
 SPECIAL_TOKENS = SpecialTokens(1, (0,))
@@ -58,21 +56,6 @@ def test_cached_search_equals_the_search_with_whole_prefixes(name, changes):
 def scores_by_tokens(hypotheses):
     """Without their order, which rounding decides for nearly equal scores."""
     return {tuple(h.tokens): h.score for h in hypotheses}
-
-
-@torch.no_grad()
-def test_ensemble_of_three_equal_models_equals_the_model():
-    model, inputs = build("transformer_tiny"), sources()
-    c, prompts = dataclasses.replace(SearchConfig(), beam=4), [DecodingPrompt(8)] * 4
-    (alone, three) = (
-        search(scorer, prompts, SPECIAL_TOKENS, c)
-        for scorer in (
-            cached(model, inputs),
-            EnsembleScorer([cached(model, inputs) for _ in range(3)]),
-        )
-    )
-    for one, other in zip(alone, three, strict=True):
-        assert [h.tokens for h in one] == [h.tokens for h in other]
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.strategies import Sampler, StepScores, top_scores
 
 DRAWS = 20_000
@@ -14,8 +15,9 @@ SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
 
 def frequencies(**options):
     """Counts of the sampled tokens, one sample for each of many sentences."""
-    settings = {"temperature": 1.0, "topk": 0, "topp": 1.0, **options}
-    draw = Sampler(1, 5, settings["temperature"], settings["topk"], settings["topp"])
+    names = {"temperature": "temperature", "topk": "sampling_topk", "topp": "sampling_topp"}
+    given = {names[name]: value for name, value in options.items()}
+    draw = Sampler(SearchConfig(beam=1, seed=5, **given))
     scores = SCORES.log_softmax(-1).expand(DRAWS, 1, -1)
     drawn = draw(StepScores(scores, torch.zeros(DRAWS, 1, 1)), np.arange(DRAWS), 0)
     return np.bincount(drawn.tokens.flatten().numpy(), minlength=len(SCORES))
@@ -60,7 +62,7 @@ def test_samples_follow_the_distribution(options):
 
 
 def test_samples_of_one_sentence_are_independent():
-    draw = Sampler(2, 5, 1.0, 0, 1.0)
+    draw = Sampler(SearchConfig(beam=2, seed=5, nbest=1))
     scores = torch.zeros(DRAWS, 1, 2).log_softmax(-1)
     tokens = draw(StepScores(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
     both = np.bincount((2 * tokens[:, 0] + tokens[:, 1]).numpy(), minlength=4)

@@ -6,12 +6,13 @@ pytest.importorskip("transformers")
 
 import torch
 
+from tests.tasks.conftest import KINDS
+from tests.tasks.conftest import folders as folders
 from tests.tasks.conftest import glue as glue
 from tests.tasks.conftest import questions as questions
 from tests.tasks.conftest import tagged as tagged
 from toolkit import build_model
 from toolkit.cli.convert import main
-from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
 
 ENCODER = {"layers": 2, "width": 32, "heads": 2, "max_positions": 64, "dropout": 0.1}
@@ -27,29 +28,11 @@ OPTIONS = {
 
 
 @pytest.fixture
-def folders(data, parallel, glue, questions, tagged):
-    """The data folder for a task."""
-    make = {
-        "glue": glue,
-        "regression": lambda: glue("STS-B"),
-        "squad": questions,
-        "multiple_choice": lambda: questions("swag"),
-        "pos_tagging": tagged,
-        "subword_tagging": lambda: tagged(tokenizer_from=str(data)),
-        "translation": lambda: DataFolder.open(parallel),
-    }
-    return lambda kind: make.get(kind, lambda: DataFolder.open(data))()
-
-
-TASKS = {"regression": "glue", "subword_tagging": "pos_tagging"}
-
-
-@pytest.fixture
 def make_learner(folders):
     """A learner with random weights for a kind of data, and one batch of it."""
 
     def make(kind, arch, **options):
-        folder, task = folders(kind), TASKS.get(kind, kind)
+        folder, task = folders(kind), KINDS.get(kind, kind)
         torch.manual_seed(1)
         given = {**OPTIONS.get(arch, {}), **options}
         learner = build_model(arch, tokenizer=folder.tokenizer, task=task, **given).eval()

@@ -44,8 +44,7 @@ def test_scores_of_tokens_equal_the_learners(make_learner, hf_inputs, task, arch
 
 
 @pytest.mark.parametrize(
-    ("kind", "arch"),
-    [("pos_tagging", "conv_san_ud"), ("subword_tagging", "taco_tiny")],
+    ("kind", "arch"), [("pos_tagging", "conv_san_ud"), ("subword_tagging", "taco_tiny")]
 )
 def test_scores_of_tags_equal_the_learners(make_learner, hf_inputs, kind, arch):
     learner, batch = make_learner(kind, arch)

@@ -33,15 +33,6 @@ def test_classes_equal_those_of_the_learner(make_learner, export):
     assert {it["label"]: it["score"] for it in found} == pytest.approx(expected.probabilities, 1e-4)
 
 
-def test_numbers_equal_those_of_the_learner(make_learner, export):
-    learner, _ = make_learner("regression", "composite_bert_tiny")
-    score = open_pipeline("text-classification", export(learner)[1])
-    [expected] = learner.predict([("the cat sat", "a cat")])
-    low, high = learner.tokenizer.labels.bounds
-    found = score({"text": "the cat sat", "text_pair": "a cat"})["score"]
-    assert min(max(found, low), high) == pytest.approx(expected.value, 1e-4)
-
-
 @pytest.mark.parametrize(
     ("kind", "arch"), [("pos_tagging", "conv_san_ud"), ("subword_tagging", "composite_bert_tiny")]
 )

@@ -5,19 +5,14 @@ import sys
 
 import pytest
 import torch
-from transformers import (
-    AutoModel,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-)
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from toolkit import ToolkitError, build_model, load_checkpoint
 from toolkit.cli.convert import main
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.huggingface import ToolkitConfig, ToolkitForMaskedLM, to_huggingface
+from toolkit.huggingface import ToolkitConfig, to_huggingface
 
 PLUGIN = '''"""An architecture with a buffer that no file has."""
 
@@ -64,12 +59,6 @@ def test_trained_heads_keep_their_labels_on_the_way_back(make_learner, export, t
     assert torch.equal(model.encoder.token_embedding(tokens), back.encoder.token_embedding(tokens))
 
 
-def test_taggers_start_from_encoders_of_other_tasks(make_learner, export):
-    learner, _ = make_learner("mlm", "composite_bert_tiny")
-    tagger = AutoModelForTokenClassification.from_pretrained(export(learner)[1], num_labels=5)
-    assert tagger(input_ids=torch.ones(2, 4).long()).logits.shape == (2, 4, 5)
-
-
 def test_saved_folders_are_as_complete_as_exports(make_learner, export, tmp_path):
     learner, _ = make_learner("mlm", "composite_bert_tiny")
     folder = export(learner)[1]
@@ -110,12 +99,6 @@ def test_language_models_reject_padding_on_the_left(make_learner):
     model = to_huggingface(make_learner("language_modeling", "transformer_lm_tiny")[0])
     with pytest.raises(ValueError, match=r"Padding must be on the right: positions are counted"):
         model(torch.ones(1, 3, dtype=torch.int64), attention_mask=torch.tensor([[0, 1, 1]]))
-
-
-def test_unknown_architectures_are_named():
-    config = ToolkitConfig({"name": "no_bert"}, {"name": "mlm"}, {"tokens": 9})
-    with pytest.raises(ToolkitError, match="unknown architecture 'no_bert'"):
-        ToolkitForMaskedLM(config)
 
 
 @pytest.fixture
@@ -166,20 +149,6 @@ def test_a_plugins_export_needs_its_folder_to_come_back(
 def test_an_edited_configuration_needs_the_files_of_its_plugins():
     with pytest.raises(ToolkitError, match=r"{'name': 'scaled'} has no files\. Export the model"):
         ToolkitConfig.from_dict({"plugins": [{"name": "scaled"}]})
-
-
-def test_plugins_of_packages_are_not_exported(data, export, tmp_path):
-    folder = tmp_path / "nested"
-    (folder / "parts").mkdir(parents=True)
-    (folder / "scaled.py").write_text(
-        PLUGIN.format(name="nested_bert").replace(".scales", ".parts")
-    )
-    (folder / "parts" / "__init__.py").write_text("SCALE = 1.0\n")
-    load_folder(str(folder))
-    learner = build_model("nested_bert", vocabulary_size=35, task="mlm")
-    learner.tokenizer = DataFolder.open(data).tokenizer
-    with pytest.raises(ToolkitError, match=r"plugin 'nested' is or has a package\. Move its code"):
-        to_huggingface(learner)
 
 
 def test_folders_say_what_to_install(make_learner, export, monkeypatch):

@@ -3,25 +3,6 @@ import pytest
 
 from toolkit.metrics.classification import class_metrics, confusion_matrix, macro_f1
 
-LABELS, PREDICTED = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
-
-
-def test_confusion_matrix_has_true_classes_as_rows():
-    assert confusion_matrix(LABELS, PREDICTED, 3).tolist() == [
-        [1, 1, 0],
-        [0, 1, 0],
-        [1, 0, 0],
-    ]
-
-
-def test_class_metrics_are_precision_recall_f1_and_support():
-    counts = confusion_matrix(LABELS, PREDICTED, 4)  # d does not occur
-    first, second, third = class_metrics(counts, "abcd")
-    assert first[:5] == ("a", 0.5, 0.5, 0.5, 2)
-    assert second == ("b", 0.5, 1.0, 2 / 3, 1)
-    assert third == ("c", 0.0, 0.0, 0.0, 1)
-    assert macro_f1(counts, "abcd") == pytest.approx(7 / 18)
-
 
 def test_class_metrics_equal_scikit_learn():
     sklearn = pytest.importorskip("sklearn.metrics")

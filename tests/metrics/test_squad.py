@@ -11,7 +11,6 @@ from toolkit.metrics.translation import (
     best_scores,
     best_threshold,
     exact_match,
-    normalize_answer,
     word_f1,
 )
 
@@ -67,7 +66,7 @@ def phrases():
         "'s",
         "\u2013",
     ]
-    return [" ".join(draw.choices(words, k=draw.randrange(6))) for _ in range(60)] + EDGES
+    return [" ".join(draw.choices(words, k=draw.randrange(6))) for _ in range(30)] + EDGES
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -80,11 +79,6 @@ def test_squad_metrics_follow_the_official_rules(version):
             assert exact_match(given, right) == float(
                 official_words(given) == official_words(right)
             )
-
-
-def test_normalize_answer_drops_articles_and_punctuation():
-    assert normalize_answer("The  U.S.A., an Apple!") == "usa apple"
-    assert normalize_answer("theory a-b") == "theory ab"
 
 
 def test_best_scores_take_the_best_reference():
@@ -109,7 +103,7 @@ def tried(doubts, scores, none):
     return possible[int(np.argmax(means))], max(means)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_best_threshold_is_optimal(seed):
     draw = np.random.default_rng(seed)
     doubts = draw.integers(-3, 4, 12).astype(float) if seed % 2 else draw.normal(size=12)

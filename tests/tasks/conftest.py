@@ -17,8 +17,7 @@ def columns(text):
     return "\n\n".join(sentences) + "\n"
 
 
-@pytest.fixture
-def tagged(tmp_path):
+def make_tagged(tmp_path):
     """A folder of tagged text; options are those of toolkit-preprocess."""
 
     def make(train=TRAIN, valid=VALID, **options):
@@ -50,8 +49,7 @@ TABLES = {
 }
 
 
-@pytest.fixture
-def glue(tmp_path):
+def make_glue(tmp_path):
     """A folder of one of GLUE's tasks; options are those of toolkit-preprocess."""
 
     def make(task="RTE", **options):
@@ -91,8 +89,7 @@ RACE = {
 }
 
 
-@pytest.fixture
-def questions(tmp_path):
+def make_questions(tmp_path):
     """A folder of questions, with answers to choose (race, swag) or to find (squad)."""
 
     def write(name, text):
@@ -121,3 +118,45 @@ def questions(tmp_path):
         return DataFolder.open(where["destdir"])
 
     return make
+
+
+@pytest.fixture
+def tagged(tmp_path):
+    return make_tagged(tmp_path)
+
+
+@pytest.fixture
+def glue(tmp_path):
+    return make_glue(tmp_path)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    return make_questions(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory, data, parallel):
+    """A data folder for each kind of data, made when it is first asked for."""
+    make = {
+        "glue": lambda path: make_glue(path)(),
+        "regression": lambda path: make_glue(path)("STS-B"),
+        "squad": lambda path: make_questions(path)(),
+        "multiple_choice": lambda path: make_questions(path)("swag"),
+        "pos_tagging": lambda path: make_tagged(path)(),
+        "subword_tagging": lambda path: make_tagged(path)(tokenizer_from=str(data)),
+        "translation": lambda path: DataFolder.open(parallel),
+    }
+    found = {}
+
+    def get(kind):
+        if kind not in found:
+            open_data = make.get(kind, lambda path: DataFolder.open(data))
+            found[kind] = open_data(tmp_path_factory.mktemp(kind))
+        return found[kind]
+
+    return get
+
+
+KINDS = {"regression": "glue", "subword_tagging": "pos_tagging"}
+"""Kind of data -> task, if it has another name."""

@@ -39,11 +39,6 @@ def test_unknown_override_suggests_the_nearest_known_one():
         build_model("composite_bert_tiny", vocabulary_size=11, layrs=1)
 
 
-def test_unknown_architecture_suggests_the_nearest_known_one():
-    with pytest.raises(ToolkitError, match=r"Did you mean 'composite_bert"):
-        build_model("composit_bert", vocabulary_size=11)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers.preprocessing import preprocess_config
 from toolkit import build_model
-from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.data.preprocess import preprocess
+from toolkit.data.formats.text.format import encode_raw_texts
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
-from toolkit.models.transformer_lm import TransformerLMConfig
+from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.language_modeling import BlockExamples, LanguageModeling, LanguageModelingConfig
@@ -48,58 +44,18 @@ def test_word_count_includes_the_ends_of_items(make_examples, data):
     assert batch.word_count == sum("▁" in words.symbols[i] for i in text[0]) + column.items
 
 
-def test_word_count_includes_unmarked_first_words(tmp_path):
-    tokenizers = pytest.importorskip("tokenizers")
-    level = tokenizers.pre_tokenizers.ByteLevel
-    bytewise = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
-    bytewise.pre_tokenizer = level(add_prefix_space=False)
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    lines = ["the cat sat on the mat", "a dog runs far"] * 4
-    learning = tokenizers.trainers.BpeTrainer(
-        vocab_size=400, special_tokens=special, initial_alphabet=level.alphabet()
-    )
-    bytewise.train_from_iterator(lines, learning)
-    roles = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
-    (tmp_path / "tokenizer").mkdir()
-    HuggingFaceTokenizer(bytewise.to_str(), roles).save(tmp_path / "tokenizer")
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    text, tokenizer, position = (str(tmp_path / name) for name in ("text", "tokenizer", "bin"))
-    preprocess(
-        preprocess_config(trainpref=text, tokenizer_from=tokenizer, destdir=position, workers=1)
-    )
+def test_word_count_includes_unmarked_first_words(byte_level):
+    lines = ["b c b", "c b"]
+    folder = encode_raw_texts(byte_level, lines, None)
     config = LanguageModelingConfig(sample_mode="items", tokens_per_sample=64)
-    examples = BlockExamples(config, SplitSource(DataFolder.open(position), "train"))
-    batch = examples.collate(np.arange(len(examples.lengths)), None)
+    batch = BlockExamples(config, SplitSource(folder, SPLIT)).collate(np.arange(2), None)
     assert batch.word_count == sum(len(line.split()) + 1 for line in lines)
-
-
-def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
-    batch = make_examples().collate(np.zeros(0, np.int64), None)
-    assert (
-        batch.weights == {"lm": 0.0}
-        and (batch.sentences, batch.tokens, batch.word_count) == (0,) * 3
-    )
-    assert (batch.targets == IGNORED).all()
-
-
-def test_row_multiples_pad_the_selected_positions(make_examples):
-    batch = make_examples(row_multiple=64).collate(np.arange(1), None)
-    assert len(batch.selected) == 64 and (batch.targets != IGNORED).sum() == 20
-    assert torch.equal(batch.selected[:20], torch.arange(20)) and not batch.selected[20:].any()
-
-
-CHANGES = ({}, {"sample_mode": "items"}, {"eos_after": "documents"}, {"tokens_per_sample": 21})
 
 
 def test_examples_leave_the_vocabulary_unchanged(make_examples, data):
     folder = DataFolder.open(data)
     BlockExamples(LanguageModelingConfig(tokens_per_sample=20), SplitSource(folder, "valid"))
     assert not folder.vocabulary.starts_word[folder.vocabulary.sep]
-
-
-def test_options_change_the_fingerprint(make_examples):
-    prints = {make_examples(**o).fingerprint for o in CHANGES}
-    assert len(prints) == len(CHANGES)
 
 
 @pytest.fixture
@@ -154,40 +110,3 @@ def test_metrics_include_token_and_word_perplexity(learner, examples):
         metrics["nll"] == pytest.approx(total / tokens, rel=1e-5)
         and metrics["loss"] != metrics["nll"]
     )
-
-
-def test_language_modeling_requires_a_decoder_only_model():
-    for arch in ("transformer_tiny", "bert_tiny"):
-        with pytest.raises(ToolkitError, match=r"requires a causal language model, but"):
-            build_model(arch, vocabulary_size=17, task="language_modeling")
-
-
-def test_tokens_per_sample_is_as_given_the_default_or_the_maximum():
-    def resolved_length(requested=0, **arch):
-        config = LanguageModelingConfig(tokens_per_sample=requested)
-        return LanguageModeling.resolve_for(config, TransformerLMConfig(**arch)).tokens_per_sample
-
-    with_table = {"positions": "learned", "max_positions": 50}
-    assert (
-        resolved_length(),
-        resolved_length(2000),
-        resolved_length(**with_table),
-        resolved_length(20, **with_table),
-    ) == (512, 2000, 50, 20)
-    with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
-        resolved_length(60, **with_table)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"sample_mode": "pairs"},
-            r"task.sample_mode must be one of blocks, documents",
-        ),
-        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2"),
-    ],
-)
-def test_language_modeling_config_rejects_options_out_of_range(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        LanguageModelingConfig(**options)

@@ -1,7 +1,7 @@
 """Predictions on raw items equal those of an evaluation of the same items in a data folder."""
 
-import json
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,45 +39,81 @@ def collect(learner, folder, split):
     return results
 
 
-def test_labels_equal_those_of_an_evaluation(glue):
-    folder = glue("RTE")
-    learner = build("glue", folder)
-    pairs = [("cats run", "a cat"), ("dogs", "cats")]
-    predictions = learner.predict(pairs, batch_size=1)
-    expected = collect(learner, folder, "valid").records()
-    assert [p.label for p in predictions] == [p.label for p in expected]
-    for prediction, other in zip(predictions, expected, strict=True):
-        assert prediction.probabilities == pytest.approx(other.probabilities, abs=1e-6)
-    for prediction in predictions:
-        assert sum(prediction.probabilities.values()) == pytest.approx(1.0)
-        assert prediction.probability == max(prediction.probabilities.values())
-        assert prediction.probability == prediction.probabilities[prediction.label]
+TOWN = "The old mill was built in 1905 by Anna Bell. Later a cook, Jose, came to the mill."
+ASKED = ["Who built the mill?", "When was it built?", "Who cooks?"]
+RACE = {
+    "article": "the cat sat on a mat and saw dogs",
+    "questions": ["who sat", "the cat saw _"],
+    "options": [["dogs", "the cat"], ["dogs", "cats"]],
+}
+ITEMS = {  # items of a split, with the values of a prediction that are compared
+    "glue": ([("cats run", "a cat"), ("dogs", "cats")], "valid", "probabilities"),
+    "regression": ([("the cat sat", "a cat sat"), ("dogs run", "cats")], "train", "value"),
+    "squad": ([(it, TOWN) for it in ASKED], "valid", "answer start end probability"),
+    "race": (
+        [
+            {"article": RACE["article"], "question": question, "options": options}
+            for question, options in zip(RACE["questions"], RACE["options"], strict=True)
+        ],
+        *("valid", "option probabilities"),
+    ),
+    "tags": (SENTENCES, "valid", "words tags probabilities"),
+}
 
 
-def test_numbers_equal_those_of_an_evaluation_and_are_clipped(glue):
-    folder = glue("STS-B")
-    learner = build("glue", folder)
-    pairs = [("the cat sat", "a cat sat"), ("dogs run", "cats")]
-    with torch.no_grad():
-        learner.task.head.output.bias.fill_(2.0)
-        learner.task.head.output.weight.mul_(0.01)
-    expected = collect(learner, folder, "train").predicted[:2]
-    values = [prediction.value for prediction in learner.predict(pairs)]
-    assert values == pytest.approx(expected.tolist(), abs=1e-6) and values[0] != values[1]
-    learner.task.head.output.bias.data.fill_(9.0)
-    assert [prediction.value for prediction in learner.predict(pairs)] == [5.0, 5.0]
+@pytest.fixture
+def make(request):
+    """The data of a kind, and a learner."""
+
+    def call(kind):
+        fixture, given = {
+            "glue": ("glue", ("RTE",)),
+            "regression": ("glue", ("STS-B",)),
+            "tags": ("tagged", ()),
+        }.get(kind, ("questions", (kind,)))
+        folder = request.getfixturevalue(fixture)(*given)
+        if kind == "tags":
+            shape = {"heads": 2, "fixed_length": 3, "word_width": 16}
+            return folder, build("pos_tagging", folder, "conv_san_ud", **shape)
+        task = {"race": "multiple_choice", "squad": "squad"}.get(kind, "glue")
+        return folder, build(task, folder, max_positions=48)
+
+    return call
 
 
-def test_answers_equal_those_of_an_evaluation(questions):
-    folder = questions("squad")
-    learner = build("squad", folder, max_positions=48)
-    results = collect(learner, folder, "valid")
-    context = results.split.read_passage(0).text
-    asked = ["Who built the mill?", "When was it built?", "Who cooks?"]
-    predictions = learner.predict([(question, context) for question in asked])
-    assert [p.answer for p in predictions] == [p.answer for p in results.records()]
-    for prediction in predictions:
-        assert context[prediction.start : prediction.end] == prediction.answer
+@pytest.mark.parametrize("kind", ITEMS)
+def test_predictions_equal_those_of_an_evaluation(make, kind):
+    folder, learner = make(kind)
+    items, split, names = ITEMS[kind]
+    if kind == "regression":
+        learner.task.head.output.weight.data.mul_(0.01)
+        learner.task.head.output.bias.data.fill_(2.0)
+    predictions, results = learner.predict(items, batch_size=1), collect(learner, folder, split)
+    if kind == "race":  # a split has no texts of options
+        rows = zip(results.predicted.tolist(), results.probabilities.tolist(), strict=True)
+        expectations = [SimpleNamespace(option=best, probabilities=row) for best, row in rows]
+    else:
+        expectations = results.records()
+    for prediction, expected in zip(predictions, expectations, strict=False):
+        for name in names.split():
+            found, wanted = getattr(prediction, name), getattr(expected, name)
+            exact = name in ("answer", "words", "tags")
+            assert found == (wanted if exact else pytest.approx(wanted, abs=1e-6))
+    if kind in ("glue", "race"):
+        values = predictions[0].probabilities
+        values = [*values.values()] if kind == "glue" else values
+        assert sum(values) == pytest.approx(1.0) and predictions[0].probability == max(values)
+    if kind == "squad":
+        assert [TOWN[it.start : it.end] for it in predictions] == [it.answer for it in predictions]
+    if kind == "tags":
+        assert learner.predict([" ".join(words) for words in items], batch_size=1) == predictions
+        assert [it.tags for it in predictions] == learner.tag(items)
+
+
+def test_numbers_are_clipped_to_the_range_of_the_labels(make):
+    _, learner = make("regression")
+    learner.task.head.output.bias.data.fill_(99.0)
+    assert [it.value for it in learner.predict([("a cat", "the cat")])] == [5.0]
 
 
 def test_answers_do_not_depend_on_the_order_of_passages(questions):
@@ -103,23 +139,6 @@ def test_only_a_tuned_threshold_leaves_questions_unanswered(questions):
     learner.task.null_threshold.fill_(answered.no_answer_odds - 1.0)
     [unanswered] = learner.predict([item])
     assert (unanswered.answer, unanswered.start, unanswered.end) == ("", -1, -1)
-
-
-def test_options_equal_those_of_an_evaluation(questions):
-    folder = questions("race")
-    learner = build("multiple_choice", folder, max_positions=48)
-    race = json.loads((folder.path.parent / "high" / "1.txt").read_text())
-    items = [
-        {"article": race["article"], "question": question, "options": options}
-        for question, options in zip(race["questions"], race["options"], strict=True)
-    ]
-    predictions = learner.predict(items)
-    expected = collect(learner, folder, "valid").predicted[: len(items)]
-    assert [p.option for p in predictions] == expected.tolist()
-    assert [p.text for p in predictions] == [
-        item["options"][p.option] for item, p in zip(items, predictions, strict=True)
-    ]
-    assert sum(predictions[0].probabilities) == pytest.approx(1.0)
 
 
 def test_options_may_differ_in_number(questions):
@@ -162,17 +181,6 @@ def test_limits_of_batches_must_be_at_least_1(glue, limit):
     learner = build("glue", glue("RTE"))
     with pytest.raises(ToolkitError, match=f"{limit} must be at least 1, but is 0. Raise it"):
         learner.predict([("a", "b")], **{limit: 0})
-
-
-def test_tags_equal_those_of_an_evaluation(tagged):
-    folder = tagged()
-    learner = build("pos_tagging", folder, "conv_san_ud", heads=2, fixed_length=3, word_width=16)
-    expected = collect(learner, folder, "valid").records()
-    predictions = learner.predict(SENTENCES)
-    assert [(p.words, p.tags) for p in predictions] == [(p.words, p.tags) for p in expected]
-    assert learner.predict([" ".join(words) for words in SENTENCES]) == predictions
-    assert [p.tags for p in predictions] == learner.tag(SENTENCES)
-    assert [len(p.probabilities) for p in predictions] == [3, 5, 1]
 
 
 def test_an_empty_sentence_has_no_tags(tagged):

@@ -70,17 +70,6 @@ def test_fill_mask_rejects_other_tasks():
         learner(NoMasks()).fill_mask("[MASK]")
 
 
-def test_fill_mask_requires_a_tokenizer():
-    with pytest.raises(ToolkitError, match=r"has no tokenizer. Load it with load_checkpoint"):
-        learner(Fills(), tokenizer=False).fill_mask("[MASK]")
-
-
-@pytest.mark.parametrize("arch", ["transformer_tiny", "transformer_lm_tiny"])
-def test_encoder_tasks_reject_generative_architectures(arch):
-    with pytest.raises(ToolkitError, match=r"Task mlm requires an encoder, but"):
-        build_model(arch, vocabulary_size=17, task="mlm")
-
-
 def test_encode_rejects_training_because_it_has_no_head(config):
     with pytest.raises(ToolkitError, match=r"Task encode has no head to train"):
         run(config(task="encode"))

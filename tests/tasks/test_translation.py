@@ -9,21 +9,14 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED
 from toolkit.data.formats.parallel.files import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
-from toolkit.models.transformer import TransformerConfig
 from toolkit.tasks import translation
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation import (
-    Translation,
-    TranslationConfig,
-    TranslationExamples,
-    TranslationResults,
-)
+from toolkit.tasks.translation import TranslationConfig, TranslationExamples, TranslationResults
 
 
 @pytest.fixture
@@ -69,42 +62,18 @@ def test_pair_length_is_that_of_the_longer_side_so_that_both_fit_the_budget(make
 def test_overlong_pairs_are_reported_skipped_or_truncated(make_examples):
     with pytest.raises(ToolkitError, match=r"at most 6 tokens, .*pair \d+ of train in .* has 8\."):
         make_examples(tokens_per_sample=6)
+    with pytest.raises(ToolkitError, match=r"Every pair of train in .* has more than 2 tokens"):
+        make_examples(tokens_per_sample=2, overlength="skip")
     source, _ = sides(whole := make_examples())
     skipped = make_examples(tokens_per_sample=6, overlength="skip")
     assert len(skipped.lengths) == (source < 6).sum() < len(whole.lengths)
     assert skipped.remark == f"{(source > 5).sum()} with more than 6 tokens skipped"
-    assert (
-        skipped.collate(np.array([0]), 1).pair_ids.tolist()
-        == np.flatnonzero(source < 6)[:1].tolist()
-    )
+    first = np.flatnonzero(source < 6)[:1].tolist()
+    assert skipped.collate(np.array([0]), 1).pair_ids.tolist() == first
     truncated = make_examples(tokens_per_sample=6, overlength="truncate")
     assert truncated.lengths.max() == 6 and "truncated" in truncated.remark
-    assert len(truncated.lengths) == len(whole.lengths)
-
-
-def test_examples_report_that_all_pairs_are_skipped_and_what_would_help(make_examples):
-    message = r"Every pair of train in .* has more than 2 tokens, end symbol included\. Raise"
-    with pytest.raises(ToolkitError, match=message):
-        make_examples(tokens_per_sample=2, overlength="skip")
-
-
-def test_validation_skips_no_pair(make_examples):
-    examples = make_examples(tokens_per_sample=4, overlength="skip", training=False)
-    assert len(examples.lengths) == len(examples.split) and examples.lengths.max() == 4
-
-
-def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
-    batch = make_examples().collate(np.zeros(0, np.int64), None)
-    assert batch.weights == {"translation": 0.0} and batch.sentences == batch.tokens == 0
-    assert (batch.targets == IGNORED).all() and batch.pair_ids.tolist() == [-1]
-
-
-def test_row_multiples_pad_the_selected_positions(make_examples):
-    batch = make_examples(row_multiple=64).collate(np.arange(3), None)
-    assert len(batch.selected) % 64 == 0 == len(batch.targets) % 64
-    real = batch.targets != IGNORED
-    assert real.sum() == batch.weights["translation"] and not batch.selected[~real].any()
-    assert torch.equal(real.sort(descending=True).values, real)
+    validated = make_examples(tokens_per_sample=4, overlength="skip", training=False)
+    assert len(truncated.lengths) == len(whole.lengths) == len(validated.lengths)
 
 
 class Backwards(GenerativeModel):
@@ -253,14 +222,6 @@ def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens
     assert not torch.allclose(changed[~early], logits[~early])
 
 
-@pytest.mark.parametrize("arch", SMALL)
-def test_translation_scores_a_pair_the_same_in_every_batch(examples, arch):
-    model = learner(arch)
-    together = model(examples.collate(np.arange(5), None))["translation"].logits
-    alone = [model(examples.collate(np.array([i]), None))["translation"].logits for i in range(5)]
-    torch.testing.assert_close(torch.cat(alone), together, atol=1e-5, rtol=1e-5)
-
-
 def test_metrics_are_without_label_smoothing(examples):
     model, batch = learner(), examples.collate(np.arange(5), None)
     predictions = model(batch)
@@ -270,30 +231,3 @@ def test_metrics_are_without_label_smoothing(examples):
     assert metrics["nll"].total.item() == pytest.approx(loss, rel=1e-5)
     assert metrics["ppl"] == metrics["nll"] and metrics["nll"].weight == len(targets)
     assert math.isclose(metrics["accuracy"].total, (logits.argmax(-1) == targets).sum())
-
-
-def test_translation_requires_an_encoder_decoder():
-    for arch in ("transformer_lm_tiny", "bert_tiny"):
-        with pytest.raises(ToolkitError, match=r"translation requires an encoder-decoder model"):
-            build_model(arch, vocabulary_size=17, task="translation")
-
-
-def test_tokens_per_sample_defaults_to_the_maximum_of_the_architecture():
-    with_table = TransformerConfig(positions="learned", max_positions=50)
-    assert Translation.resolve_for(TranslationConfig(), with_table).tokens_per_sample == 50
-    assert Translation.resolve_for(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
-    with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
-        Translation.resolve_for(TranslationConfig(tokens_per_sample=60), with_table)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"overlength": "split"}, r"task.overlength must be one of error, skip, truncate, but"),
-        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2, but is 1"),
-        ({"validation_beam": -1}, r"task.validation_beam must be at least 0, but is -1"),
-    ],
-)
-def test_translation_config_rejects_options_out_of_range(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        TranslationConfig(**options)

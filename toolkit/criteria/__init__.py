@@ -80,15 +80,11 @@ def project(
     operations are counted, tensors need no memory.
     """
     projected = ProjectedClasses(states, table, bias, targets)
-    small = states.is_meta or len(states) * len(table) < MIN_PROJECTED_LOGITS
-    if small or not torch.is_grad_enabled() or scales_loss(states.device.type):
+    small, device = len(states) * len(table) < MIN_PROJECTED_LOGITS, states.device.type
+    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
+    if small or half or states.is_meta or not torch.is_grad_enabled():
         return projected.to_classes()
     return projected
-
-
-def scales_loss(device: str) -> bool:
-    """Whether autocast computes in fp16."""
-    return torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
 
 
 def compute_logits(predictions: Mapping[str, LazyPrediction]) -> dict[str, Prediction]:

@@ -100,16 +100,13 @@ class BeamState(NamedTuple):
             np.concatenate([totals_before, totals[..., None]], 3),
         )
 
-    def select_candidates(self, candidates: IntArray, unused: BoolArray) -> BeamState:
-        """(N, G, K): keep these candidates; those marked `unused` get a total of -inf."""
+    def select(self, sentences: IntArray, candidates: IntArray, unused: BoolArray) -> BeamState:
+        """(N, G, K): of these sentences these candidates; those `unused` get a total of -inf."""
         index = candidates[..., None]
-        totals = np.take_along_axis(self.totals, index, 2)
+        totals = np.take_along_axis(self.totals[sentences], index, 2)
         totals[..., -1][unused] = -np.inf
-        return BeamState(self.sentences, np.take_along_axis(self.tokens, index, 2), totals)
-
-    def select_sentences(self, indices: IntArray) -> BeamState:
-        """These sentences, in this order."""
-        return BeamState(self.sentences[indices], self.tokens[indices], self.totals[indices])
+        tokens = np.take_along_axis(self.tokens[sentences], index, 2)
+        return BeamState(self.sentences[sentences], tokens, totals)
 
 
 def first_matches(matches: BoolArray, count: int) -> IntArray:

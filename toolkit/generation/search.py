@@ -114,7 +114,7 @@ class BatchSearch:
         in_place = order_in_place(np.take_along_axis(parents[order], children, 2))
         children = np.take_along_axis(children, in_place, 2)
         unused = np.take_along_axis(ended[order], children, 2) | is_full[order][..., None]
-        self.beams = extended.select_sentences(order).select_candidates(children, unused)
+        self.beams = extended.select(order, children, unused)
         self.reorder(order, np.take_along_axis(parents[order], children, 2), width)
         return self.beams.tokens[..., -1].reshape(-1, 1)
 

@@ -178,7 +178,12 @@ class Constraints:
     def apply(self, scores: Float[Tensor, "R V"], sentences: IntArray, generated: IntArray) -> None:
         """In place; row r continues sentences[r] and has generated the tokens generated[r]."""
         length, eos = generated.shape[1], self.special_tokens.eos
-        forced_rows, forced_tokens = self.find_forced(sentences, length)
+        # rows with only one allowed token, whatever else is forbidden, and these tokens
+        has_prefix = length < self.prefix_lengths[sentences]
+        forced_rows = np.flatnonzero(has_prefix | (length >= self.max_lengths[sentences]))
+        forced_tokens = np.full(len(forced_rows), eos)
+        if has_prefix.any():
+            forced_tokens[has_prefix[forced_rows]] = self.prefixes[sentences[has_prefix], length]
         if len(forced_rows):
             rows = torch.from_numpy(forced_rows).to(scores.device)
             tokens = torch.from_numpy(forced_tokens).to(scores.device)
@@ -196,15 +201,6 @@ class Constraints:
         if len(forced_rows):
             scores[rows] = -torch.inf
             scores[rows, tokens] = forced_scores
-
-    def find_forced(self, sentences: IntArray, length: int) -> tuple[IntArray, IntArray]:
-        """Rows with only one allowed token, whatever else is forbidden; and these tokens."""
-        has_prefix = length < self.prefix_lengths[sentences]
-        rows = np.flatnonzero(has_prefix | (length >= self.max_lengths[sentences]))
-        tokens = np.full(len(rows), self.special_tokens.eos)
-        if has_prefix.any():
-            tokens[has_prefix[rows]] = self.prefixes[sentences[has_prefix], length]
-        return rows, tokens
 
 
 def find_repeats(tokens: IntArray, size: int) -> tuple[IntArray, IntArray]:

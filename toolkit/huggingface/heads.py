@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GenerationConfig, GenerationMixin
@@ -28,7 +28,7 @@ from transformers.utils import can_return_tuple
 from toolkit.huggingface.config import ToolkitConfig
 from toolkit.huggingface.model import ToolkitPreTrainedModel, find_padding, flat_indices
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import Encoded, Inputs
+from toolkit.models.interface import Encoded
 
 
 class ToolkitForSequenceClassification(ToolkitPreTrainedModel):
@@ -183,7 +183,12 @@ class ToolkitForQuestionAnswering(ToolkitPreTrainedModel):
     ) -> QuestionAnsweringModelOutput:
         """Positions outside the row do not count in the loss, the mean of both cross entropies."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
-        start, end = self.head.scores(self.encoder, inputs, self.find_allowed(inputs))
+        separators = inputs.tokens == self.config.sep_token_id
+        allowed = (separators.cumsum(1) > 0) & ~separators  # the passage, after the first [SEP]
+        if inputs.padding is not None:
+            allowed &= ~inputs.padding
+        first = torch.arange(allowed.shape[1], device=allowed.device) == 0  # [CLS]
+        start, end = self.head.scores(self.encoder, inputs, allowed | first)
         loss = None
         if start_positions is not None and end_positions is not None:
             losses = [
@@ -194,15 +199,6 @@ class ToolkitForQuestionAnswering(ToolkitPreTrainedModel):
             ]
             loss = sum(losses) / 2
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end)
-
-    def find_allowed(self, inputs: Inputs) -> Bool[Tensor, "B S"]:
-        """True at [CLS] and in the passage, which is between the first and the last [SEP]."""
-        separators = inputs.tokens == self.config.sep_token_id
-        passage = (separators.cumsum(1) > 0) & ~separators
-        if inputs.padding is not None:
-            passage &= ~inputs.padding
-        first = torch.arange(passage.shape[1], device=passage.device) == 0
-        return passage | first
 
 
 MAX_NEW_TOKENS = 200

@@ -29,7 +29,8 @@ from toolkit.huggingface.config import (
 )
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
-from toolkit.tasks.build import build_encoder, build_learner
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.task import EncoderFactory
 
 
 class ToolkitPreTrainedModel(PreTrainedModel):
@@ -52,7 +53,7 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         self.export_files: dict[str, bytes] = {}
         """Files of the folder it was loaded from that save_pretrained writes again."""
         if not self.tasks:
-            self.encoder = build_encoder(config.to_run().arch, config.label_sizes())
+            self.encoder = EncoderFactory(config.to_run().arch, config.label_sizes())()
         else:
             if not is_derived_task(str(config.task["name"]), self.tasks):
                 config.task = {"name": self.tasks[0]}
@@ -74,18 +75,29 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         position_ids: Int[Tensor, "B S"] | None = None,
         char_ids: Int[Tensor, "B S C"] | None = None,
     ) -> Inputs:
-        """The encoder's inputs."""
+        """The encoder's inputs, padded to the only length that it reads if it has one."""
         if self.encoder.is_word_level and char_ids is None and self.config.padding_char_ids:
             raise ValueError("char_ids are required: pass all that the tokenizer returns.")
-        return to_inputs(
-            self.encoder,
+        inputs = Inputs(
             input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            char_ids,
-            self.config.padding_char_ids,
+            positions=position_ids,
+            segments=token_type_ids,
+            padding=None if attention_mask is None else find_padding(attention_mask),
         )
+        missing = max(0, (self.encoder.fixed_length or 0) - input_ids.shape[1])
+        if missing:
+            inputs = inputs._replace(tokens=F.pad(input_ids, (0, missing)))
+        if char_ids is None:
+            return inputs
+        char_ids = F.pad(char_ids, (0, 0, 0, missing))
+        is_word = char_ids.any(-1, keepdim=True)  # every character of a word has an id above 0
+        char_ids = torch.where(is_word, char_ids, char_ids.new_tensor(self.config.padding_char_ids))
+        words = char_ids.flatten(0, 1)
+        if torch.compiler.is_exporting():  # as distinct, since their number would depend on data
+            index = torch.arange(words.shape[0], device=words.device)
+        else:
+            words, index = words.unique(dim=0, return_inverse=True)
+        return inputs._replace(char_ids=words, word_index=index.view(inputs.tokens.shape))
 
     def get_input_embeddings(self) -> nn.Embedding:
         """The token embedding."""
@@ -104,8 +116,16 @@ class ToolkitPreTrainedModel(PreTrainedModel):
     @classmethod
     def get_init_context(cls, *args: Any, **kwargs: Any) -> list[Any]:
         """Those of Transformers in which constructors can initialize weights."""
-        contexts = super().get_init_context(*args, **kwargs)
-        return [context for context in contexts if not prevents_initialization(context)]
+        contexts = []
+        for context in super().get_init_context(*args, **kwargs):
+            function = getattr(context, "func", None)  # of a context manager that is a generator
+            disabling = getattr(function, "__name__", "") in (
+                "no_init_weights",
+                "init_empty_weights",
+            )
+            if not disabling and context != torch.device("meta"):  # the former in Transformers 4
+                contexts.append(context)
+        return contexts
 
     def _move_missing_keys_from_meta_to_device(self, *args: Any, **kwargs: Any) -> None:
         """Keep what constructors initialized: new heads, and buffers that no file has."""
@@ -139,13 +159,6 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         if kwargs.get("is_main_process", True):  # first, since push_to_hub uploads the folder
             write_files(Path(save_directory), self.config, self.export_files)
         super().save_pretrained(save_directory, *args, **kwargs)
-
-
-def prevents_initialization(context: Any) -> bool:
-    """Whether it is the meta device, or what Transformers 4 has in its place."""
-    function = getattr(context, "func", None)  # of a context manager that is a generator
-    disabling = ("no_init_weights", "init_empty_weights")
-    return context == torch.device("meta") or getattr(function, "__name__", "") in disabling
 
 
 def is_derived_task(name: str, bases: Sequence[str]) -> bool:
@@ -185,52 +198,11 @@ class ToolkitModel(ToolkitPreTrainedModel):
         return BaseModelOutput(last_hidden_state=states[-1], hidden_states=states)
 
 
-def to_inputs(
-    encoder: EncoderModel,
-    input_ids: Int[Tensor, "B S"],
-    attention_mask: Shaped[Tensor, "B S"] | None = None,
-    token_type_ids: Int[Tensor, "B S"] | None = None,
-    position_ids: Int[Tensor, "B S"] | None = None,
-    char_ids: Int[Tensor, "B S C"] | None = None,
-    padding_char_ids: Sequence[int] = (),
-) -> Inputs:
-    """The inputs, padded to the only length that the encoder reads if it has one.
-
-    `padding_char_ids` are the characters at padding.
-    """
-    inputs = Inputs(
-        input_ids,
-        positions=position_ids,
-        segments=token_type_ids,
-        padding=None if attention_mask is None else find_padding(attention_mask),
-    )
-    missing = max(0, (encoder.fixed_length or 0) - input_ids.shape[1])
-    if missing:
-        inputs = inputs._replace(tokens=F.pad(input_ids, (0, missing)))
-    if char_ids is None:
-        return inputs
-    char_ids = F.pad(char_ids, (0, 0, 0, missing))
-    words = char_ids.any(-1, keepdim=True)  # every character of a word has an id above 0
-    return add_characters(
-        inputs, torch.where(words, char_ids, char_ids.new_tensor(padding_char_ids))
-    )
-
-
 def find_padding(attention_mask: Shaped[Tensor, "B S"]) -> Shaped[Tensor, "B S"] | None:
     """True at padding; None without any, which only a CPU can tell without waiting."""
     padding = attention_mask == 0
     tells = padding.device.type == "cpu" and not torch.compiler.is_compiling()
     return None if tells and not padding.any() else padding
-
-
-def add_characters(inputs: Inputs, char_ids: Int[Tensor, "B S C"]) -> Inputs:
-    """The inputs with the characters of distinct words."""
-    if torch.compiler.is_exporting():  # as distinct, since their number would depend on the data
-        words = char_ids.flatten(0, 1)
-        index = torch.arange(words.shape[0], device=words.device)
-    else:
-        words, index = char_ids.flatten(0, 1).unique(dim=0, return_inverse=True)
-    return inputs._replace(char_ids=words, word_index=index.view(inputs.tokens.shape))
 
 
 def flat_indices(inputs: Inputs, length: int) -> Int[Tensor, " N"]:

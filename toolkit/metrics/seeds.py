@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from toolkit.common.arrays import FloatArray
-
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSummary:
@@ -85,8 +83,11 @@ def compare_pairs(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     mean = float(difference.mean())
     if n == 1:
         return PairedDifference(n=n, mean=mean)
-    sign_p = sign_test(difference)
-    if np.ptp(difference) <= rounding_error(x, y):
+    positive, negative = int((difference > 0).sum()), int((difference < 0).sum())
+    signs = positive + negative  # zeros are left out
+    sign_p = float(stats.binomtest(positive, signs, 0.5).pvalue) if signs else 1.0
+    rounding = 8 * np.finfo(np.float64).eps * np.abs([x, y]).max()
+    if np.ptp(difference) <= rounding:
         return PairedDifference(n=n, mean=mean, standard_error=0.0, p=sign_p, sign_p=sign_p)
     test = stats.ttest_rel(x, y)
     low, high = map(float, test.confidence_interval(CONFIDENCE))
@@ -95,20 +96,6 @@ def compare_pairs(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     return PairedDifference(
         n=n, mean=mean, standard_error=error, low=low, high=high, p=p, sign_p=sign_p
     )
-
-
-def sign_test(differences: FloatArray) -> float:
-    """P(as many signs of one kind, or more) if both are equally likely; zeros are left out."""
-    positive, negative = int((differences > 0).sum()), int((differences < 0).sum())
-    if positive + negative == 0:
-        return 1.0
-    return float(stats.binomtest(positive, positive + negative, 0.5).pvalue)
-
-
-def rounding_error(x: FloatArray, y: FloatArray) -> float:
-    """By how much equal differences of these numbers may seem to differ."""
-    largest = max(np.abs(x).max(), np.abs(y).max())
-    return float(8 * np.finfo(np.float64).eps * largest)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

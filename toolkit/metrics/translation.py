@@ -37,23 +37,16 @@ def corpus_scores(
 ) -> list[CorpusScore]:
     """The named scores, from 0 to 100 (TER: 0 or more), with one reference per hypothesis."""
     assert len(hypotheses) == len(references), "every hypothesis has one reference"
+    metrics: Any = importlib.import_module("sacrebleu.metrics")  # takes a second to import
+    classes = {"bleu": metrics.BLEU, "chrf": metrics.CHRF, "ter": metrics.TER}
     scores = []
     for name in names:
-        metric = build_metric(name, lowercase)
+        options = {} if name == "ter" else {"lowercase": lowercase}  # it always ignores case
+        metric = classes[name](**options)
         score = metric.corpus_score(list(hypotheses), [list(references)])
         signature, detail = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
         scores.append(CorpusScore(name, float(score.score), signature, str(detail)))
     return scores
-
-
-def build_metric(name: str, lowercase: bool) -> Any:
-    """sacreBLEU's metric with its defaults; TER is always lowercased."""
-    metrics: Any = importlib.import_module("sacrebleu.metrics")  # takes a second to import
-    if name == "bleu":
-        return metrics.BLEU(lowercase=lowercase)
-    if name == "chrf":
-        return metrics.CHRF(lowercase=lowercase)
-    return metrics.TER()
 
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")

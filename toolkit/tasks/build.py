@@ -84,7 +84,11 @@ def build_model(
     if labels is not None:
         if tokenizer is None or task is None:
             raise ToolkitError("labels require a tokenizer and a task, such as task='glue'.")
-        tokenizer = add_labels(tokenizer, labels)
+        if isinstance(labels, str) or not isinstance(labels, Sequence | Labels):
+            raise ToolkitError(f"labels must be a list of classes or Labels, but is {labels!r}.")
+        if not isinstance(labels, Labels):
+            labels = Labels.of_classes(labels)
+        tokenizer = ClassificationTokenizer(unwrap_tokenizer(tokenizer), labels)
     counts = Sizes({**(tokenizer.sizes if tokenizer else {}), **(sizes or {})})
     if vocabulary_size is not None:
         counts["tokens"] = vocabulary_size
@@ -93,26 +97,12 @@ def build_model(
             "build_model requires a tokenizer, vocabulary_size, or sizes with tokens."
         )
     if task is None:
-        return build_encoder(arch, counts)
+        return EncoderFactory(arch, counts)()
     config = override_config(TASKS[task].config, task_options or {}, f"task {task!r}")
     learner = build_learner(arch, ComponentConfig(task, config), counts)
     if tokenizer is not None:
         learner.tokenizer = tokenizer
     return learner
-
-
-def add_labels(tokenizer: Tokenizer, labels: Sequence[str] | Labels) -> ClassificationTokenizer:
-    """The tokenizer with these labels in place of others."""
-    if isinstance(labels, str) or not isinstance(labels, Sequence | Labels):
-        raise ToolkitError(f"labels must be a list of classes or Labels, but is {labels!r}.")
-    if not isinstance(labels, Labels):
-        labels = Labels.of_classes(labels)
-    return ClassificationTokenizer(unwrap_tokenizer(tokenizer), labels)
-
-
-def build_encoder(arch: ComponentConfig, sizes: Sizes) -> EncoderModel:
-    """An encoder from its configuration and the sizes of the data."""
-    return EncoderFactory(arch, sizes)()
 
 
 def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) -> Learner:

@@ -136,14 +136,16 @@ def check_layers(
 ) -> int | list[int]:
     """A layer, or several: integers of any kind, such as NumPy's, that the encoder has."""
     given: Any = layers
-    single = isinstance(layers, SupportsIndex)
+    found: int | list[int]
     try:
-        numbers = [operator.index(layer) for layer in ([given] if single else given)]
+        found = operator.index(given)
     except TypeError:
-        raise ToolkitError(
-            f"layers must be an integer or a list of integers, but is {layers!r}."
-        ) from None
-    found = numbers[0] if single else numbers
+        try:
+            found = [operator.index(layer) for layer in given]
+        except TypeError:
+            raise ToolkitError(
+                f"layers must be an integer or a list of integers, but is {layers!r}."
+            ) from None
     if found == -1:
         return found
     if not isinstance(encoder, LayeredEncoder):
@@ -151,7 +153,7 @@ def check_layers(
             f"layers must be -1, the last one, for {type(encoder).__name__}, which returns no "
             f"others, but is {found}."
         )
-    count = len(encoder.layers)
+    numbers, count = [found] if isinstance(found, int) else found, len(encoder.layers)
     if not numbers or not all(-count - 1 <= number <= count for number in numbers):
         raise ToolkitError(
             f"layers must lie in 0 .. {count} for this model, 0 for the embeddings, or count from "

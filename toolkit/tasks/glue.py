@@ -38,6 +38,7 @@ from toolkit.generation.output import to_single_line
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,
     REGRESSION_METRICS,
+    class_metrics,
     confusion_matrix,
 )
 from toolkit.models.heads import HeadKind, SentenceHead, build_features, build_pooler
@@ -50,7 +51,7 @@ from toolkit.tasks.predictions import (
     Predictor,
     Results,
     class_events,
-    class_table,
+    metrics_table,
     parse_items,
 )
 from toolkit.tasks.raw_items import InputField, ItemValues
@@ -131,9 +132,6 @@ class GlueExamples(Examples[GlueBatch]):
         )
 
 
-Texts = tuple[str, ...]
-
-
 class LabelPrediction(NamedTuple):
     """The most probable class of a text or a pair."""
 
@@ -204,9 +202,10 @@ class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per class."""
-        classes = self.scored_classes
-        table = {"column": "class", "count": "rows"}
-        return [class_table(self.confusion, classes, **table)] if classes else []
+        if not self.scored_classes:
+            return []
+        rows = class_metrics(self.confusion, self.scored_classes)
+        return [metrics_table(rows, column="class", count="rows")]
 
     def events(self) -> Sequence[Event]:
         """One event per class, and one with the confusion matrix."""
@@ -227,7 +226,7 @@ class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
         ]
 
 
-class GluePredictor(Predictor[Texts, LabelPrediction | NumberPrediction]):
+class GluePredictor(Predictor[tuple[str, ...], LabelPrediction | NumberPrediction]):
     """Reads a text, or two."""
 
     def __init__(self, task: Glue, encoder: EncoderModel, tokenizer: Tokenizer) -> None:
@@ -245,10 +244,10 @@ class GluePredictor(Predictor[Texts, LabelPrediction | NumberPrediction]):
         official = schema.text_columns if schema else [()] * len(known)
         self.fields = [InputField((*a, *b)) for a, b in zip(known, official, strict=True)]
 
-    def parse(self, values: ItemValues) -> Texts:
+    def parse(self, values: ItemValues) -> tuple[str, ...]:
         return tuple(to_single_line(values[field.name]).strip() for field in self.fields)
 
-    def start(self, items: Sequence[Texts]) -> GlueResults:
+    def start(self, items: Sequence[tuple[str, ...]]) -> GlueResults:
         results: GlueResults = self.read(encode_raw_texts(self.tokenizer, items))
         return results
 

@@ -202,8 +202,15 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
         ids = [record["id"] for record in self.split.records]
         race = any(" " in name for name in ids)
         check_unique_ids(ids, "passage and number" if race else "row")
-        format_answers = format_race if race else format_swag
-        write_output("--predictions", path, format_answers(ids, self.predicted))
+        answers = list(zip(ids, self.predicted.tolist(), strict=True))
+        passages: dict[str, dict[str, str]] = {}  # {"high/12.txt": {"1": "A", "2": "C"}}
+        for name, option in answers if race else ():
+            passage, _, number = name.rpartition(" ")
+            passages.setdefault(passage, {})[number] = chr(ord("A") + option)
+        text = json.dumps(passages, ensure_ascii=False, indent=1) + "\n"
+        if not race:
+            text = "row,label\n" + "".join(f"{name},{option}\n" for name, option in answers)
+        write_output("--predictions", path, text)
 
     def records(self) -> list[OptionPrediction]:
         rows = self.items, self.predicted.tolist(), self.probabilities.tolist()
@@ -239,21 +246,6 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
         results: MultipleChoiceResults = self.read(encode_choice_questions(self.tokenizer, read))
         results.items = items
         return results
-
-
-def format_race(ids: Sequence[str], predicted: IntArray) -> str:
-    """{"high/12.txt": {"1": "A", "2": "C"}}: passage, question number from 1, letter."""
-    passages: dict[str, dict[str, str]] = {}
-    for name, option in zip(ids, predicted.tolist(), strict=True):
-        passage, _, number = name.rpartition(" ")
-        passages.setdefault(passage, {})[number] = chr(ord("A") + option)
-    return json.dumps(passages, ensure_ascii=False, indent=1) + "\n"
-
-
-def format_swag(ids: Sequence[str], predicted: IntArray) -> str:
-    """Row, counted from 0 in its file, and label."""
-    rows = zip(ids, predicted.tolist(), strict=True)
-    return "row,label\n" + "".join(f"{name},{option}\n" for name, option in rows)
 
 
 IMPOSSIBLE = -1e4

@@ -185,11 +185,6 @@ def predict_batches(
     return results.records()
 
 
-def class_table(confusion: IntArray, classes: Sequence[str], *, column: str, count: str) -> Table:
-    """Precision, recall and F1 per class; `column` names the classes and `count` their items."""
-    return metrics_table(class_metrics(confusion, classes), column=column, count=count)
-
-
 def metrics_table(rows: Iterable[ClassMetrics], *, column: str, count: str) -> Table:
     """A row per class."""
     return Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container, Mapping, Sequence
-from itertools import count, takewhile
+from itertools import count, product, takewhile
 from typing import Any, Literal, NamedTuple
 
 from toolkit.common.errors import ToolkitError
@@ -91,22 +91,19 @@ def read_record(fields: Fields, record: Mapping[str, Any]) -> ItemValues:
     check_names(fields, record)
     values = {}
     for field in fields:
-        if (name := find_name(field, record)) is not None:
-            values[field.name] = to_value(field, record[name], name)
-        elif numbered := numbered_names(field, record):
-            values[field.name] = to_value(field, [record[each] for each in numbered], numbered[0])
+        if names := find_names(field, record):
+            whole = names[0] in field.candidates
+            value = record[names[0]] if whole else [record[name] for name in names]
+            values[field.name] = to_value(field, value, names[0])
     return values
 
 
 def check_names(fields: Fields, names: Collection[str]) -> None:
     """Raise unless every required field has one of these names."""
-    missing = [
-        field.name
-        for field in fields
-        if field.required and find_name(field, names) is None and not numbered_names(field, names)
-    ]
+    required = [field for field in fields if field.required]
+    missing = [field.name for field in required if not find_names(field, names)]
     if missing:
-        wanted = join([field.name for field in fields if field.required])
+        wanted = join([field.name for field in required])
         found = join(sorted(set(names))[:8]) or "nothing"
         raise ToolkitError(
             f"the task reads {wanted}, but {join(missing)} is missing among {found}. Rename it, or "
@@ -114,21 +111,19 @@ def check_names(fields: Fields, names: Collection[str]) -> None:
         )
 
 
-def find_name(field: InputField, names: Container[str]) -> str | None:
-    """The name among `names` that a field has; None if there is none."""
-    return next((name for name in field.candidates if name in names), None)
+def find_names(field: InputField, names: Container[str]) -> list[str]:
+    """The name among `names` that a field has, empty if there is none.
 
-
-def numbered_names(field: InputField, names: Container[str]) -> list[str]:
-    """option0, option1, ... or option1, option2, ... of a field `options`."""
-    if field.kind != "texts":
-        return []
+    Of a field `options` also option0, option1, ... or option1, option2, ...
+    """
     for name in field.candidates:
-        stem = name.removesuffix("s")
-        for first in (0, 1):
-            numbered = (f"{stem}{number}" for number in count(first))
-            if found := list(takewhile(names.__contains__, numbered)):
-                return found
+        if name in names:
+            return [name]
+    stems = [name.removesuffix("s") for name in field.candidates if field.kind == "texts"]
+    for stem, first in product(stems, (0, 1)):
+        numbered = (f"{stem}{number}" for number in count(first))
+        if found := list(takewhile(names.__contains__, numbered)):
+            return found
     return []
 
 

@@ -120,10 +120,10 @@ class TranslationExamples(Examples[TranslationBatch]):
         source = split.source.take(pair_ids, self._source[ids])
         target = split.target.take(pair_ids, self._target[ids])
         inside = np.arange(int(target.lengths.max()) + 1) <= target.lengths[:, None]
-        targets = append_eos(target, generated.sep, generated.pad)[inside]
+        targets = add_eos(target, generated.sep, generated.pad, first=False)[inside]
         return TranslationBatch(
             inputs=to_source_inputs(source, read.sep, read.pad),
-            previous=torch.from_numpy(prepend_eos(target, generated.sep, generated.pad)),
+            previous=torch.from_numpy(add_eos(target, generated.sep, generated.pad, first=True)),
             selected=self.pad(np.flatnonzero(inside), 0),
             targets=self.pad(targets, IGNORED),
             pair_ids=torch.from_numpy(pair_ids),
@@ -133,32 +133,18 @@ class TranslationExamples(Examples[TranslationBatch]):
         )
 
 
-def append_eos(text: TokenTexts, eos: int, pad: int) -> IntArray:
-    """Each text followed by the end symbol and padding, B x T."""
-    grid = pad_texts(text, pad, start=0)
-    grid[np.arange(len(grid)), text.lengths] = eos
-    return grid
-
-
-def prepend_eos(text: TokenTexts, eos: int, pad: int) -> IntArray:
-    """The end symbol followed by each text and padding, B x T."""
-    grid = pad_texts(text, pad, start=1)
-    grid[:, 0] = eos
-    return grid
-
-
-def pad_texts(text: TokenTexts, pad: int, *, start: int) -> IntArray:
-    """Each text from column `start` of its row, with one column to spare."""
-    width = int(text.lengths.max()) + 1
-    grid = np.full((len(text.lengths), width), pad, np.int64)
-    starts = np.arange(len(grid)) * width + start
-    grid.reshape(-1)[ragged_arange(starts, text.lengths)] = text.ids
+def add_eos(text: TokenTexts, eos: int, pad: int, *, first: bool) -> IntArray:
+    """Each text preceded or followed by the end symbol, then padding, B x T."""
+    rows, width = len(text.lengths), int(text.lengths.max()) + 1
+    grid = np.full((rows, width), pad, np.int64)
+    grid.reshape(-1)[ragged_arange(np.arange(rows) * width + first, text.lengths)] = text.ids
+    grid[np.arange(rows), 0 if first else text.lengths] = eos
     return grid
 
 
 def to_source_inputs(text: TokenTexts, eos: int, pad: int) -> Inputs:
     """Source sentences; padding is None if there is none."""
-    tokens, lengths = append_eos(text, eos, pad), text.lengths + 1
+    tokens, lengths = add_eos(text, eos, pad, first=False), text.lengths + 1
     padding = np.arange(tokens.shape[1]) >= lengths[:, None]
     mask = torch.from_numpy(padding) if padding.any() else None
     return Inputs(tokens=torch.from_numpy(tokens), padding=mask)

@@ -32,7 +32,7 @@ def sentences(request):
     blimp = request.getfixturevalue("real_data") / "blimp"
     pairs, _ = read_pairs([str(blimp)], limit=8)
     assert len(pairs) == 8 * 67
-    return [sentence for pair in pairs for sentence in pair.sentences]
+    return [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
 
 
 def score(learner, sentences, scoring="auto"):

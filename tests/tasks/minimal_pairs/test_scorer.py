@@ -22,7 +22,6 @@ SENTENCES = [
 ]
 MODELS = [
     ("bert_tiny", "mpm", {"hidden_position_embedding": True, "layers": 1}),
-    ("composite_bert_tiny", "mlm", {"layers": 1}),
     ("convbert_tiny", "mlm", {"layers": 1}),
     ("taco_tiny", "mpm", {"layers": 1}),
 ]
@@ -67,50 +66,19 @@ def test_pseudo_log_likelihood_equals_a_loop_that_masks_one_token_at_a_time(
     assert np.std(expected) > 1, "else little is compared"
 
 
-def test_within_word_left_to_right_also_masks_the_rest_of_the_word(make_learner, wordpieces):
-    learner = make_learner("bert_tiny").double()
-
-    def rest_of_word(sentence):
-        pieces = [wordpieces.vocabulary.symbols[i] for i in wordpieces.encode(sentence)]
-
-        def rest(t):
-            following = range(t + 1, len(pieces))
-            stop = next((i for i in following if not pieces[i].startswith("##")), len(pieces))
-            return range(t + 1, stop)
-
-        return rest
-
-    expected = [loop(learner, it, rest_of_word(it)) for it in SENTENCES]
-    found = score(learner, "within_word_left_to_right")
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-    plain = score(learner)
-    assert abs(found - plain).min() > 1e-3, "each sentence has a word of several tokens"
-
-
-@torch.no_grad()
-def test_log_likelihood_equals_a_loop_over_prefixes(make_learner):
-    learner = make_learner("transformer_lm_tiny", "language_modeling").double()
-    expected = []
-    for sentence in SENTENCES:
-        ids, total = learner.tokenizer.encode(sentence), 0.0
-        for t, target in enumerate(ids):
-            prefix = torch.tensor([[learner.tokenizer.vocabulary.sep, *ids[:t]]])
-            logits = learner.encoder.scores(learner.encoder.decode(prefix)[0, -1:])
-            total += float(logits[0].log_softmax(-1)[target])
-        expected.append(total)
-    np.testing.assert_allclose(score(learner), expected, atol=1e-9)
-
-
 @pytest.mark.parametrize(
-    ("arch", "task"), [("composite_bert_tiny", "mlm"), ("transformer_lm_tiny", "language_modeling")]
+    ("arch", "task", "options"),
+    [
+        ("composite_bert_tiny", "mlm", {"layers": 1, "width": 16}),
+        ("transformer_lm_tiny", "language_modeling", {}),
+    ],
 )
-def test_scores_do_not_depend_on_other_sentences_and_batches(make_learner, arch, task):
-    learner = make_learner(arch, task)
+def test_scores_do_not_depend_on_other_sentences_and_batches(make_learner, arch, task, options):
+    learner = make_learner(arch, task, **options)
     expected = score(learner)
     alone = [score(learner, sentences=[sentence])[0] for sentence in SENTENCES]
     np.testing.assert_allclose(alone, expected, atol=1e-4)
-    for size in (1, 7, 10_000):
-        np.testing.assert_allclose(score(learner, max_tokens=size), expected, atol=1e-4)
+    np.testing.assert_allclose(score(learner, max_tokens=7), expected, atol=1e-4)
     np.testing.assert_allclose(score(learner, sentences=SENTENCES[::-1]), expected[::-1], atol=1e-4)
 
 
@@ -214,12 +182,6 @@ def test_words_are_runs_of_letters_and_digits_for_each_kind_of_pieces(kind, lowe
 def test_tokens_of_byte_level_pieces_share_a_word_even_within_a_character(byte_pieces):
     assert len(byte_pieces.encode("é")) == 2
     assert words_of(byte_pieces) == WORDS
-
-
-def test_tokens_of_a_word_level_tokenizer_are_words():
-    tokenizer = Tokenizer.train(TEXTS, kind="words", vocabulary_size=30)
-    (ends,) = find_word_ends(tokenizer, ["the don't unseen cat"])
-    assert ends.tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

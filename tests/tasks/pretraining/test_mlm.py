@@ -1,24 +1,20 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 
 import numpy as np
 import pytest
 import torch
 
 from tests.helpers.preprocessing import preprocess_config
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.criteria import IGNORED, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
-from toolkit.tasks.pretraining.mpm import MaskedPositionConfig, MaskedPositionExamples
 from toolkit.tasks.task import EncoderFactory
 
 SIZES = Sizes(tokens=12)
@@ -138,36 +134,11 @@ def test_electra_pairs_are_two_segments_with_token_types(folder):
     assert batch.inputs.segments.sum() > 0
 
 
-def test_token_types_are_in_both_halves_of_an_mpm_batch(folder):
-    config = MaskedPositionConfig(pair_mode="electra", tokens_per_sample=32)
-    examples = MaskedPositionExamples(config, SplitSource(folder, "train", seed=1, training=True))
-    types = examples.collate(np.arange(9), 1).inputs.segments
-    assert types[:9].tolist() == types[9:].tolist()
-    assert types.sum() > 0
-
-
-def test_fingerprint_depends_on_pair_mode(folder):
-    chang, electra = make_examples(folder), make_examples(folder, pair_mode="electra")
-    assert chang.fingerprint == make_examples(folder, pair_mode="chang").fingerprint
-    assert chang.fingerprint != electra.fingerprint
-
-
 def test_batch_without_padding_has_no_padding_mask(folder):
     batch = make_examples(folder, sample_mode="blocks", tokens_per_sample=16).collate(
         np.arange(5), 1
     )
     assert batch.inputs.padding is None
-
-
-def test_row_multiples_pad_the_positions_to_a_multiple_of_64_and_drop_none(folder):
-    exact = make_examples(folder).collate(np.arange(40), 1)
-    fixed = make_examples(folder, row_multiple=64).collate(np.arange(40), 1)
-    count = len(exact.selected)
-    assert (count % 64 != 0, len(fixed.selected)) == (True, -(-count // 64) * 64)
-    assert (fixed.selected[:count] == exact.selected).all()
-    assert fixed.selected[count:].unique().tolist() == [0]
-    assert fixed.targets[count:].unique().tolist() == [IGNORED]
-    assert fixed.weights == exact.weights
 
 
 @pytest.mark.parametrize("row_multiple", [1, 64])
@@ -178,13 +149,6 @@ def test_batch_without_selected_tokens_has_one_padding_row(folder, row_multiple)
     assert batch.weights == {"mlm": 0.0}
     assert batch.targets.unique().tolist() == [IGNORED]
     assert len(batch.selected) == row_multiple
-
-
-def test_idle_rank_has_a_batch_of_weight_zero(folder):
-    batch = make_examples(folder).collate(np.zeros(0, np.int64), 1)
-    assert (batch.weights, batch.sentences, batch.tokens) == ({"mlm": 0.0}, 0, 0)
-    assert batch.targets.unique().tolist() == [IGNORED]
-    assert batch.inputs.tokens.numel() > 0
 
 
 def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder):
@@ -209,75 +173,3 @@ def test_electra_masking_has_separate_default_rates(folder):
 
     assert mask_token_share() == pytest.approx(0.86, abs=0.05)
     assert mask_token_share(mask_token_rate=0.0) == 0
-
-
-def test_fingerprint_distinguishes_data_split_and_options(folder):
-    fingerprints = {
-        make_examples(folder).fingerprint,
-        make_examples(folder, mask_rate=0.2).fingerprint,
-    }
-    assert len(fingerprints | {make_examples(folder, seed=2).fingerprint}) == 3
-    assert make_examples(folder).fingerprint in fingerprints
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_epoch_visits_every_sentence_once_with_and_without_workers(folder, workers):
-    loader = BatchLoader(
-        make_examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers
-    )
-    batches = [batch for (batch,) in loader.updates(1)]
-    assert sum(batch.sentences for batch in batches) == 200
-    total = sum(int((batch.inputs.tokens.flatten()[batch.selected]).sum()) for batch in batches)
-    alone = BatchLoader(make_examples(folder), max_tokens=500, batch_size=None, seed=1)
-    repeated = [batch for (batch,) in alone.updates(1)]
-    assert total == sum(int(b.inputs.tokens.flatten()[b.selected].sum()) for b in repeated)
-    loader.close()
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"tokens_per_sample": 3}, "task.tokens_per_sample must be at least 4, but is 3"),
-        (
-            {"sample_mode": "words"},
-            "task.sample_mode must be one of pairs, blocks, documents, but is 'wor",
-        ),
-        ({"masking": "none"}, "task.masking must be one of bernoulli, .* but is 'none'"),
-        ({"pair_mode": "bert"}, "task.pair_mode must be one of chang, electra, but is 'bert'"),
-        ({"mask_rate": 1.5}, "task.mask_rate must be above 0 and below 1, but is 1.5"),
-        ({"mask_token_rate": 0.95, "random_token_rate": 0.1}, "sum to at most 1"),
-        ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),
-        ({"span_max": 0}, "task.span_max must be at least 1, but is 0"),
-        ({"span_p": 1.0}, "task.span_p must be above 0 and below 1, but is 1.0"),
-    ],
-)
-def test_masking_config_rejects_options_out_of_range(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        MaskingConfig(**options)
-
-
-def test_examples_can_be_sent_to_a_worker_without_shared_memory(folder):
-    examples = make_examples(folder, masking="span")
-    repeated = pickle.loads(pickle.dumps(examples))
-    ids = np.arange(9)
-    assert torch.equal(
-        repeated.collate(ids, 1).inputs.tokens, examples.collate(ids, 1).inputs.tokens
-    )
-
-
-def test_split_with_a_single_item_names_the_option_that_helps(tmp_path):
-    (tmp_path / "text").write_text("the old house by the river\n" * 9)
-    (tmp_path / "valid").write_text("the old house\n")
-    destdir, text = str(tmp_path / "data"), str(tmp_path / "text")
-    valid = str(tmp_path / "valid")
-    preprocess(
-        preprocess_config(
-            trainpref=text, validpref=valid, destdir=destdir, tokenizer="words", workers=1
-        )
-    )
-    source = SplitSource(DataFolder.open(destdir), "valid")
-    with pytest.raises(
-        ToolkitError, match=r"'valid' of .*data has a single .* --task.sample-mode bl"
-    ):
-        MaskedExamples(MaskingConfig(), source)
-    assert len(MaskedExamples(MaskingConfig(sample_mode="blocks"), source)) == 1

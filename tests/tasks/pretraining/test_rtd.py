@@ -204,27 +204,6 @@ def test_metrics_equal_hand_computed_ones():
     assert roc_auc(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
 
 
-def test_metrics_equal_scikit_learn():
-    sklearn_metrics = pytest.importorskip("sklearn.metrics")
-    torch.manual_seed(0)
-    logits, labels = 2 * torch.randn(500), (torch.rand(500) < 0.2).long()
-    filled = Classes(torch.eye(12)[[2]], torch.tensor([2]))
-    metrics = learner().task.metrics(
-        {"mlm": filled, "rtd": Binary(logits, labels)}, ReplacedTokensBatch(*[None] * 7)
-    )
-    auc = metrics.pop("auc")
-    predicted = logits > 0
-    for name, score in {
-        "discriminator_accuracy": sklearn_metrics.accuracy_score,
-        "precision": sklearn_metrics.precision_score,
-        "recall": sklearn_metrics.recall_score,
-    }.items():
-        ratio = metrics[name]
-        assert float(ratio.total / ratio.weight) == pytest.approx(score(labels, predicted))
-    got = roc_auc(auc.positives.numpy(), auc.negatives.numpy())
-    assert got == pytest.approx(sklearn_metrics.roc_auc_score(labels, logits), abs=1e-3)
-
-
 def test_generator_alone_fills_masks():
     model, b = learner(), batch()
     states = model.task.generator.encoder(b.inputs).states.flatten(0, 1)[b.selected]

@@ -74,13 +74,6 @@ def test_draws_of_a_sentence_do_not_depend_on_its_batch(make_examples):
     assert not torch.equal(batch_of_4.draws, examples.collate(np.arange(4, 8), 3).draws)
 
 
-def test_evaluation_has_the_same_draws_in_every_epoch(make_examples):
-    examples = make_examples(training=False)
-    assert torch.equal(
-        examples.collate(np.arange(3), 1).draws, examples.collate(np.arange(3), 2).draws
-    )
-
-
 def test_positions_selected_twice_get_one_token(make_examples):
     b = make_examples(mask_rate=0.9).collate(np.arange(20), 1)
     draws = {}
@@ -89,36 +82,8 @@ def test_positions_selected_twice_get_one_token(make_examples):
     assert len(draws) < len(b.selected) and all(len(values) == 1 for values in draws.values())
 
 
-def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
-    b = make_examples().collate(np.zeros(0, np.int64), 1)
-    assert b.weights == {"mlm": 0.0, "rtd": 0.0} and b.sentences == b.tokens == 0
-    assert set(b.targets.tolist()) == {IGNORED}
-
-
 def test_rtd_rejects_a_vocabulary_without_a_mask_token():
     words = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
     with pytest.raises(ToolkitError, match=r"requires a vocabulary with a separate \[MASK\] token"):
         folder = SimpleNamespace(vocabulary=words, name="novels")
         ReplacedTokenExamples(ReplacedTokenConfig(), SplitSource(folder, "train"))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"generator_size": 0.0},
-            r"task.generator_size must be above 0 and at most 1, but is 0\.0",
-        ),
-        (
-            {"generator_size": 1.5},
-            r"task.generator_size must be above 0 and at most 1, but is 1\.5",
-        ),
-        (
-            {"discriminator_weight": 0.0},
-            r"task.discriminator_weight must be above 0, but is 0\.0",
-        ),
-    ],
-)
-def test_rtd_config_rejects_options_out_of_range(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        ReplacedTokenConfig(**options)

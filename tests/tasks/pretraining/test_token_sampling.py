@@ -10,11 +10,7 @@ import torch
 from toolkit.criteria import Classes, ProjectedClasses, cross_entropy
 from toolkit.nn.ops import aligned_linear
 from toolkit.tasks.pretraining import rtd
-from toolkit.tasks.pretraining.rtd import (
-    invert_sums,
-    invert_sums_in_two_levels,
-    sample_tokens,
-)
+from toolkit.tasks.pretraining.rtd import invert_sums, invert_sums_in_two_levels, sample_tokens
 
 SAMPLERS = [invert_sums, invert_sums_in_two_levels]
 BOTH = pytest.mark.parametrize("sample", SAMPLERS)

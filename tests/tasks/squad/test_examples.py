@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from tests.helpers.preprocessing import preprocess_config
 from tests.tasks.conftest import ASKED, NOTHING, TOWN
@@ -76,12 +75,6 @@ def test_long_questions_are_truncated_and_reported(questions):
     assert examples.collate(np.array([0]), None).passage_starts.tolist() == [4]
 
 
-def test_idle_rank_has_a_batch_of_weight_zero(questions):
-    idle = make_examples(questions()).collate(np.zeros(0, np.int64), None)
-    assert idle.weights == {"begin": 0.0, "end": 0.0} and not idle.tokens
-    assert idle.starts.tolist() == [IGNORED] and idle.window_ids.tolist() == [-1]
-
-
 def test_blank_passages_have_one_window_without_tokens(questions):
     blank = [{"id": "x", "question": "Who?", "answers": [{"text": "Bo", "answer_start": 0}]}]
     folder = questions(trainpref="", asked=blank, context=" ", tokenizer=None, srcdict=None,
@@ -89,18 +82,6 @@ def test_blank_passages_have_one_window_without_tokens(questions):
     batch = make_examples(folder, "valid").collate(np.arange(1), None)
     assert batch.inputs.tokens.shape[1] == len(["Who?"]) + 3
     assert batch.allowed.sum() == 1 and batch.starts.tolist() == [IGNORED]
-
-
-def test_copies_of_an_example_equal_it_and_options_change_the_fingerprint(questions):
-    folder = questions()
-    examples = make_examples(folder)
-    ids = np.array([1]), np.array([1 + len(examples.lengths)])
-    one, copy = (examples.collate(i, 1).inputs.tokens for i in ids)
-    assert torch.equal(one, copy)
-    prints = {
-        make_examples(folder, **o).fingerprint for o in ({}, {"stride": 5}, {"question_tokens": 3})
-    }
-    assert len(prints) == 3
 
 
 @pytest.mark.slow

@@ -228,11 +228,6 @@ def test_best_spans_are_empty_if_no_position_may_start():
     assert scores.tolist() == [[-math.inf] * 3]
 
 
-def test_best_spans_returns_all_pairs_if_there_are_fewer_than_requested():
-    zeros, yes = torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool)
-    assert best_spans(zeros, zeros, yes, yes, max_tokens=1, count=9)[0].shape == (1, 2)
-
-
 SURE, DOUBTFUL = (
     QuestionPrediction(["Bell", "Anna"], [2.0, 1.0], -3.0),
     QuestionPrediction(["1905"], [0.5], 2.5),
@@ -264,8 +259,3 @@ def test_write_answers_rejects_duplicate_ids(tmp_path):
     ):
         write_answers(tmp_path / "x.json", ["a", "b", "b"], [SURE, DOUBTFUL, NO_ANSWER], None)
     assert not list(tmp_path.iterdir())
-
-
-def test_write_answers_reports_a_file_that_cannot_be_written(tmp_path):
-    with pytest.raises(ToolkitError, match="Cannot write --predictions"):
-        write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

@@ -3,38 +3,16 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 import torch
 
 from tests.tasks.conftest import ASKED, NOTHING
 from toolkit import build_model, load_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
-from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.examples import SquadConfig, SquadExamples
 from toolkit.training.run import run
-
-ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
-
-
-@pytest.mark.parametrize("arch", ARCHS)
-def test_squad_scores_do_not_depend_on_the_other_windows(questions, arch):
-    torch.manual_seed(0)
-    folder = questions()
-    learner = build_model(arch, task="squad", vocabulary_size=len(folder.vocabulary)).eval()
-    c = SquadConfig(tokens_per_sample=16, stride=9)
-    examples = SquadExamples(c, SplitSource(folder, "train"))
-    ids = np.arange(len(examples.lengths))
-    together = learner(examples.collate(ids, None))
-    for row in ids.tolist():
-        alone = learner(examples.collate(ids[row : row + 1], None))
-        size = int(examples.lengths[row])
-        for name in ("begin", "end"):
-            one, all_ = alone[name].logits[0], together[name].logits[row]
-            torch.testing.assert_close(all_[:size], one, atol=1e-5, rtol=1e-4)
-            assert (all_[size:] == -1e4).all()
 
 
 def test_scores_are_fp32_for_lower_precision_states(questions):
@@ -48,7 +26,7 @@ def test_scores_are_fp32_for_lower_precision_states(questions):
 
 def options(folder, target, **changes):
     small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "squad"}
-    recipe = {"lr": 5e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 12, "best_metric": "f1"}
+    recipe = {"lr": 5e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 8, "best_metric": "f1"}
     where = {"data.dirs": [str(folder.path)], "save_dir": str(target)}
     return compose({**small, **recipe, **where, "training.precision": "fp32", **changes})
 
@@ -69,19 +47,3 @@ def test_run_learns_answers_and_writes_predictions(questions, tmp_path):
     [metrics] = results.values()
     assert metrics["train"]["null_threshold"] == float(threshold) != 0
     assert metrics["train"]["f1"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"stride": 0}, r"task.stride must be at least 1, but is 0"),
-        ({"nbest": 0}, r"task.nbest must be at least 1, but is 0"),
-        (
-            {"tokens_per_sample": 5},
-            r"task.tokens_per_sample must be 0 or at least 8",
-        ),
-    ],
-)
-def test_squad_config_rejects_options_out_of_range(wrong, message):
-    with pytest.raises(ToolkitError, match=message):
-        SquadConfig(**wrong)

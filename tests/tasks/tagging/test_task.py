@@ -2,15 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers.preprocessing import preprocess_config
 from toolkit import build_model, load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.preprocess import preprocess
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
-from toolkit.tasks.build import build_learner
 from toolkit.tasks.tagging.examples import PosTaggingConfig, ResolvedTaggingConfig, TaggingExamples
 from toolkit.tasks.tagging.task import PosTagging, mean_per_word
 from toolkit.tasks.task import EncoderFactory
@@ -69,13 +66,6 @@ def test_accuracies_equal_direct_counts(batch):
         assert (metrics[name].total, metrics[name].weight) == (total, sum(map(int, group))), name
 
 
-def test_padding_rows_do_not_count(batch):
-    task = PosTagging(PosTaggingConfig(), Embedded(), EncoderFactory(None, SIZES))
-    batch = batch._replace(scored=torch.zeros_like(batch.scored))
-    metrics = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
-    assert metrics["accuracy"].weight == 0
-
-
 def options(folder, tmp_path, **changes):
     return {
         "arch": "conv_san_ud", **{f"arch.{name}": value for name, value in SMALL.items()},
@@ -118,54 +108,7 @@ def test_run_rejects_word_vectors_that_the_folder_does_not_have(tagged, tmp_path
         run(compose(options(tagged(), tmp_path, **{"arch.word_vectors": "tuned"})))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pooling", ["first", "mean"])
-def test_pretrained_encoder_is_finetuned_as_a_tagger(tagged, tmp_path, pooling):
-    text = tmp_path / "text.txt"
-    text.write_text("the dog barks at the cat .\nI bark loudly .\n" * 30)
-    destdir = str(tmp_path / "text")
-    preprocess(preprocess_config(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
-    recipe = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
-    learned = {"task": "mlm", "data.dirs": [destdir], "valid_subset": "", "max_update": 1}
-    run(compose({**recipe, **learned, "save_dir": str(tmp_path / "pre")}))
-    checkpoint = str(tmp_path / "pre" / "checkpoint_last")
-    folder = tagged(tokenizer_from=checkpoint)
-    options = {"task": "pos_tagging", "task.pooling": pooling, "data.dirs": [str(folder.path)]}
-    options |= {"finetune_from": checkpoint, "max_update": 2, "lr": 1e-9}
-    run(compose({**recipe, **options, "save_dir": str(tmp_path / "run")}))
-    before, after = load_checkpoint(checkpoint), load_checkpoint(tmp_path / "run")
-    torch.testing.assert_close(after.encoder.state_dict(), before.encoder.state_dict())
-    assert [len(tags) for tags in after.tag([["dog", "barks"], ["I"]])] == [2, 1]
-
-
 def test_tag_requires_a_tagger():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
     with pytest.raises(ToolkitError, match=r"--task pos_tagging; this one was trained with mlm"):
         learner.tag([["a"]])
-
-
-def test_patience_stops_training_by_the_accuracy(tagged, tmp_path):
-    changes = {"patience": 3, "max_epoch": 100, "max_update": 0, "lr": 1e-12}
-    result = run(compose(options(tagged(), tmp_path, **changes)))
-    assert result.epochs <= 5
-
-
-@pytest.mark.parametrize("arch", ["bert_tiny", "taco_tiny", "composite_bert_tiny", "conv_san_ud"])
-def test_tags_do_not_depend_on_padding_and_other_sentences(tagged, arch):
-    from toolkit.common.registry import ARCHITECTURES, TASKS
-    from toolkit.config.sections import ComponentConfig
-    from toolkit.tasks.tagging.examples import resolve_tagging
-
-    torch.manual_seed(0)
-    component = ComponentConfig(arch, ARCHITECTURES[arch].config)
-    folder = tagged()
-    learner = build_learner(
-        component,
-        ComponentConfig("pos_tagging", TASKS["pos_tagging"].config),
-        Sizes(**folder.tokenizer.sizes),
-    ).eval()
-    config = resolve_tagging(PosTaggingConfig(), component.config)
-    examples = TaggingExamples(config, TaggedSplit(folder, "valid"), row_multiple=1)
-    together = learner(examples.collate(np.arange(3), None))["tag"].logits
-    alone = [learner(examples.collate(np.array([i]), None))["tag"].logits for i in range(3)]
-    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)

@@ -48,7 +48,19 @@ class SentenceScorer:
         self, learner: Learner, scoring: str, *, precision: Precision, max_tokens: int
     ) -> None:
         self.learner, self.precision, self.max_tokens = learner, precision, max_tokens
-        self.scoring = choose_scoring(learner, scoring)
+        known = require(learner.task, ScoresTargets).scorings
+        if learner.encoder.is_word_level or learner.encoder.fixed_length:
+            raise ToolkitError(
+                "Minimal pairs require a model that reads text of any length; this encoder reads "
+                "words with their characters, or sentences of one length."
+            )
+        if scoring not in ("auto", *known):
+            task = TASKS.find_name(type(learner.task))
+            raise ToolkitError(
+                f"scoring must be {' or '.join(known)} for a model trained with --task {task}, but "
+                f"is {scoring}."
+            )
+        self.scoring = known[0] if scoring == "auto" else scoring
         self.is_causal = self.scoring == "log_likelihood"
         vocabulary = learner.tokenizer.vocabulary
         special = learner.task.special_tokens(vocabulary)
@@ -105,22 +117,6 @@ class SentenceScorer:
             table.add(row, len(self.before) - 1 + index, token, owner)
 
 
-def choose_scoring(learner: Learner, scoring: str) -> str:
-    """The scoring that auto means for a learner; raises a ToolkitError if it lacks it."""
-    known, task = require(learner.task, ScoresTargets).scorings, TASKS.find_name(type(learner.task))
-    if learner.encoder.is_word_level or learner.encoder.fixed_length:
-        raise ToolkitError(
-            "Minimal pairs require a model that reads text of any length; this encoder reads words "
-            "with their characters, or sentences of one length."
-        )
-    if scoring not in ("auto", *known):
-        raise ToolkitError(
-            f"scoring must be {' or '.join(known)} for a model trained with --task {task}, but is "
-            f"{scoring}."
-        )
-    return known[0] if scoring == "auto" else scoring
-
-
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
     """For each token of each sentence, the index after the last token of its word.
 
@@ -142,17 +138,12 @@ def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
     """The index after the last token of each token's word, from the tokens' characters."""
     ends = np.full(len(spans), len(spans))
     for token in range(len(spans) - 1, 0, -1):
-        joined = continues_word(spans[token - 1], spans[token], sentence)
+        (start, end), first = spans[token - 1], spans[token][0]
+        joined = first < end or start == end == first  # bytes of a character, or a mark alone
+        if first == end < len(sentence):
+            joined |= joins(sentence[end - 1]) and joins(sentence[first])
         ends[token - 1] = ends[token] if joined else token
     return ends
-
-
-def continues_word(before: Span, span: Span, sentence: str) -> bool:
-    """Whether a token continues the word of the token before it."""
-    (start, end), first = before, span[0]
-    if first < end or (start == end == first):  # bytes of one character, or a mark alone
-        return True
-    return first == end < len(sentence) and joins(sentence[end - 1]) and joins(sentence[first])
 
 
 def joins(character: str) -> bool:

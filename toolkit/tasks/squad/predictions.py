@@ -214,10 +214,7 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
         return [question.to_answer(threshold) for question in self.predicted]
 
 
-QuestionAndContext = tuple[str, str]
-
-
-class SquadPredictor(Predictor[QuestionAndContext, AnswerPrediction]):
+class SquadPredictor(Predictor[tuple[str, str], AnswerPrediction]):
     """Reads a question and a passage.
 
     A model whose threshold for unanswerable questions was tuned may leave a question unanswered.
@@ -226,10 +223,10 @@ class SquadPredictor(Predictor[QuestionAndContext, AnswerPrediction]):
     fields = (InputField(("question",)), InputField(("context", "passage", "article")))
     columns = ("answer", "probability")
 
-    def parse(self, values: ItemValues) -> QuestionAndContext:
+    def parse(self, values: ItemValues) -> tuple[str, str]:
         return values["question"], values["context"]
 
-    def start(self, items: Sequence[QuestionAndContext]) -> SquadResults:
+    def start(self, items: Sequence[tuple[str, str]]) -> SquadResults:
         results: SquadResults = self.read(encode_span_questions(self.tokenizer, items))
         return results
 

@@ -162,7 +162,14 @@ class TaggingExamples(Examples[TaggingBatch]):
         first_pieces = positions[np.cumsum(counts) - counts]
         char_ids = word_index = None
         if self._word_level:
-            char_ids, word_index = self._char_inputs(types, first_pieces, (len(ids), width))
+            # the characters of each distinct word, <PAD> first, and each position's word
+            distinct, index = np.unique(types, return_inverse=True)
+            indices = np.zeros(len(ids) * width, np.int64)
+            indices[first_pieces] = index + 1
+            word_index = torch.from_numpy(indices.reshape(len(ids), width))
+            count = self._row_count(len(distinct) + 1)
+            chars = pad_rows(np.append(-1, distinct), count, -1).numpy()
+            char_ids = torch.from_numpy(self.split.type_char_ids[chars])
         inputs = Inputs(
             tokens=torch.from_numpy(tokens.reshape(len(ids), width)),
             padding=torch.from_numpy(padding) if padding.any() else None,
@@ -170,17 +177,6 @@ class TaggingExamples(Examples[TaggingBatch]):
             word_index=word_index,
         )
         return inputs, first_pieces, counts
-
-    def _char_inputs(
-        self, types: IntArray, positions: IntArray, shape: tuple[int, int]
-    ) -> tuple[Int[Tensor, "U C"], Int[Tensor, "B S"]]:
-        """Characters of each distinct word, <PAD> first; and the index of the word per position."""
-        distinct, index = np.unique(types, return_inverse=True)
-        word_index = np.zeros(shape[0] * shape[1], np.int64)
-        word_index[positions] = index + 1
-        rows = pad_rows(np.append(-1, distinct), self._row_count(len(distinct) + 1), -1).numpy()
-        char_ids = torch.from_numpy(self.split.type_char_ids[rows])
-        return char_ids, torch.from_numpy(word_index.reshape(shape))
 
     def _row_count(self, count: int) -> int:
         """With fixed shapes the next multiple, with one padding row at least."""

@@ -16,6 +16,7 @@ from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_p
 from toolkit.metrics.classification import (
     ClassMetrics,
     SpanTags,
+    class_metrics,
     compute_span_metrics,
     confusion_matrix,
     find_spans,
@@ -28,7 +29,6 @@ from toolkit.tasks.predictions import (
     Predictor,
     Results,
     class_events,
-    class_table,
     metrics_table,
 )
 from toolkit.tasks.raw_items import InputField, ItemValues
@@ -82,7 +82,7 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
     """The predicted tag of each word."""
 
     def __init__(self, examples: TaggingExamples) -> None:
-        self.sentences = examples.split
+        self.sentences, self.tags = examples.split, examples.split.tables.tags
         super().__init__(examples, len(self.sentences.types))
         self.predicted = self.make_array(np.int64)
         """Label of each word."""
@@ -116,10 +116,6 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
         """The tag of each word."""
         return [self.tags[label] for label in self.predicted.tolist()]
 
-    @property
-    def tags(self) -> list[str]:
-        return self.sentences.tables.tags
-
     @cached_property
     def true_tags(self) -> list[str]:
         """Known tags, then those of the split that the training data does not have."""
@@ -146,7 +142,8 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per tag, and the most frequent confusions, if any."""
-        by_tag = class_table(self.confusion, self.true_tags, column="tag", count="words")
+        rows = class_metrics(self.confusion, self.true_tags)
+        by_tag = metrics_table(rows, column="tag", count="words")
         return [table for table in (by_tag, self.confusion_table()) if table.rows]
 
     def confusion_table(self) -> Table:
