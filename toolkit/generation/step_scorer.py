@@ -123,10 +123,17 @@ def score_references(
     selected = torch.from_numpy(np.flatnonzero(inside)).to(device)
     previous = rows[:, :-1].contiguous()
     targets = rows[:, 1:].flatten()[selected]
-    each_model = torch.stack(
-        [target_log_probabilities(model, inputs, previous, selected, targets) for model in models]
-    )
-    mean = each_model.logsumexp(0) - math.log(len(models))
+    padding, each_model = None if inputs is None else inputs.padding, []
+    for model in models:
+        encoded = None if inputs is None else model(inputs)
+        states = model.decode(previous, encoded, padding, None, selected)[0]  # (N, D)
+        parts = (it.split(POSITIONS_PER_CHUNK) for it in (states, targets))
+        chunks = [
+            to_log_probabilities(model.scores(state)).gather(1, target[:, None])[:, 0]
+            for state, target in zip(*parts, strict=True)
+        ]
+        each_model.append(torch.cat(chunks))
+    mean = torch.stack(each_model).logsumexp(0) - math.log(len(models))
     log_probabilities = split_rows(mean.double().cpu().numpy(), lengths)
     return [
         make_hypothesis(tokens, np.cumsum(row).tolist(), lenpen)
@@ -140,23 +147,6 @@ def pad_with_eos(texts: Sequence[Sequence[int]], eos: int, width: int) -> Int[Te
     for row, tokens in zip(rows, texts, strict=True):
         row[1 : len(tokens) + 1] = tokens
     return torch.from_numpy(rows)
-
-
-def target_log_probabilities(
-    model: GenerativeModel,
-    inputs: Inputs | None,
-    previous: Int[Tensor, "B T"],
-    selected: Int[Tensor, " N"],
-    targets: Int[Tensor, " N"],
-) -> Float[Tensor, " N"]:
-    """log p of the target tokens."""
-    encoded = None if inputs is None else model(inputs)
-    padding = None if inputs is None else inputs.padding
-    states = model.decode(previous, encoded, padding, None, selected)[0]  # (N, D)
-    chunks = zip(states.split(POSITIONS_PER_CHUNK), targets.split(POSITIONS_PER_CHUNK), strict=True)
-    return torch.cat(
-        [to_log_probabilities(model.scores(s)).gather(1, t[:, None])[:, 0] for s, t in chunks]
-    )
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from transformers.utils import cached_file
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_installed
-from toolkit.common.registry import ARCHITECTURES, TASKS, Registry
+from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import from_dict
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE
@@ -98,12 +98,7 @@ class ToolkitConfig(PretrainedConfig):
 
 def has_components(arch: object, task: object) -> bool:
     """Whether this process has an architecture and a task of these names."""
-    return is_registered(ARCHITECTURES, arch) and is_registered(TASKS, task)
-
-
-def is_registered(registry: Registry, name: object) -> bool:
-    """Whether a registry has a component of this name."""
-    return name in registry.names()
+    return arch in ARCHITECTURES.names() and task in TASKS.names()
 
 
 class ExportSource(NamedTuple):

@@ -24,7 +24,6 @@ from toolkit.huggingface.config import (
     MODULE,
     ToolkitConfig,
     find_source,
-    is_registered,
     write_files,
 )
 from toolkit.models.encoder_decoder import GenerativeModel
@@ -164,7 +163,7 @@ class ToolkitPreTrainedModel(PreTrainedModel):
 def is_derived_task(name: str, bases: Sequence[str]) -> bool:
     """Whether a task is one of `bases`, or a class derived from one."""
     classes = tuple(TASKS[base].factory for base in bases)
-    return is_registered(TASKS, name) and issubclass(TASKS[name].factory, classes)
+    return name in TASKS.names() and issubclass(TASKS[name].factory, classes)
 
 
 class ToolkitModel(ToolkitPreTrainedModel):

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.common.arrays import FloatArray, IntArray, split_rows
@@ -95,9 +94,9 @@ class SentenceScorer:
         encoder, task = self.learner.encoder, require(self.learner.task, ScoresTargets)
         device = encoder.token_embedding.weight.device
         with self.precision.autocast():  # around all batches, so that weights are cast once
-            for batch in table.batches(self.max_tokens):
-                inputs, selected, targets, owners = to_device(batch, device)
-                scores = task.score_targets(encoder, inputs, selected, targets).log_probabilities
+            for inputs, selected, targets, owners in table.batches(self.max_tokens):
+                moved = to_device(inputs, device), selected.to(device), targets.to(device)
+                scores = task.score_targets(encoder, *moved).log_probabilities
                 np.add.at(totals, owners, scores.double().cpu().numpy())
         return totals
 
@@ -153,17 +152,6 @@ def joins(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
-class TargetBatch(NamedTuple):
-    """Inputs of equal length, and the tokens whose log-probabilities are asked for."""
-
-    inputs: Inputs
-    selected: Int[Tensor, " N"]
-    """Flat index of each target's position into B x S."""
-    targets: Int[Tensor, " N"]
-    owners: IntArray
-    """The sentence that each target belongs to."""
-
-
 class TargetTable:
     """Targets by input; equal inputs are stored, and later computed, once."""
 
@@ -179,12 +167,12 @@ class TargetTable:
             self._rows.append(row)
         self._targets.append((number, position, target, owner))
 
-    def __len__(self) -> int:
-        """Number of distinct inputs."""
-        return len(self._rows)
+    def batches(self, max_tokens: int) -> Iterator[tuple[Inputs, Tensor, Tensor, IntArray]]:
+        """All inputs, those of equal length together, so that none is padded.
 
-    def batches(self, max_tokens: int) -> Iterator[TargetBatch]:
-        """All inputs, those of equal length together, so that none is padded."""
+        With the flat indices of the targets' positions into B x S, the targets, and the sentence
+        that each belongs to.
+        """
         if not self._rows:
             return
         lengths = np.array([len(row) for row in self._rows])
@@ -199,12 +187,8 @@ class TargetTable:
             number, position, target, owner = targets[low:high].T
             tokens = np.stack([self._rows[row] for row in order[first:last]])
             selected = (number - first) * tokens.shape[1] + position
-            yield TargetBatch(
-                Inputs(torch.from_numpy(tokens)),
-                torch.from_numpy(selected),
-                torch.from_numpy(target.copy()),
-                owner,
-            )
+            inputs = Inputs(torch.from_numpy(tokens))
+            yield inputs, torch.from_numpy(selected), torch.from_numpy(target.copy()), owner
 
 
 def _cut(lengths: IntArray, max_tokens: int) -> Iterator[tuple[int, int]]:

@@ -135,13 +135,10 @@ class MaskingExamples(Examples[B]):
 
     def mask_tokens(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
         """Sentences with masked tokens; the targets are the original ones."""
-        sentences = self.read_sentences(ids)
+        sentences = self._samples.read_batch(ids % len(self))
         tokens, masked = self._masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
         return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
-
-    def read_sentences(self, ids: IntArray) -> SentenceBatch:
-        return self._samples.read_batch(ids % len(self))
 
     def noise(self, ids: IntArray, epoch: int | None) -> HashNoise:
         """Random numbers per sentence; those of copies differ."""

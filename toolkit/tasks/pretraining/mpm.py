@@ -78,13 +78,6 @@ class MaskedPositionConfig(MaskingConfig):
         check_sum("hidden_position_rate and shuffled_position_rate", rates)
 
     @property
-    def position_count(self) -> int:
-        """Number of positions that can be predicted, for encoders without a table of them."""
-        return (
-            self.max_position + 1 if self.position_range == "full_table" else self.tokens_per_sample
-        )
-
-    @property
     def objective_names(self) -> list[str]:
         return [name.strip() for name in self.objectives.split(",") if name.strip()]
 
@@ -130,7 +123,7 @@ class MaskedPositionExamples(MaskingExamples[MaskedPositionsBatch]):
         if "mlm" in self._objectives:
             halves["mlm"] = self.mask_tokens(ids, epoch)
         if "mpm" in self._objectives:
-            sentences = self.read_sentences(ids)
+            sentences = self._samples.read_batch(ids % len(self))
             positions, masked = self._positions.apply(sentences, self.noise(ids, epoch))
             halves["mpm"] = self.to_batch(
                 "mpm",
@@ -236,7 +229,10 @@ class MaskedPositionModel(
                     f"{c.max_position} and the table has {rows} rows. Set --task.max-position "
                     f"{rows - 1}."
                 )
-            self.position_head = PositionHead(encoder, c.position_count)
+            full = c.position_range == "full_table"  # else those of a sentence
+            self.position_head = PositionHead(
+                encoder, c.max_position + 1 if full else c.tokens_per_sample
+            )
 
     def predict(
         self, encoder: EncoderModel, batch: MaskedPositionsBatch

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.criteria import Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_predictions
 from toolkit.metrics.classification import (
@@ -55,16 +56,6 @@ class TagPrediction(NamedTuple):
         return (" ".join(self.tags),)
 
 
-class PredictedSpan(TypedDict):
-    """The words from `start`, counted from 0, to the one before `end`."""
-
-    type: str
-    start: int
-    end: int
-    text: str
-    """The words, separated by spaces."""
-
-
 class SpanPrediction(NamedTuple):
     """The most probable tag of each word, and the spans of these tags."""
 
@@ -72,7 +63,8 @@ class SpanPrediction(NamedTuple):
     tags: list[str]
     probabilities: list[float]
     """Probability of each tag."""
-    spans: list[PredictedSpan]
+    spans: list[JsonObject]
+    """Type and text of each, and its words: from `start`, counted from 0, to that before `end`."""
 
     def to_row(self) -> tuple[str, ...]:
         return (" ".join(self.tags),)
@@ -207,7 +199,7 @@ class SpanResults(TaggingResults):
         rows = owners, found.starts - offsets, found.ends - offsets, found.type_ids
         for owner, start, end, kind in zip(*(row.tolist() for row in rows), strict=True):
             text = " ".join(records[owner].words[start:end])
-            span = PredictedSpan(type=tags.types[kind], start=start, end=end, text=text)
+            span = {"type": tags.types[kind], "start": start, "end": end, "text": text}
             records[owner].spans.append(span)
         return records
 
