@@ -33,12 +33,3 @@ def test_inputs_with_padding_are_packed_if_asked_for():
     packing = to_device(batch(PADDING), META, packs=True).inputs.packing
     assert packing.starts.device == packing.sources.device == packing.rows.device == META
     assert packing.tokens == 10
-
-
-def test_inputs_keep_the_packing_that_they_have():
-    moved = to_device(batch(PADDING), META, packs=True)
-    assert to_device(moved, META, packs=True).inputs.packing.rows is moved.inputs.packing.rows
-
-
-def test_inputs_without_padding_need_no_packing():
-    assert to_device(batch(None), META, packs=True).inputs.packing is None

@@ -160,12 +160,6 @@ def test_tasks_that_cannot_read_the_texts_say_so(tokenizer, classifier):
         next(iter(DataLoader(ConcatDataset([dataset]), collate_fn=dataset.collate)))
 
 
-@pytest.mark.parametrize("labels", [["one"], ["a", "a"]])
-def test_labels_are_two_or_more_names(labels):
-    with pytest.raises(ToolkitError, match=r"labels must be two or more different names"):
-        Labels.of_classes(labels)
-
-
 def test_labels_and_task_options_require_a_task_and_a_tokenizer(tokenizer):
     with pytest.raises(ToolkitError, match=r"labels require a tokenizer and a task"):
         build_model("bert_tiny", vocabulary_size=9, task="glue", labels=["a", "b"])

@@ -38,21 +38,7 @@ def options(folder: DataFolder, task, **changes):
     )
 
 
-TASKS_AND_DATA = {
-    "glue": ("glue", {}),
-    "squad": ("questions", {"form": "squad"}),
-    "multiple_choice": ("questions", {"form": "swag"}),
-    "pos_tagging": ("tagged", {}),
-}
-
-
-@pytest.fixture
-def make_data(request):
-    def make(task):
-        fixture, given = TASKS_AND_DATA[task]
-        return request.getfixturevalue(fixture)(**given)
-
-    return make
+FINE_TUNED = ["glue", "squad", "multiple_choice", "pos_tagging"]
 
 
 def build(config, folder):
@@ -60,9 +46,9 @@ def build(config, folder):
     return build_learner(config.arch, config.task, to_sizes(folder)).eval()
 
 
-@pytest.mark.parametrize("task", TASKS_AND_DATA)
-def test_weight_on_one_layer_predicts_from_that_layer(task, make_data):
-    folder = make_data(task)
+@pytest.mark.parametrize("task", FINE_TUNED)
+def test_weight_on_one_layer_predicts_from_that_layer(task, folders):
+    folder = folders(task)
     mixed = build(options(folder, task, **{"task.layer_mixing": True}), folder)
     plain = build(options(folder, task), folder)
     resolved = resolve_task(options(folder, task).task, options(folder, task).arch)

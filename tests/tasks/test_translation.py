@@ -152,13 +152,6 @@ def test_translations_are_written_in_order(translate, split, tmp_path):
     )
 
 
-def test_translations_are_single_lines_whatever_they_contain(examples, tmp_path):
-    results = TranslationResults(examples, beam=1)
-    results.translations = {0: "a\nb", 1: "c"}
-    results.write(tmp_path / "translations.txt")
-    assert (tmp_path / "translations.txt").read_text() == "a b\nc\n"
-
-
 def test_signatures_are_in_tables_and_events(translate):
     results, _ = translate([0, 1], [2, 3])
     [table] = results.tables()

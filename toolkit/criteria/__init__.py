@@ -80,11 +80,12 @@ def project(
     operations are counted, tensors need no memory.
     """
     projected = ProjectedClasses(states, table, bias, targets)
-    small, device = len(states) * len(table) < MIN_PROJECTED_LOGITS, states.device.type
-    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
-    if small or half or states.is_meta or not torch.is_grad_enabled():
+    small = states.is_meta or len(states) * len(table) < MIN_PROJECTED_LOGITS
+    if small or not torch.is_grad_enabled():
         return projected.to_classes()
-    return projected
+    device = states.device.type
+    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.half
+    return projected.to_classes() if half else projected
 
 
 def compute_logits(predictions: Mapping[str, LazyPrediction]) -> dict[str, Prediction]:

@@ -99,17 +99,6 @@ def test_scores_of_an_imported_bert_equal_a_loop_over_it(tmp_path, sentences, pi
 
 
 @torch.no_grad()
-def test_scores_equal_a_loop_over_the_exported_model(tmp_path, make_learner, sentences, pieces):
-    learner = make_learner("bert_tiny", tokenizer=pieces, width=WIDTH, heads=4)
-    learner.save(tmp_path / "ours")
-    assert convert(["export", str(tmp_path / "ours"), str(tmp_path / "bert")]) == 0
-    model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "bert").eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")
-    expected = masked_scores(model.double(), tokenizer, sentences)
-    np.testing.assert_allclose(score(learner.double(), sentences), expected, rtol=0, atol=1e-8)
-
-
-@torch.no_grad()
 def test_scores_of_gpt2_equal_a_loop_over_it(sentences, byte_pieces):
     tokens, shape = len(byte_pieces.vocabulary), {"layers": 2, "width": WIDTH, "heads": 4}
     config = transformers.GPT2Config(

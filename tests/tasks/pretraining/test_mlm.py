@@ -134,13 +134,6 @@ def test_electra_pairs_are_two_segments_with_token_types(folder):
     assert batch.inputs.segments.sum() > 0
 
 
-def test_batch_without_padding_has_no_padding_mask(folder):
-    batch = make_examples(folder, sample_mode="blocks", tokens_per_sample=16).collate(
-        np.arange(5), 1
-    )
-    assert batch.inputs.padding is None
-
-
 @pytest.mark.parametrize("row_multiple", [1, 64])
 def test_batch_without_selected_tokens_has_one_padding_row(folder, row_multiple):
     batch = make_examples(folder, mask_rate=1e-9, row_multiple=row_multiple).collate(

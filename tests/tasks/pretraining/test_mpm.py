@@ -53,17 +53,6 @@ def test_tokens_are_predicted_from_one_half_and_positions_from_the_other():
     assert predictions["mpm"].logits.shape == (2, 512)
 
 
-def test_both_heads_read_both_streams_on_request():
-    encoder, task = build(head_features="concat")
-    assert task.head.transform.in_features == task.position_head.transform.in_features == 128
-    assert set(task.predict(encoder, batch())) == {"mlm", "mpm"}
-
-
-def test_bert_with_a_hidden_position_embedding_supports_mpm():
-    encoder, task = build("bert_tiny", hidden_position_embedding=True)
-    assert task.predict(encoder, batch())["mpm"].logits.shape == (2, 128)
-
-
 @pytest.mark.parametrize("objectives", ["mlm", "mpm"])
 def test_single_objective_has_one_head(objectives):
     _, task = build(objectives=objectives)

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.sections import ComponentConfig
@@ -148,11 +147,6 @@ def test_generator_is_a_fraction_of_the_model_with_at_least_one_head(name, fract
     assert (scaled["width"], scaled["heads"]) == expected
 
 
-def test_generator_scales_a_given_feed_forward_width():
-    config = dataclasses.replace(ARCHITECTURES["bert_small"].config, feed_forward_width=600)
-    assert config.scaled_options(0.25)["feed_forward_width"] == 150
-
-
 def test_pre_norm_generator_normalizes_projected_embeddings():
     options = {"pre_norm": True, "norm": "rms", "biases": False, "norm_epsilon": 1e-3}
     generator = build(**SMALL | options | {"embedding_width": None}).task.generator.encoder
@@ -202,11 +196,3 @@ def test_metrics_equal_hand_computed_ones():
         "recall": 0.5, "replaced": 0.5,
     }  # fmt: skip
     assert roc_auc(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
-
-
-def test_generator_alone_fills_masks():
-    model, b = learner(), batch()
-    states = model.task.generator.encoder(b.inputs).states.flatten(0, 1)[b.selected]
-    head, table = model.task.generator.head, model.encoder.token_embedding.weight
-    expected = F.linear(head.norm(F.gelu(head.transform(states))), table, head.bias)
-    torch.testing.assert_close(model(b)["mlm"].logits, expected)

@@ -67,13 +67,6 @@ def test_correct_positions_yield_the_correct_answers(collect):
         assert results.metrics() == {"exact_match": 1.0, "f1": 1.0}
 
 
-def test_partial_answers_have_partial_f1(collect):
-    first = collect(at(0), at(0)).metrics()
-    assert first["exact_match"] == 1.0  # Anna is among the answers
-    late = collect(at(1), at(1)).metrics()
-    assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
-
-
 def test_several_answers_are_kept_best_first(collect):
     prediction = collect(at(0), at(1)).predicted[0]
     assert (
@@ -120,24 +113,6 @@ def test_best_threshold_is_found_and_stored(collect):
     assert max(null_odds[:3]) == metrics["null_threshold"] < null_odds[3]
     assert metrics["unanswerable_f1"] == metrics["answerable_f1"] == 1.0
     assert [it.text(results.threshold) for it in results.predicted][3] == ""
-
-
-def test_exact_match_and_f1_have_separate_best_thresholds(collect):
-    options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    metrics = collect(at(1), at(1), null_scores, **options).metrics()
-    assert metrics["best_exact_match"] == 3 / 4 and metrics["best_f1"] == pytest.approx(11 / 12)
-
-
-def test_short_passages_have_no_more_answers_than_spans(collect):
-    options = {"asked": [{**it, "answers": []} for it in NOTHING], "version": "v2.0"}
-    prediction = collect(
-        lambda q, t: 1.0, lambda q, t: t, context="Jose cooks", **options
-    ).predicted[0]
-    assert set(prediction.texts) == {"Jose cooks", "cooks", "Jose"} and prediction.scores == [
-        2.0,
-        2.0,
-        1.0,
-    ]
 
 
 def test_other_splits_leave_the_threshold_unchanged(collect):
@@ -233,12 +208,6 @@ SURE, DOUBTFUL = (
     QuestionPrediction(["1905"], [0.5], 2.5),
 )
 NO_ANSWER = QuestionPrediction([], [], math.inf)
-
-
-def test_text_is_empty_above_the_threshold_or_without_a_token():
-    assert [it.text(2.4) for it in (SURE, DOUBTFUL, NO_ANSWER)] == ["Bell", "", ""]
-    assert [it.text(None) for it in (SURE, DOUBTFUL, NO_ANSWER)] == ["Bell", "1905", ""]
-    assert DOUBTFUL.text(2.5) == "1905"
 
 
 def test_files_of_a_folder_have_probabilities_and_with_a_threshold_the_null_odds(tmp_path):

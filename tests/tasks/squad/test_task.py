@@ -26,7 +26,7 @@ def test_scores_are_fp32_for_lower_precision_states(questions):
 
 def options(folder, target, **changes):
     small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "squad"}
-    recipe = {"lr": 5e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 8, "best_metric": "f1"}
+    recipe = {"lr": 5e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 12, "best_metric": "f1"}
     where = {"data.dirs": [str(folder.path)], "save_dir": str(target)}
     return compose({**small, **recipe, **where, "training.precision": "fp32", **changes})
 

@@ -103,11 +103,6 @@ def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
     np.testing.assert_array_equal(table.detach().numpy(), folder.word_vectors)
 
 
-def test_run_rejects_word_vectors_that_the_folder_does_not_have(tagged, tmp_path):
-    with pytest.raises(ToolkitError, match=r"Run toolkit-preprocess with --word-vectors FILE.vec"):
-        run(compose(options(tagged(), tmp_path, **{"arch.word_vectors": "tuned"})))
-
-
 def test_tag_requires_a_tagger():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
     with pytest.raises(ToolkitError, match=r"--task pos_tagging; this one was trained with mlm"):
