@@ -84,11 +84,7 @@ def build_model(
     if labels is not None:
         if tokenizer is None or task is None:
             raise ToolkitError("labels require a tokenizer and a task, such as task='glue'.")
-        if isinstance(labels, str) or not isinstance(labels, Sequence | Labels):
-            raise ToolkitError(f"labels must be a list of classes or Labels, but is {labels!r}.")
-        if not isinstance(labels, Labels):
-            labels = Labels.of_classes(labels)
-        tokenizer = ClassificationTokenizer(unwrap_tokenizer(tokenizer), labels)
+        tokenizer = add_labels(tokenizer, labels)
     counts = Sizes({**(tokenizer.sizes if tokenizer else {}), **(sizes or {})})
     if vocabulary_size is not None:
         counts["tokens"] = vocabulary_size
@@ -103,6 +99,15 @@ def build_model(
     if tokenizer is not None:
         learner.tokenizer = tokenizer
     return learner
+
+
+def add_labels(tokenizer: Tokenizer, labels: Sequence[str] | Labels) -> ClassificationTokenizer:
+    """The tokenizer with these labels in place of others."""
+    if isinstance(labels, str) or not isinstance(labels, Sequence | Labels):
+        raise ToolkitError(f"labels must be a list of classes or Labels, but is {labels!r}.")
+    if not isinstance(labels, Labels):
+        labels = Labels.of_classes(labels)
+    return ClassificationTokenizer(unwrap_tokenizer(tokenizer), labels)
 
 
 def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) -> Learner:
