@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,13 @@ def test_unlabeled_rows_do_not_count(collect):
     results.split.labeled[-2:] = False
     assert results.metrics()["accuracy"] == 1.0
     assert results.confusion.tolist() == [[3, 0], [0, 3]]
+
+
+def test_three_classes_have_no_binary_f1(collect):
+    results = collect("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4)
+    classes = ["entailment", "neutral", "contradiction"]
+    results.labels = replace(results.labels, classes=classes, metrics=["accuracy"])
+    assert results.metrics() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}
 
 
 ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]

@@ -178,3 +178,10 @@ def test_full_table_draws_positions_up_to_max_position(folder):
 def test_options_that_contradict_each_other_are_rejected(options, message):
     with pytest.raises(ToolkitError, match=message):
         MaskedPositionConfig(**options)
+
+
+def test_both_halves_have_the_same_padding_and_token_types(folder):
+    inputs = make_examples(folder, pair_mode="electra").collate(np.arange(12), 1).inputs
+    for part in (inputs.padding, inputs.segments):
+        first, second = part.chunk(2)
+        assert part.any() and torch.equal(first, second)
