@@ -11,9 +11,9 @@ from toolkit.config.declared import Options, PositiveInt
 from toolkit.criteria import IGNORED, Classes
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_SINGLE, TokenColumn, join_pairs
-from toolkit.data.storage.memory_folder import SPLIT, MemoryFolder
+from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.examples import Examples
 from toolkit.tasks.predictions import Predictor, Results
 from toolkit.tasks.raw_items import InputField
 from toolkit.tasks.task import Task, accuracy
@@ -92,17 +92,13 @@ class RatingPredictor(Predictor):
 
     fields, columns = (InputField(("text", "review")),), ("stars", "probability")
 
-    def __init__(self, config, tokenizer):
-        self.config, self.tokenizer = config, tokenizer
-
     def parse(self, values):
         return values["text"]
 
     def start(self, items):
         no_stars = np.ones(len(items), np.int64)
         columns = {"tokens": self.tokenizer.encode_lines(items), "stars": (no_stars, no_stars)}
-        folder = MemoryFolder("reviews", self.tokenizer, columns)
-        return Ratings(RatingExamples(self.config, SplitSource(folder, SPLIT)))
+        return self.read(MemoryFolder("reviews", self.tokenizer, columns))
 
 
 @register_task("rating", RatingConfig())
@@ -126,4 +122,4 @@ class Rating(Task):
         return {"accuracy": accuracy(predictions["stars"])}
 
     def predictor(self, encoder, tokenizer):
-        return RatingPredictor(self.config, tokenizer)
+        return RatingPredictor(self, encoder, tokenizer)
