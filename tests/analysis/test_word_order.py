@@ -13,7 +13,7 @@ from toolkit.analysis.word_order import (
     select_words,
     shuffle_words,
 )
-from toolkit.data.formats.text.format import encode_raw_texts
+from toolkit.data.formats.text import encode_raw_texts
 from toolkit.data.samples.masking import HashNoise
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.tokenizers.tokenizer import Tokenizer

@@ -11,7 +11,6 @@ import pytest
 import torch
 import transformers
 
-from tests.helpers.preprocessing import preprocess_config
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.architectures import config_mismatches
@@ -21,8 +20,7 @@ from toolkit.conversion.fairseq import (
     read_tokenizer,
 )
 from toolkit.conversion.files import OpaqueObject
-from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.models.interface import Inputs
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
@@ -278,8 +276,7 @@ TEXTS = ["the cat sat on the mat", "a cat and a dog ran", "dogs run far and cats
 
 @pytest.fixture
 def model():
-    config = preprocess_config(trainpref="x", destdir="y", vocab_size=40, workers=1)
-    return train_sentencepiece(TEXTS * 9, config)
+    return train_pieces(TEXTS * 9, vocabulary_size=40)
 
 
 def write_dictionary(folder, symbols):

@@ -13,7 +13,6 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from tests.conversion.conftest import PIECES, write_vocabulary
-from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.tokenizer_files import (
     load_tokenizer,
@@ -21,10 +20,9 @@ from toolkit.conversion.tokenizer_files import (
     parse_model,
     write_tokenizer,
 )
-from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer, WordPieceTokenizer
 from toolkit.data.tokenizers.offsets import lower_without_accents
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 ROWS = len(PIECES)
@@ -166,8 +164,8 @@ def novels(real_data, count):
 @pytest.fixture(scope="module")
 def model():
     """A small unigram model of the texts above, in both cases."""
-    config = preprocess_config(trainpref="x", destdir="y", vocab_size=90, workers=1)
-    return train_sentencepiece([*TEXTS, *(text.lower() for text in TEXTS)] * 3, config)
+    texts = [*TEXTS, *(text.lower() for text in TEXTS)]
+    return train_pieces(texts * 3, vocabulary_size=90)
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
@@ -209,9 +207,8 @@ def score(proto, ids):
 @pytest.mark.realdata
 def test_exported_tokenizer_gives_the_same_ids_on_novels(real_data, tmp_path):
     lines = novels(real_data, 1000)
-    config = preprocess_config(trainpref="x", destdir="y", vocab_size=1000, workers=1)
     lower = [line.lower() for line in lines]
-    tokenizer = SentencePieceTokenizer(train_sentencepiece(lower, config), lowercase=True)
+    tokenizer = SentencePieceTokenizer(train_pieces(lower, vocabulary_size=1000), lowercase=True)
     write_tokenizer(tmp_path, tokenizer, positions=16)
     hf_tokenizer, proto = opened(tmp_path), parse_model(tokenizer.model)
     others = [x for x in lines if hf_ids(hf_tokenizer, x) != tokenizer.encode(x)]

@@ -5,11 +5,9 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
-from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
-from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
-from toolkit.data.storage.columns import Column
+from toolkit.data.storage.column_files import CheckedColumnPart, Column, ColumnWriter
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.data.tokenizers.vocabulary import append_special
 
 WORDS = [
@@ -51,9 +49,9 @@ def random_prose():
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    config = preprocess_config(trainpref="x", vocab_size=75, character_coverage=1.0)
     text = [*prose(300).split("\n"), *["cafe five 0123456789 8765430"] * 9]
-    return SentencePieceTokenizer(train_sentencepiece(text, config), lowercase=False)
+    model = train_pieces(text, vocabulary_size=75, character_coverage=1.0)
+    return SentencePieceTokenizer(model, lowercase=False)
 
 
 @pytest.fixture(scope="session")

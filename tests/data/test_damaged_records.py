@@ -32,8 +32,10 @@ DAMAGES = {
 HARMLESS = {"byte order mark", "CRLF", "blank lines at the end"}
 
 
-@pytest.mark.parametrize("packing", COMPRESSORS)
-@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize(
+    ("suffix", "packing"),
+    [*((suffix, "") for suffix in WRITERS), *((".jsonl", packing) for packing in COMPRESSORS)],
+)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_rows_are_read_alike_or_refused(tmp_path, suffix, packing, damage):
     path = tmp_path / f"a{suffix}"

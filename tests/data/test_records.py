@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
-from tests.helpers.row_files import COMPRESSORS, WRITERS, make_table
+from tests.helpers.row_files import COMPRESSORS, WRITERS
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -57,19 +57,6 @@ def test_rows_that_are_documents_give_the_columns_of_documents(tmp_path, columns
     assert found == columns(tmp_path / "plain.txt")
 
 
-@pytest.mark.parametrize("segment_by", ["lines", "paragraphs", "sentences"])
-def test_rows_that_are_documents_give_the_columns_of_files(tmp_path, columns, text, segment_by):
-    documents = [text.replace("\n\n", "\n\n\n", 3), "", text.replace("house", "river\n\n")]
-    if segment_by == "lines":
-        documents = [document.replace("\n\n", "\n").replace("\n\n", "\n") for document in documents]
-    (tmp_path / "files").mkdir()
-    for number, document in enumerate(filter(None, documents)):
-        (tmp_path / "files" / f"{number}.txt").write_text(document, encoding="utf-8")
-    WRITERS[".jsonl"](tmp_path / "rows.jsonl", documents)
-    found = columns(tmp_path / "rows.jsonl", text_field="text", segment_by=segment_by)
-    assert found == columns(tmp_path / "files", segment_by=segment_by)
-
-
 @pytest.mark.parametrize("packing", COMPRESSORS)
 def test_compressed_files_give_the_columns_of_plain_ones(tmp_path, columns, text, packing):
     (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
@@ -88,7 +75,7 @@ def test_large_files_are_cut_between_rows_for_several_workers(
     path = tmp_path / f"rows{suffix}"
     WRITERS[suffix](path, text.split("\n"))
     whole = columns(path, text_field="text")
-    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 1000)
+    monkeypatch.setattr("toolkit.data.preprocessing.input_files.PART_BYTES", 1000)
     folders = []
     for workers in (1, 2):
         destdir = tmp_path / f"workers-{workers}"
@@ -121,30 +108,3 @@ def test_pipes_give_the_columns_of_a_file_with_their_ending(tmp_path, columns, t
     found = columns(tmp_path / "pipe.gz")
     writer.join()
     assert found == columns(tmp_path / "plain.txt")
-
-
-def test_a_folder_stands_for_its_files_of_rows(tmp_path, columns, text):
-    rows = text.split("\n\n")
-    (tmp_path / "folder").mkdir()
-    WRITERS[".jsonl"](tmp_path / "folder" / "a.jsonl", rows[:9])
-    WRITERS[".csv"](tmp_path / "folder" / "b.csv", rows[9:])
-    (tmp_path / "folder" / "about.json").write_text("{}")
-    WRITERS[".jsonl"](tmp_path / "all.jsonl", rows)
-    whole = columns(tmp_path / "all.jsonl", text_field="text")
-    assert columns(tmp_path / "folder", text_field="text") == whole
-
-
-def test_blank_lines_of_a_table_with_one_column_are_empty_rows(tmp_path, columns):
-    (tmp_path / "plain.txt").write_text("red house\n\nriver\n")
-    (tmp_path / "rows.csv").write_text("text\nred house\n\nriver\n")
-    found = columns(tmp_path / "rows.csv", text_field="text", rows="lines")
-    assert found == columns(tmp_path / "plain.txt")
-
-
-def test_feather_files_give_the_columns_of_streams(tmp_path, columns, text):
-    WRITERS[".arrow"](tmp_path / "stream.arrow", text.split("\n"))
-    table = make_table(text.split("\n"))
-    with pytest.importorskip("pyarrow").ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
-        file.write_table(table)
-    found = columns(tmp_path / "a.arrow", text_field="text")
-    assert found == columns(tmp_path / "stream.arrow", text_field="text")

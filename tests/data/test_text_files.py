@@ -4,10 +4,12 @@ import os
 import re
 import time
 
+import numpy as np
 import pytest
 
+from toolkit.common.arrays import pack_rows, ragged_arange, split_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import FileChunk, list_files, read_lines, read_text
+from toolkit.data.text_files import FileChunk, list_files, read_lines, read_strict_text, read_text
 
 TEXT = "first line\n  second \n\nthird"
 
@@ -37,21 +39,6 @@ def test_unicode_line_separators_do_not_end_lines(text_file):
     assert lines(text_file("a\u2028b\x0cc\x85d\n")) == ["a\u2028b\x0cc\x85d"]
 
 
-def test_byte_order_mark_is_removed_only_at_the_start(text_file, chunk_bytes):
-    assert lines(text_file("1234567\ufeffx\n")) == ["1234567\ufeffx"]
-
-
-def test_chunk_reads_only_its_bytes(text_file, chunk_bytes):
-    path = text_file(TEXT)
-    assert lines(path, 11, 22) == ["second", ""]
-
-
-def test_read_lines_reports_the_bytes_read(text_file, chunk_bytes):
-    path = text_file(TEXT)
-    piece = FileChunk(path, 0, path.stat().st_size, True)
-    assert [*read_lines(piece, 1000)][-1].read_bytes == len(TEXT)
-
-
 def read_error(path, **options):
     with pytest.raises(ToolkitError) as caught:
         lines(path, **options)
@@ -66,15 +53,6 @@ def test_bytes_that_are_not_utf8_are_named_by_line_and_column(text_file, chunk_b
     )
 
 
-def test_a_nul_byte_is_named_by_line(text_file, chunk_bytes):
-    path = text_file("fine\nfine\nn\0l\n")
-    assert read_error(path).startswith(f"{path}:3: found a NUL byte")
-
-
-def test_utf16_is_rejected_with_a_hint(text_file):
-    assert "convert" in read_error(text_file("text".encode("utf-16"))).lower()
-
-
 @pytest.mark.parametrize("tail", ["", "\n", "\nmore\n"])
 def test_overlong_line_is_named_with_the_option(text_file, tail):
     path = text_file("short\n" + "x" * 1_000_000 + tail)
@@ -84,12 +62,6 @@ def test_overlong_line_is_named_with_the_option(text_file, tail):
     )
     assert found.endswith("Break the line into sentences, or raise --max-line-bytes.")
     assert len(lines(path, max_line_bytes=1_000_000)[1]) == 1_000_000
-
-
-def test_a_long_line_counts_in_bytes_not_in_characters(text_file):
-    assert "at most 100 bytes in a line, found 120" in read_error(
-        text_file("é" * 60 + "\n"), max_line_bytes=100
-    )
 
 
 def test_line_numbers_count_from_the_start_of_the_file_in_later_chunks(text_file):
@@ -134,17 +106,6 @@ def test_folder_stands_for_its_files_without_pipes_and_links_to_nothing(tmp_path
     assert list_files("trainpref", str(tmp_path)) == [tmp_path / "a.txt"]
 
 
-def test_files_are_separated_by_commas(text_file):
-    a, b = text_file("x", "a"), text_file("y", "b")
-    assert list_files("trainpref", f"{b},{a}") == [b, a]
-
-
-def test_file_with_a_name_that_is_not_utf8_is_refused(tmp_path):
-    (tmp_path / "a\udcff.txt").write_text("text\n")
-    with pytest.raises(ToolkitError, match=r"must have a name in UTF-8\. Rename the file"):
-        list_files("trainpref", str(tmp_path))
-
-
 def test_missing_and_empty_files_and_folders_are_named(text_file, tmp_path):
     with pytest.raises(ToolkitError, match=r"No such file: \S*nowhere \(testpref\)"):
         list_files("testpref", str(tmp_path / "nowhere"))
@@ -154,3 +115,48 @@ def test_missing_and_empty_files_and_folders_are_named(text_file, tmp_path):
     empty.rename(tmp_path / "empty.md")
     with pytest.raises(ToolkitError, match=r"must hold files ending in .txt, but"):
         list_files("trainpref", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", r"a.conllu:1: the file is empty"),
+        (b"\n \n", r"a.conllu:1: the file is empty"),
+        (b"\xef\xbb\xbf\r\n", r"a.conllu:1: the file is empty"),
+        (b"a\r\nb\rc\r\n", r"a.conllu:2: found a carriage return inside a line"),
+        (
+            "a\nb\u00e9\n".encode("latin1"),
+            r"a.conllu:2: expected UTF-8, found byte 0xe9 at column 2.*latin1",
+        ),
+        ("a".encode("utf-16"), r"a.conllu:1: .*iconv -f utf-16"),
+        (b"a\nb\0\n", r"a.conllu:2: found a NUL byte"),
+    ],
+)
+def test_strict_text_names_file_and_line_of_a_fault(tmp_path, data, complaint):
+    path = tmp_path / "a.conllu"
+    path.write_bytes(data)
+    with pytest.raises(ToolkitError, match=complaint):
+        read_strict_text(path)
+
+
+def test_strict_text_has_neither_byte_order_mark_nor_carriage_returns(tmp_path):
+    path, data = tmp_path / "a.conllu", b"\xef\xbb\xbf1\ta\r\n\r\n"
+    path.write_bytes(data)
+    assert read_strict_text(path) == (data, "1\ta\n\n")
+
+
+@pytest.mark.parametrize("starts", [np.array([7, 0, 9, 3]), 0])
+def test_ragged_arange_equals_python_ranges(starts):
+    counts = np.array([2, 0, 3, 1])
+    firsts = np.broadcast_to(starts, 4).tolist()
+    pairs = zip(firsts, counts.tolist(), strict=True)
+    expected = [number for first, count in pairs for number in range(first, first + count)]
+    assert ragged_arange(starts, counts).tolist() == expected
+
+
+def test_packed_rows_are_split_again():
+    rows = [[1, 2], [], [3]]
+    values, lengths = pack_rows(rows)
+    assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+    assert [row.tolist() for row in split_rows(values, lengths)] == rows
+    assert split_rows(*pack_rows([])) == []

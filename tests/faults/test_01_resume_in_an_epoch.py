@@ -42,6 +42,7 @@ def test_run_stopped_in_an_epoch_resumes_bit_for_bit(resumes_exactly):
     resumes_exactly([4])
 
 
+@pytest.mark.slow
 def test_run_with_activation_checkpointing_resumes_bit_for_bit(resumes_exactly):
     resumes_exactly([3], checkpoint_activations=True)
 
@@ -49,9 +50,9 @@ def test_run_with_activation_checkpointing_resumes_bit_for_bit(resumes_exactly):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("accumulation", "workers", "precision"),
-    [(1, 0, "bf16"), (1, 2, "fp32"), (4, 0, "fp32"), (4, 2, "bf16")],
+    [(1, 2, "fp32"), (4, 0, "bf16")],
 )
 def test_run_stopped_at_any_update_resumes_bit_for_bit(
     resumes_exactly, accumulation, workers, precision
 ):
-    resumes_exactly([2, 5, 6], accumulation, workers, precision)
+    resumes_exactly([2, 5], accumulation, workers, precision)

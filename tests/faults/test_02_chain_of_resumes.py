@@ -6,22 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from toolkit.training.run import run
-
 HOW = {"max_epoch": 4, "log_interval": 7, "validate_interval_updates": 2, "lr": 0.01}
-
-
-@pytest.mark.slow
-def test_run_stopped_after_each_of_20_updates_resumes_bit_for_bit(
-    config, tmp_path, stopped, end_of
-):
-    def run_config(name):
-        return config(save_dir=str(tmp_path / name), warmup_updates=3, **HOW)
-
-    run(run_config("whole"))
-    for update in range(1, 21):
-        stopped(run_config("stopped"), update, since=update - 1)
-    assert end_of(tmp_path / "stopped") == end_of(tmp_path / "whole")
 
 
 @pytest.mark.slow

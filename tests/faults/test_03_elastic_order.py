@@ -46,26 +46,17 @@ def updates(ranks, epoch, start=0, workers=0):
     ]
 
 
-@pytest.mark.parametrize("epoch", [1, 2])
-@pytest.mark.parametrize("ranks", [2, 4, 6, 12, 18, 36])
-def test_updates_have_the_same_examples_for_any_number_of_ranks(ranks, epoch):
-    alone = updates(1, epoch)
-    assert updates(ranks, epoch) == alone
+@pytest.mark.parametrize("ranks", [2, 6, 36])
+def test_updates_have_the_same_examples_for_any_number_of_ranks(ranks):
+    alone = updates(1, 2)
+    assert updates(ranks, 2) == alone
     seen = [i for update in alone for rows in update for i in rows]
     assert sorted(seen) == list(range(EXAMPLES)), "each once"
     assert [len(update) for update in alone[:-1]] == [GLOBAL_BATCHES] * (len(alone) - 1)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 6, 12, 18])
+@pytest.mark.parametrize("ranks", [1, 4, 18])
 def test_epoch_stopped_after_any_update_resumes_with_the_rest(ranks):
     alone = updates(1, 1)
     for cut in range(1, len(alone)):
         assert updates(ranks, 1, start=cut * GLOBAL_BATCHES) == alone[cut:]
-
-
-def test_workers_do_not_change_the_order():
-    assert updates(2, 1, workers=2) == updates(2, 1)
-
-
-def test_epochs_differ():
-    assert updates(1, 1) != updates(1, 2)

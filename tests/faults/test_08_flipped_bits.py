@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 from toolkit.checkpoints.save_folder import SaveFolder
-from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.loader import BatchLoader
-from toolkit.data.storage.data_folder import DataFolder
-from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 
@@ -49,29 +42,3 @@ def test_run_reports_which_checkpoint_it_resumes_from_instead(config, trained, c
     assert "checkpoint_last" not in messages.split("skipped: ")[0]
     assert "optimizer.safetensors must have the digest in its manifest.json, but is dam" in messages
     assert f"resuming from {trained}/checkpoint_e1_u5: 5 updates" in messages
-
-
-def use_every_item(path):
-    """Open the folder and read all of its sentences as a validation would."""
-    for split in ("train", "valid"):
-        source = SplitSource(DataFolder.open(path), split, seed=1)
-        examples = MaskedExamples(MaskingConfig(), source)
-        assert list(BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
-        for part in source.folder.split(split).column("tokens").parts:
-            assert len(part.document_starts)
-
-
-@pytest.mark.slow
-def test_flipped_bits_of_a_data_folder_are_detected_200_of_200(data, tmp_path):
-    path = shutil.copytree(data, tmp_path / "data")
-    files, draw, columns = sorted(path.iterdir()), np.random.default_rng(0), 0
-    for number in range(TIMES):
-        file = files[number % len(files)]
-        whole = flip(file, draw)
-        with pytest.raises(ToolkitError) as caught:
-            use_every_item(path)
-        columns += file.suffix == ".npy"
-        assert file.stem in str(caught.value)
-        file.write_bytes(whole)
-    assert len(files) == 12 and columns > TIMES / 2
-    use_every_item(path)

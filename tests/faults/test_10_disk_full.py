@@ -16,7 +16,6 @@ from toolkit.checkpoints.save_folder import (
     verify_checkpoint,
 )
 from toolkit.cli.train import main
-from toolkit.common.errors import ToolkitError
 from toolkit.training.run import run
 
 SLOW = pytest.mark.slow
@@ -88,18 +87,6 @@ def test_failed_last_save_is_an_error(config, data, tmp_path, no_pauses, fill_th
     where = ["--save-dir", str(tmp_path / "run"), "--max-update", "6", "--num-workers", "0"]
     assert main([str(data), *small, "--task", "mlm", "--batch-size", "8", *where]) == 2
     assert "checkpoint_e2_u6 must be written to disk, but could not be" in capsys.readouterr().err
-
-
-def write_to_dev_full(folder):
-    os.symlink("/dev/full", folder / "model.safetensors")
-    (folder / "model.safetensors").write_bytes(bytes(99))
-
-
-def test_full_device_is_reported_with_the_system_error(tmp_path, no_pauses):
-    saves = SaveFolder(tmp_path)
-    with pytest.raises(ToolkitError, match=r"could not be: .*[Nn]o space left.* Free some space"):
-        saves.write("checkpoint_e1_u1", write_to_dev_full, {})
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.EDQUOT, marks=SLOW)])

@@ -84,16 +84,3 @@ def test_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
     assert ranks(train) == [(True, False)] * 2
     event = [(r["update"], r["reason"]) for r in skipped_updates(tmp_path / "run")]
     assert event == [(70, "spike")]
-
-
-@pytest.mark.slow
-def test_sharded_ranks_skip_the_same_updates(config, ranks):
-    def train(world):
-        options = {"sharding": "full", "check_ranks_interval": 1, "skip_spikes": True}
-        training, _ = poisoned(config, world, float("nan"), {3}, no_save=True, **options)
-        result = training.fit()
-        training.close()
-        return result.train["skipped_updates"], result.updates, result.train["loss"]
-
-    first, second = ranks(train)
-    assert first == second and first[:2] == (1.0, 6)

@@ -8,7 +8,6 @@ import signal
 import pytest
 
 from toolkit.checkpoints.save_folder import verify_checkpoint
-from toolkit.distributed import World
 from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
 from toolkit.training.run import TrainingRun, run
 
@@ -50,14 +49,6 @@ def test_other_rank_exits_and_names_the_killed_rank(
     assert other.code == PEER_FAILURE_EXIT_CODE
     assert f"rank {1 - which} exits: rank {which} died" in other.stderr
     assert whole(tmp_path / "run") == 2
-
-
-@pytest.mark.slow
-def test_run_resumes_from_its_last_checkpoint(config, monkeypatch, two_ranks, tmp_path):
-    two_ranks(train(config, monkeypatch, killed(1)))
-    again = TrainingRun(config(max_update=3, batch_size=4), World())
-    assert again.trainer.progress.update == 2
-    again.close()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from toolkit.training.callbacks.validation import Validation
 from toolkit.training.run import TrainingRun, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "method"),
     [

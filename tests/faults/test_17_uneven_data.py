@@ -37,6 +37,7 @@ UPDATES = {1: 6, 4: 2, 16: 1}
 """Batch sizes with 11 batches per epoch, 3, and a single one, so that a rank has none."""
 
 
+@pytest.mark.slow
 def test_uneven_examples_on_two_ranks_equal_one_process(config, ranks, folder):
     def train(world, **more):
         options = {"lr": 0.01, **more}

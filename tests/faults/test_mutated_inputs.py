@@ -13,7 +13,7 @@ from toolkit.analysis.confusion import read_confusions
 from toolkit.analysis.minimal_pairs import pool, read_pair_results
 from toolkit.checkpoints.tensor_files import open_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import Holder, read_holder
+from toolkit.common.system import read_holder
 from toolkit.conversion.fairseq import read_tokenizer
 from toolkit.conversion.files import read_all_tensors
 from toolkit.reporting.sinks import read_run_id
@@ -106,19 +106,3 @@ def test_mutated_input_is_read_or_rejected(name, tmp_path):
             read(path)
         except ToolkitError as error:
             assert len(str(error).splitlines()) == 1, mutation.label
-
-
-@pytest.mark.parametrize("name", [".lock.json", "wandb.json", "pairs.jsonl"])
-def test_other_fields_of_an_input_are_ignored(name, tmp_path):
-    content, write, read = READERS[name]
-    write(tmp_path / name, json.dumps(content))
-    expected = read(tmp_path / name)
-    write(tmp_path / name, json.dumps({**content, "other": [{}]}))
-    assert read(tmp_path / name) == expected
-
-
-def test_holder_with_other_types_is_no_holder(tmp_path):
-    for mutation in mutate('{"host": "a", "pid": 7, "since": "today"}', 60, seed=4):
-        write_text(tmp_path / ".lock.json", mutation.text)
-        holder = read_holder(tmp_path)
-        assert holder is None or (isinstance(holder, Holder) and 0 <= holder.pid < 2**63)

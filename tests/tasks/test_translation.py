@@ -9,7 +9,7 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.files import ParallelSplit
+from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import GenerativeModel

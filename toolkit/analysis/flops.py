@@ -26,7 +26,7 @@ from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.sections import DataConfig, RunConfig
 from toolkit.data.storage.data_folder import Corpora, DataFolder
-from toolkit.data.storage.memory_folder import SyntheticFolder, synthetic_vocabulary
+from toolkit.data.storage.memory_folder import SyntheticFolder
 from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
 from toolkit.reporting.console import Output
@@ -102,7 +102,7 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
 
     items = 4 * min(sentences_per_batch(run.data, 1), 1 << 12)
     try:
-        folder = SyntheticFolder(synthetic_vocabulary(sizes["tokens"]), items=items)
+        folder = SyntheticFolder(sizes["tokens"], items)
         return load_examples(folder, "train")
     except ToolkitError as error:
         missing = [folder for folder in run.data.dirs if not Path(folder).exists()]

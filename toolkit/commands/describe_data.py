@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.parallel.files import KIND as PARALLEL
-from toolkit.data.formats.parallel.files import ParallelSplit
+from toolkit.data.formats.parallel import KIND as PARALLEL
+from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.storage.columns import Column, FolderSource
+from toolkit.data.storage.column_files import Column, FolderSource
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
@@ -75,16 +75,16 @@ def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str
     files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
     own, target = (
         f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
-        for words in (corpora.tokenizer.vocabulary, corpora.tokenizer.target.vocabulary)
+        for words in (corpora.all.tokenizer.vocabulary, corpora.all.tokenizer.target.vocabulary)
     )
     return {
         "kind": sources[0].kind,
         **({"shards": str(len(sources))} if len(sources) > 1 else {}),
         **sources[0].facts,
         "size": f"{format_bytes(sum(file.stat().st_size for file in files))} in {len(files)} files",
-        "tokenizer": describe_tokenizer(corpora.tokenizer.settings()),
+        "tokenizer": describe_tokenizer(corpora.all.tokenizer.settings()),
         "vocabulary": own if own == target else f"{own}; target {target}",
-        "fingerprint": corpora.fingerprint,
+        "fingerprint": corpora.all.fingerprint,
     }
 
 

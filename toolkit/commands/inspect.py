@@ -48,7 +48,7 @@ from toolkit.config.values import (
     locate_checkpoint,
     read_saved_config,
 )
-from toolkit.data.formats.text.format import encode_raw_texts
+from toolkit.data.formats.text import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import SHARD_SEPARATOR, Corpora, DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
@@ -309,7 +309,7 @@ def open_sentences(text: str, learner: Learner, path: str) -> tuple[DataFolder, 
             raise ToolkitError(f"--word-order {text} must have a sentence per line, but is blank.")
         return encode_raw_texts(learner.tokenizer, lines, None), SPLIT
     corpora = Corpora.open(text)
-    check_data_matches_checkpoint(corpora.tokenizer, text, learner.tokenizer, path)
+    check_data_matches_checkpoint(corpora.all.tokenizer, text, learner.tokenizer, path)
     return corpora.with_split(VALID), VALID
 
 

@@ -18,7 +18,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_output
 from toolkit.config.commands.generate import GenerationOptions, TextGenerationConfig
 from toolkit.config.sections import check_distinct_files
-from toolkit.data.formats.parallel.files import ParallelSplit
+from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.text_files import open_text

@@ -93,7 +93,7 @@ def evaluate_checkpoint(
     path = evaluation.path
     learner = load_with_task(Path(path), evaluation.task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
-    check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
+    check_data_matches_checkpoint(corpora.all.tokenizer, str(corpora.path), learner.tokenizer, path)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
     metrics, predicted = {}, None
     for name in split_names(config.valid_subset):

@@ -167,7 +167,7 @@ LR_SCHEDULERS = {
 
 FORMATS = {
     **make_builtins(
-        "data.formats.text.format", text="running text, one item per line, paragraph or sentence"
+        "data.formats.text", text="running text, one item per line, paragraph or sentence"
     ),
     **make_builtins(
         "data.formats.tagging.format",
@@ -181,7 +181,7 @@ FORMATS = {
         tsv="labeled texts or pairs: your own tab-separated tables",
     ),
     **make_builtins(
-        "data.formats.parallel.format",
+        "data.formats.parallel",
         parallel="two languages line by line; implied by --source-lang and --target-lang",
     ),
     **make_builtins(

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
-from toolkit.common.files import report_write_errors
+from toolkit.common.errors import ToolkitError
+from toolkit.common.files import report_write_errors, sync_to_disk
 from toolkit.common.json_files import write_signed_json
-from toolkit.common.system import available_cores
+from toolkit.common.registry import FORMATS
+from toolkit.common.system import available_cores, is_running
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.format import Job, create_format, print_report
+from toolkit.data.formats.format import Job, print_report
 from toolkit.data.preprocessing.input_files import store_streams
-from toolkit.data.preprocessing.output_folder import create_output_folder
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
-from toolkit.data.storage.meta import META_FILE, build_meta
+from toolkit.data.storage.meta import META_FILE, build_meta, read_meta
 from toolkit.reporting.console import Output
 
 
 def preprocess(config: PreprocessConfig) -> None:
     """Read every split, choose or train the tokenizer, write the columns, and meta.json last."""
-    create_format(config)  # checks the options before a stream is read
+    create_format = FORMATS[config.format.name].factory
+    create_format(config.format.config, config)  # checks the options before a stream is read
     with (
         Output(config.json) as output,
         create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
         store_streams(config, folder) as stored,
     ):
-        source = create_format(stored)
+        source = create_format(stored.format.config, stored)
         started = time.perf_counter()
         splits = source.read()
         seconds = time.perf_counter() - started
@@ -52,3 +59,86 @@ def preprocess(config: PreprocessConfig) -> None:
             for split, entry in meta["splits"].items()
         }
         print_report(source, tokenizer, reports, seconds, workers, output)
+
+
+@contextmanager
+def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A temporary folder next to `path` that takes its name when the block ends without error.
+
+    A symbolic link stays, and its target is written. Temporary folders of interrupted runs are
+    removed; one with the id of this process is abandoned, since in containers ids repeat.
+    """
+    with suppress(OSError, RuntimeError):  # links that form a cycle
+        path = path.resolve() if path.is_symlink() else path
+    if path.name in ("", "..") or path.is_symlink() or os.path.ismount(path):
+        raise ToolkitError(
+            f"destdir must be a folder that can be renamed, but {path} cannot. Name one in it, as "
+            f"{path / 'data'}."
+        )
+    check_vacant(path, overwrite)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f"{escape(path.name)}.partial-*"):
+            owner = left.name.rpartition("-")[2]
+            if owner.isdigit() and (int(owner) == os.getpid() or not is_running(int(owner))):
+                shutil.rmtree(left, ignore_errors=True)
+        partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+        partial.mkdir()
+    except OSError as error:
+        raise ToolkitError(
+            f"destdir must be a folder that can be made, but {path} is not: {error.strerror}. "
+            f"Choose another --destdir."
+        ) from error
+    try:
+        yield partial
+        for file in [*partial.rglob("*"), partial]:
+            sync_to_disk(file)
+        old = path.with_name(f"{path.name}.old-{os.getpid()}")  # deleted after the new one is there
+        if path.exists():
+            path.rename(old)
+        partial.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_vacant(path: Path, overwrite: bool) -> None:
+    """Raise unless a data folder can be written here."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not (path / META_FILE).is_file():
+        raise ToolkitError(
+            f"destdir must be new or empty, but {path} holds something else than a data folder. "
+            f"Choose another --destdir."
+        )
+    if not overwrite:
+        raise ToolkitError(
+            f"destdir must be new or empty, but {path} holds a data folder already. Choose "
+            f"another --destdir, or replace it with --overwrite."
+        )
+    if foreign := find_foreign_file(path):
+        raise ToolkitError(
+            f"destdir must hold a data folder alone to be replaced, but {path} also holds "
+            f"{foreign}. Choose another --destdir, or move it away."
+        )
+
+
+def find_foreign_file(folder: Path) -> str | None:
+    """The first entry of a data folder that toolkit-preprocess did not write."""
+    try:
+        meta = read_meta(folder)
+    except ToolkitError as error:  # whose advice, to preprocess again, would lead back here
+        raise ToolkitError(
+            f"destdir must hold a data folder alone to be replaced, but the content of {folder} is "
+            f"unknown: its {META_FILE} is damaged, or of another program or version. Choose "
+            f"another --destdir, or move it away."
+        ) from error
+    written = {META_FILE, *meta.files}
+    columns = tuple(f"{split}.{c}" for split, it in meta.splits.items() for c in it["columns"])
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        is_column = name.startswith(columns) and path.suffix == ".npy"
+        is_folder = path.is_dir() and any(file.startswith(f"{name}/") for file in written)
+        if not (name in written or is_column or is_folder):
+            return name
+    return None

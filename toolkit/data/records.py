@@ -323,21 +323,14 @@ def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Ite
     try:
         rows = batch.to_pylist()
     except UnicodeDecodeError as error:
-        number = next(i for i in range(len(batch)) if not is_utf8(batch.slice(i, 1)))
-        raise Record(None, chunk, first + number).error(
-            f"expected UTF-8, but {error.reason}. Correct the row."
-        ) from error
+        if len(batch) == 1:
+            message = f"expected UTF-8, but {error.reason}. Correct the row."
+            raise Record(None, chunk, first).error(message) from error
+        rows = ()
+        for number in range(len(batch)):  # up to the malformed row
+            yield from to_records(batch.slice(number, 1), chunk, first + number, read_bytes)
     for number, row in enumerate(rows, first):
         yield Record(row, chunk, number, "", read_bytes)
-
-
-def is_utf8(batch: Any) -> bool:
-    """Whether the strings of a batch of Arrow are valid."""
-    try:
-        batch.to_pylist()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def group_starts(file: Any) -> list[int]:

@@ -28,10 +28,10 @@ from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     SPECIAL_OF_SINGLE,
+    describe_truncation,
     join_pairs,
     truncate_longest_first,
 )
-from toolkit.data.samples.text_samples import describe_truncation
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line

@@ -19,7 +19,7 @@ from toolkit.common.registry import register_task
 from toolkit.config.declared import AtLeast, Options
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.samples.text_samples import TokenBlocks
+from toolkit.data.samples.sequence_pairs import TokenBlocks
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs

@@ -30,10 +30,10 @@ from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
+    describe_truncation,
     join_pairs,
     truncate_longest_first,
 )
-from toolkit.data.samples.text_samples import describe_truncation
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line
 from toolkit.models.heads import HeadKind, OptionHead, build_features, build_pooler

@@ -23,7 +23,7 @@ from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import AtLeast, NonNegativeInt, Options
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
-from toolkit.data.formats.parallel.files import ParallelSplit
+from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.tokenizers.vocabulary import Vocabulary

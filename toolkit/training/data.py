@@ -11,8 +11,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.sections import ComponentConfig, DataConfig
-from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.loading.corpus_weights import CorpusWeights
+from toolkit.data.loading.batching import CorpusWeights, compute_fingerprint
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
@@ -131,8 +130,8 @@ class TrainingData:
         prints = (self._split.examples.fingerprint, self._split.loader.fingerprint)
         if corpora.cycle > 1:  # one shard does not identify the others
             prints = (
-                compute_fingerprint(prints[0], corpora.fingerprint),
-                compute_fingerprint(prints[1], corpora.fingerprint),
+                compute_fingerprint(prints[0], corpora.all.fingerprint),
+                compute_fingerprint(prints[1], corpora.all.fingerprint),
             )
         self.fingerprints = dict(zip(("examples", "order"), prints, strict=True))
 

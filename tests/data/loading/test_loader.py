@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.loader import BatchLoader, first_index_of_rank
+from toolkit.data.loading.loader import BatchLoader
 
 
 class Echo:
@@ -57,35 +57,6 @@ def test_update_takes_consecutive_micro_batches_at_any_number_of_ranks(ranks, up
         assert in_turn == order[begin : begin + together]
 
 
-@pytest.mark.parametrize("start", [1, 4, 7])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_resumed_epoch_continues_after_the_consumed_micro_batches(start, ranks):
-    order = global_order()
-    found = [
-        served(loader(rank=rank, ranks=ranks).updates(1, start=start)) for rank in range(ranks)
-    ]
-    rest = [ids for update in zip(*found, strict=True) for (ids,) in update if ids]
-    assert sorted(rest) == sorted(order[start:])
-    for rank in range(ranks):
-        mine = [ids for (ids,) in found[rank] if ids]
-        assert mine == [b for i, b in enumerate(order) if i >= start and i % ranks == rank]
-
-
-def test_skipped_micro_batches_are_not_read():
-    examples, order = Echo(), global_order()
-    examples.fail = order[0][0]
-    found = served(loader(examples).updates(1, start=1))
-    assert [ids for (ids,) in found] == order[1:]
-
-
-def test_a_finished_epoch_has_no_updates_left():
-    assert list(loader().updates(1, start=loader().micro_batches(1))) == []
-
-
-def test_the_number_of_micro_batches_is_known():
-    assert loader().micro_batches(3) == len(global_order(3))
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_an_evaluation_sees_every_example_once_over_all_ranks(ranks):
     found = [list(loader(rank=rank, ranks=ranks).evaluation()) for rank in range(ranks)]
@@ -114,33 +85,8 @@ def test_abandoned_pass_does_not_leak_into_the_next():
     helped.close()
 
 
-def test_waiting_is_measured():
-    waiting = loader()
-    list(waiting.updates(1))
-    assert 0 < waiting.waited_seconds < 5
-
-
 def test_loader_fingerprint_changes_with_the_micro_batches():
     want = loader().fingerprint
     assert loader(workers=1, ranks=2).fingerprint == want
     others = [{"seed": 2}, {"max_tokens": 300}, {"batch_size": 8}, {"examples": Echo(50)}]
     assert want not in {loader(**other).fingerprint for other in others}
-
-
-def test_first_index_of_rank_is_right_for_any_start():
-    whole = loader()
-    for start in range(4):
-        for rank in range(3):
-            own = loader(rank=rank, ranks=3)
-            first, *_ = served(own.updates(1, start=start, update_freq=2))
-            numbers = range(first_index_of_rank(start, rank, 3), start + 6, 3)
-            assert first == [whole.example_ids(1, number).tolist() for number in numbers]
-
-
-def test_plan_of_an_epoch_is_computed_once(monkeypatch):
-    own, made = loader(), []
-    epoch = own._planner.epoch
-    monkeypatch.setattr(own._planner, "epoch", lambda n: made.append(n) or epoch(n))
-    for number in (1, 1, 2, 2):
-        own.example_ids(number, 0)
-    assert made == [1, 2]

@@ -1,9 +1,23 @@
+from __future__ import annotations
+
+from functools import partial
+
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.preprocess import preprocess
+from toolkit.data.preprocessing.choose_tokenizer import (
+    TrainingText,
+    choose_tokenizer_for_texts,
+    sample_items,
+    sample_text,
+)
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.text_files import FileChunk
+from toolkit.data.tokenizers.offsets import replace_line_breaks
 
 TEXT = "The old house\nthe river and the House\n"
 
@@ -25,24 +39,11 @@ def test_words_are_counted_and_the_most_frequent_kept(folder_of, capsys):
     assert "counted 8 words, 5 different ones" in output and "the 2 kept are 62.50%" in output
 
 
-def test_words_counted_by_two_workers_are_the_same(folder_of, monkeypatch):
-    monkeypatch.setattr("toolkit.data.preprocessing.segmentation.PART_BYTES", 5)
-    folders = [folder_of(f"{w}", tokenizer="words", workers=w) for w in (1, 2)]
-    assert folders[0].fingerprint == folders[1].fingerprint
-
-
 def test_dictionary_of_fairseq_is_used(folder_of, text_file):
     path = text_file("the 3\nHouse 1\n", "dict.txt")
     folder = folder_of(srcdict=str(path))
     assert folder.vocabulary.symbols[4:] == ["the", "House", "<mask>"]
     assert folder.tokenizer.encode("the old House") == [4, 3, 5]
-
-
-def test_wordpiece_vocabulary_is_used(folder_of, text_file):
-    symbols = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "house", "riv", "##er"]
-    path = text_file("\n".join(symbols), "vocab.txt")
-    folder = folder_of(wordpiece_vocab=str(path), lowercase=True)
-    assert folder.tokenizer.encode("The River HOUSE and") == [5, 7, 8, 6, 1]
 
 
 def test_wordpiece_is_learned(folder_of, capsys):
@@ -93,3 +94,73 @@ def test_missing_vocabulary_is_rejected(folder_of, text_file, options, message):
     options = {"validpref": str(text_file(TEXT)), **options}
     with pytest.raises(ToolkitError, match=message):
         folder_of(**options)
+
+
+@pytest.fixture
+def choose(tmp_path):
+    """The tokenizer for texts; nothing else is left in the folder."""
+
+    def run(texts, **options):
+        options = {"trainpref": "x", "tokenizer": "words", **options}
+        (folder := tmp_path / "folder").mkdir()
+        with WorkerPool(1) as pool:
+            found = choose_tokenizer_for_texts(preprocess_config(**options), texts, folder, pool)
+        assert not list(folder.iterdir())
+        return found
+
+    return run
+
+
+def test_given_tokenizer_loses_its_labels(choose, tokenizer, tmp_path):
+    labels = Labels(task="x", classes=["a", "b"], metrics=["accuracy"], pairs=False, bounds=[])
+    ClassificationTokenizer(tokenizer, labels).save(tmp_path)
+    found = choose([], tokenizer=None, tokenizer_from=str(tmp_path))
+    assert type(found) is type(tokenizer) and found.fingerprint == tokenizer.fingerprint
+
+
+def test_long_texts_are_learned_from(choose):
+    found = choose(["a\0 " * 9, "b"], max_line_bytes=9)
+    assert found.vocabulary.symbols[4:6] == ["a\ufffd", "b"]
+
+
+def test_replacing_line_breaks_keeps_offsets():
+    text = "a\n\tb\u2028c\r\nd\ud800\0"
+    single = replace_line_breaks(text)
+    assert single == "a  b c  d\ufffd\ufffd" and len(single) == len(text)
+
+
+LIMIT = 500_000
+
+
+def text_of(*paths):
+    """The files as parts of a training text."""
+    parts = [[FileChunk(path, 0, path.stat().st_size, True)] for path in paths]
+    return TrainingText(parts, "lines", LIMIT)
+
+
+@pytest.fixture
+def numbers(text_file):
+    return text_of(text_file("".join(f"The {n}\n" for n in range(100))))
+
+
+@pytest.fixture
+def rivers(text_file):
+    return text_of(*(text_file("the river\n" * n, f"{n}.txt") for n in (1, 9, 4)))
+
+
+def test_a_fraction_of_the_items_is_spread_evenly(numbers):
+    sample = partial(sample_items, text=numbers, fraction=0.1, lower=False)
+    assert sample(numbers.parts[0]) == [f"The {n}" for n in range(9, 100, 10)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_sample_has_items_even_if_every_part_is_too_short_for_one(workers, rivers):
+    config = preprocess_config(trainpref="x", sentencepiece_megabytes=1e-6)  # a byte of 140
+    with WorkerPool(workers) as pool:
+        assert 0 < len(sample_text(rivers, config, pool)) < 4
+
+
+def test_long_word_is_split_and_each_part_appears_once(text_file):
+    text = text_of(text_file("a " + "x" * 1000 + " b\n" + "yz" * 200 + "\n"))
+    found = sample_items(text.parts[0], text, 1.0, lower=False)
+    assert found == [f"a {'x' * 256} {'x' * (1000 - 3 * 256)} b", f"{'yz' * 128} {'yz' * 72}"]

@@ -80,29 +80,3 @@ def test_imap_reads_few_items_ahead_and_keeps_their_order(number):
         assert next(found) == (0, "0")
         assert len(read) <= 1 + module.PREFETCH * number
         assert [*found] == [(n, str(n)) for n in range(1, 20)]
-
-
-def test_abandoned_imap_reads_no_further():
-    items = iter(range(10**9))
-    with WorkerPool(2) as workers:
-        next(workers.imap(str, items))
-    assert next(items) <= 2 * module.PREFETCH + 1
-
-
-def test_killed_worker_of_imap_is_reported():
-    with pytest.raises(ToolkitError, match="fewer --workers"), WorkerPool(2) as workers:
-        list(workers.imap(os._exit, [9, 9]))
-
-
-def test_worker_killed_before_a_submission_is_reported():
-    with WorkerPool(2) as workers:
-
-        def codes():
-            yield 0
-            workers._pool.submit(os._exit, 9)
-            while not workers._pool._broken:
-                time.sleep(0.01)
-            yield 1
-
-        with pytest.raises(ToolkitError, match="fewer --workers"):
-            list(workers.imap(str, codes()))

@@ -109,28 +109,6 @@ def test_examples_equal_electras_loop(text, vocabulary, most, longest):
         assert candidates.tolist() == [t < CLS for t in tokens] + [False] * padding
 
 
-def test_late_short_item_may_precede_an_early_long_one(text, vocabulary):
-    column = text(20)
-    gathered = pack_examples(column.parts[0], 64, 0)
-    runs = np.split(gathered.in_second_segment, gathered.starts[1:])
-    assert any((np.diff(run.astype(int)) < 0).any() for run in runs)
-
-
-def test_example_is_the_same_alone_and_in_a_batch(text, vocabulary):
-    found = SegmentedSamples(text(9), vocabulary, tokens_per_sample=32)
-    ids = np.array([7, 0, 30, 7])
-    batch = found.read_batch(ids)
-    for row, number in zip(batch.tokens, ids, strict=True):
-        alone = found.read_batch(np.array([number])).tokens[0]
-        assert row[: len(alone)].tolist() == alone.tolist()
-
-
-def test_truncation_of_segments_is_reported(column, vocabulary):
-    items = column(([[1] * 9, [2] * 9], [0, 1]))
-    found = SegmentedSamples(items, vocabulary, tokens_per_sample=8)
-    assert found.remark == "2 cut, 6 tokens lost (33.3%)"
-
-
 def test_rates_of_short_and_single_examples_are_the_published_ones(column, vocabulary):
     part = column(([[1] * 4] * 60_000, [0])).parts[0]
     gathered = pack_examples(part, 32, 0)
@@ -142,13 +120,3 @@ def test_rates_of_short_and_single_examples_are_the_published_ones(column, vocab
     over = gathered.first_tokens[full & (gathered.first_tokens < 32)]
     assert set(over.tolist()) == {12, 16}  # 12 + 4 reaches (32 - 3) // 2 = 14: half of the time
     assert (over == 16).mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_examples_do_not_depend_on_the_parts_of_the_column(column, vocabulary):
-    items = [[i % 10] * (1 + i % 7) for i in range(90)]
-    whole, cut = column((items, [0, 40])), None
-    one = SegmentedSamples(whole, vocabulary, tokens_per_sample=20)
-    rows = one.read_batch(np.arange(len(one.lengths))).tokens
-    cut = column((items[:40], [0]), (items[40:], [0]))
-    two = SegmentedSamples(cut, vocabulary, tokens_per_sample=20)
-    assert rows.tolist() == two.read_batch(np.arange(len(two.lengths))).tokens.tolist()

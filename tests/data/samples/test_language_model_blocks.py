@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.samples.text_samples import TokenBlocks
-from toolkit.data.storage.column_files import CheckedColumnPart, ColumnWriter
-from toolkit.data.storage.columns import Column
+from toolkit.data.samples.sequence_pairs import TokenBlocks
+from toolkit.data.storage.column_files import CheckedColumnPart, Column, ColumnWriter
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 END, PAD = 2, 0
@@ -84,20 +83,3 @@ def test_samples_do_not_cross_documents(list_samples):
         (END, [11, 12, 13, 14, END, 15, END]),
         (END, [16, 17, 18, END, 19, END]),
     ]
-
-
-def test_item_samples_are_single_items_and_long_ones_are_cut(list_samples):
-    assert list_samples("items", "items", 3) == [
-        *((END, [5, 6, END]), (END, [7, END]), (END, [8, 9, 10]), (10, [END])),
-        *((END, [11, 12, 13]), (13, [14, END]), (END, [15, END])),
-        *((END, [16, 17, 18]), (18, [END]), (END, [19, END])),
-    ]
-
-
-@pytest.mark.parametrize("samples", ["blocks", "documents", "items"])
-def test_every_token_is_predicted_once(list_samples, samples):
-    every = [token for part in ITEMS for item in part for token in [*item, END]]
-    for tokens in (1, 2, 5, 100):
-        assert [
-            t for _, symbols in list_samples(samples, "items", tokens) for t in symbols
-        ] == every

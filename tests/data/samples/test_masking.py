@@ -7,10 +7,9 @@ from toolkit.data.samples.masking import (
     SPANS,
     HashNoise,
     Masking,
-    draw_span_lengths,
     span_length_distribution,
 )
-from toolkit.data.samples.text_samples import SentenceBatch
+from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.vocabulary import append_special
 
 CLS, SEP, PAD, MASK = 1000, 1001, 1002, 1003
@@ -103,12 +102,6 @@ def test_masking_selects_nothing_in_empty_sentences(words, law):
     assert (visible == empty.tokens).all()
 
 
-@EVERY_STRATEGY
-def test_masking_selects_a_single_word_among_empty_sentences(words, law):
-    _, selected = masking(words, law, rate=0.99).apply(sentences([2, 4, 2]), noise(3))
-    assert set(selected.rows.tolist()) == {1}
-
-
 # -- the laws themselves
 
 
@@ -162,16 +155,6 @@ def test_span_length_distribution_is_the_truncated_geometric():
 
 def runs(places):
     return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
-
-
-def test_drawn_span_lengths_follow_the_distribution():
-    lengths = draw_span_lengths(noise().grid(7, 50).ravel(), 0.2, 6)
-    assert (
-        stats.chisquare(
-            np.bincount(lengths)[1:], span_length_distribution(0.2, 6) * len(lengths)
-        ).pvalue
-        > 1e-3
-    )
 
 
 def test_span_equals_a_loop_over_its_definition(words, batch):
@@ -229,21 +212,6 @@ def test_electra_draws_with_replacement_up_to_its_limit(words):
     assert twice == pytest.approx(expected, rel=0.25)
 
 
-def test_electra_masks_85_percent_and_a_position_drawn_twice_if_either_draw_says_so(words, batch):
-    options = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
-    visible, selected = masking(words, "electra", **options).apply(batch, noise())
-    hidden = visible[selected.rows, selected.positions] == MASK
-    alone = (
-        np.bincount(selected.rows * LENGTH + selected.positions)[
-            selected.rows * LENGTH + selected.positions
-        ]
-        == 1
-    )
-    counts = [hidden[alone].sum(), (~hidden[alone]).sum()]
-    assert stats.chisquare(counts, np.array([0.85, 0.15]) * alone.sum()).pvalue > 1e-3
-    assert hidden[~alone].mean() == pytest.approx(1 - 0.15**2, abs=0.03)
-
-
 # -- what is shown
 
 
@@ -258,14 +226,6 @@ def test_visible_tokens_follow_80_10_10(words, batch):
     assert stats.chisquare(counts, law * len(seen)).pvalue > 1e-3
     drawn = seen[(seen != MASK) & (seen != true) & (seen < 1000)]
     assert stats.chisquare(np.bincount(drawn // 100)).pvalue > 1e-3
-
-
-def test_random_tokens_are_uniform_over_all_ids_including_special_ones(words, batch):
-    options = {"rate": 0.9, "mask_token_rate": 0.0, "random_token_rate": 1.0}
-    visible, selected = masking(words, "bernoulli", **options).apply(batch, noise())
-    counts = np.bincount(visible[selected.rows, selected.positions], minlength=1004)
-    assert stats.chisquare(counts).pvalue > 1e-3
-    assert counts[[CLS, SEP, PAD, MASK]].min() > 0
 
 
 def test_positions_decide_independently(words):

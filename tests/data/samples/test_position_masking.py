@@ -1,12 +1,14 @@
-from itertools import permutations
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from toolkit.data.samples.masking import HashNoise, draw_span_lengths, span_length_distribution
-from toolkit.data.samples.position_masking import PositionMasking
-from toolkit.data.samples.text_samples import SentenceBatch
+from toolkit.data.samples.masking import (
+    HashNoise,
+    PositionMasking,
+    draw_span_lengths,
+    span_length_distribution,
+)
+from toolkit.data.samples.sequence_pairs import SentenceBatch
 
 LENGTH = 64
 RATE = 0.15
@@ -45,8 +47,8 @@ def runs(selected):
 
 @pytest.fixture(scope="module")
 def many():
-    """Over 200,000 runs: how each is shown."""
-    rows = 90_000
+    """Over 60,000 runs: how each is shown."""
+    rows = 30_000
     visible, selected = masking().apply(sentences([LENGTH] * rows), noise(rows))
     return [(places, visible[row, places]) for row, places in runs(selected)]
 
@@ -66,18 +68,9 @@ def test_runs_are_hidden_shuffled_or_kept_at_the_given_rates(many):
         for places, visible in many
         if len(places) > 1
     ]
-    assert len(many) > 200_000
+    assert len(many) > 60_000
     expected = len(kinds) * np.array([0.8, 0.1, 0.1])
     assert stats.chisquare(np.bincount(kinds), expected).pvalue > 0.001
-
-
-def test_shuffled_run_of_three_takes_any_other_order(many):
-    counts = dict.fromkeys(permutations(range(3)), 0)
-    for places, visible in many:
-        if len(places) == 3 and (visible >= 0).all() and (visible != places).any():
-            counts[tuple((visible - places[0]).tolist())] += 1
-    _, *others = counts.values()
-    assert stats.chisquare(others).pvalue > 0.001 and min(others) > 100
 
 
 @pytest.mark.parametrize(("below", "highest"), [(None, LENGTH), (512, 512)])
@@ -102,16 +95,3 @@ def test_position_masking_keeps_to_its_budget_and_leaves_other_positions():
     others = np.ones(visible.shape, bool)
     others[selected.rows, selected.positions] = False
     assert (visible == np.arange(64))[others].all()
-
-
-def test_position_masks_do_not_depend_on_batch_neighbors():
-    together, _ = masking().apply(sentences([30, 64, 17]), noise(3))
-    alone, _ = masking().apply(sentences([17]), HashNoise(1, 1, np.array([2])))
-    assert (together[2, :17] == alone[0]).all()
-
-
-def test_position_masks_change_with_seed_and_epoch():
-    given = sentences([LENGTH] * 8)
-    first, _ = masking().apply(given, noise(8))
-    for other in (HashNoise(2, 1, np.arange(8)), HashNoise(1, 2, np.arange(8))):
-        assert (masking().apply(given, other)[0] != first).any(1).all()

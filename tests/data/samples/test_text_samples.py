@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from toolkit.data.samples.text_samples import TextSamples
+from toolkit.data.samples.sequence_pairs import TextSamples
 
 CLS, SEP, PAD = 10, 11, 12
 
@@ -55,11 +55,6 @@ def chopped(values, size):
     return [[CLS, *values[i : i + size], SEP] for i in range(0, len(values), size)]
 
 
-def test_blocks_equal_a_loop_over_the_stream_of_each_part(random_column, vocabulary):
-    expected = [row for part in random_column.parts for row in chopped(part.values.tolist(), 14)]
-    assert stated(random_column, vocabulary, "blocks") == expected
-
-
 def test_document_blocks_start_again_with_each_document(random_column, vocabulary):
     expected = []
     for part in random_column.parts:
@@ -68,19 +63,6 @@ def test_document_blocks_start_again_with_each_document(random_column, vocabular
         for start, end in pairwise(starts):
             expected += chopped([token for item in items[start:end] for token in item], 14)
     assert stated(random_column, vocabulary, "documents") == expected
-
-
-@pytest.mark.parametrize("samples", ["blocks", "documents"])
-def test_every_token_of_the_column_is_in_exactly_one_block(random_column, vocabulary, samples):
-    rows = stated(random_column, vocabulary, samples)
-    tokens = [token for row in rows for token in row[1:-1]]
-    assert tokens == [t for part in random_column.parts for t in part.values.tolist()]
-
-
-def test_lengths_are_known_without_reading_tokens(random_column, vocabulary):
-    found = TextSamples(random_column, vocabulary, sample_mode="pairs", tokens_per_sample=16)
-    read = found.read_batch(np.arange(len(found.lengths))).lengths
-    assert found.lengths.tolist() == read.tolist()
 
 
 def test_truncation_of_pairs_is_reported(column, vocabulary):

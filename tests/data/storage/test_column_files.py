@@ -1,4 +1,3 @@
-import pickle
 import tracemalloc
 import zlib
 
@@ -10,12 +9,12 @@ from toolkit.data.storage.column_files import (
     BLOCK_BYTES,
     HEADER_BYTES,
     CheckedColumnPart,
+    Column,
     ColumnWriter,
     checksum_blocks,
     checksum_values,
     format_header,
 )
-from toolkit.data.storage.columns import Column
 
 ARRAYS = ["", ".starts", ".documents", ".crc32"]
 
@@ -68,13 +67,6 @@ def test_numpy_reads_what_was_added(tmp_path):
     assert counts == {"dtype": "<u2", "items": 3, "elements": 4, "documents": 2}
 
 
-@pytest.mark.parametrize("dtype", ["<u1", "<u2", "<i4", "<i8", "<f4"])
-@pytest.mark.parametrize("length", [0, 1, 10**6])
-def test_a_file_is_the_same_as_that_of_numpy(tmp_path, dtype, length):
-    np.save(tmp_path / "a.npy", np.zeros(length, dtype))
-    assert (tmp_path / "a.npy").read_bytes()[:HEADER_BYTES] == format_header(dtype, length)
-
-
 def test_checksums_are_the_crc32_of_each_mebibyte():
     draw = np.random.default_rng(0)
     arrays = [draw.integers(0, 1 << 16, n).astype("<u2") for n in (0, 5, BLOCK_BYTES, 7)]
@@ -83,19 +75,6 @@ def test_checksums_are_the_crc32_of_each_mebibyte():
     assert checksum_blocks(*arrays).tolist() == expected
     assert len(checksum_blocks(arrays[2])) == 2 and len(checksum_blocks()) == 0
     assert checksum_values(arrays[1]).tolist() == [zlib.crc32(arrays[1].tobytes() + bytes(6))]
-
-
-def test_part_is_pickled_as_its_path(tmp_path):
-    part, _ = write(tmp_path / "train.tokens", [2, 1])
-    sent = pickle.dumps(part)
-    assert len(sent) < 500
-    assert pickle.loads(sent).offsets.tolist() == [0, 2, 3]
-
-
-def test_an_empty_column_is_read(tmp_path):
-    part, _ = write(tmp_path / "train.tokens", [])
-    part.check_all()
-    assert (part.items, part.offsets.tolist(), part.document_starts.tolist()) == (0, [0], [])
 
 
 @pytest.mark.parametrize("array", ARRAYS)
@@ -154,18 +133,6 @@ def test_truncated_grown_missing_and_foreign_files_are_refused(tmp_path, array):
         use_every_item(part)
 
 
-@pytest.mark.parametrize("array", ARRAYS)
-def test_files_of_another_run_are_refused(tmp_path, array):
-    part, _ = write(tmp_path / "a", [2, 2, 1])
-    other, _ = write(tmp_path / "b", [1, 2, 2], seed=1)
-    path_of(other, array).replace(path_of(part, array))
-    if array == ".documents":  # the same in both
-        use_every_item(part)
-        return
-    with pytest.raises(ToolkitError, match=r"does not match its checksums|comes from another run"):
-        use_every_item(part)
-
-
 @pytest.mark.parametrize(
     ("array", "numbers"),
     [
@@ -187,13 +154,6 @@ def test_impossible_starts_with_correct_checksums_are_refused(tmp_path, array, n
     entry["checksums"] = [int(checksum_blocks(table)[0]) for table in tables]
     with pytest.raises(ToolkitError, match="must hold rising numbers"):
         use_every_item(CheckedColumnPart(part.stem, entry))
-
-
-def test_opening_reads_no_values(tmp_path):
-    part, _ = write(tmp_path / "train.tokens", [5] * 50)
-    for array in ARRAYS[:3]:
-        flip(path_of(part, array), -1)
-    assert CheckedColumnPart(part.stem, part.entry).items == 50
 
 
 def test_a_hundred_million_items_open_without_being_read(tmp_path):

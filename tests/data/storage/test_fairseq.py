@@ -5,14 +5,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_folder
 from tests.helpers.preprocessing import preprocess_config
 from toolkit import load_checkpoint
 from toolkit.cli import inspect, train, validate
-from toolkit.common.errors import ToolkitError
 from toolkit.data.preprocess import preprocess
-from toolkit.data.samples.text_samples import TextSamples
+from toolkit.data.samples.sequence_pairs import TextSamples
 from toolkit.data.storage.data_folder import DataFolder
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
@@ -50,17 +48,6 @@ def test_fingerprint_depends_on_the_content_not_on_the_path(folder, tmp_path):
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_folder_without_a_dictionary_is_rejected(folder):
-    (folder / "dict.txt").unlink()
-    assert "must hold fairseq's dict.txt next to its .idx files" in opening_error(folder)
-
-
-def test_folders_with_different_dictionaries_are_rejected(folder, tmp_path):
-    other = write_folder(tmp_path / "other", WORDS[::-1], {"train": LINES})
-    with pytest.raises(ToolkitError, match="data folders must agree on their vocabulary"):
-        DataFolder.open(folder, other)
-
-
 @pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
 def test_both_formats_of_a_text_give_the_same_samples(tmp_path, samples):
     draw = np.random.default_rng(0)
@@ -79,6 +66,7 @@ def test_both_formats_of_a_text_give_the_same_samples(tmp_path, samples):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_commands_train_validate_and_inspect_without_conversion(tmp_path, capsys):
     draw = np.random.default_rng(0)
     lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(60)]
@@ -113,4 +101,4 @@ def test_opening_does_not_read_a_hundred_million_items(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20
-    assert column.parts[0].index.items == items
+    assert column.parts[0].header.items == items

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tests.helpers.data_folders import opening_error
-from tests.helpers.fairseq_files import write_folder, write_items, write_pairs
+from tests.helpers.fairseq_files import write_items, write_pairs
 from tests.helpers.preprocessing import preprocess_config
-from toolkit import load_checkpoint
 from toolkit.cli import generate, inspect, train, validate
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.parallel.files import ParallelSplit
+from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
@@ -60,34 +59,6 @@ def test_equal_dictionaries_are_a_joined_vocabulary(tmp_path):
     assert tokenizer.tokenizer.joined
 
 
-def test_source_is_the_first_language_of_the_file_names(tmp_path):
-    folder = write_pairs(tmp_path / "bin", ENGLISH, GERMAN, {"train": PAIRS}, pair="en-de")
-    assert DataFolder.open(folder).tokenizer.languages == "en-de"
-
-
-def test_languages_may_contain_hyphens(tmp_path):
-    for language, words in (("zh-Hans", GERMAN), ("en", ENGLISH)):
-        name = f"train.zh-Hans-en.{language}"
-        write_folder(tmp_path / "bin", words, {name: ["der the"]}, language=language)
-    tokenizer = DataFolder.open(tmp_path / "bin").tokenizer
-    assert (tokenizer.source_lang, tokenizer.target_lang) == ("zh-Hans", "en")
-
-
-def test_folder_of_only_source_with_a_language_is_text(tmp_path):
-    folder = write_folder(
-        tmp_path / "bin", ENGLISH, {"train.en-None.en": ["the dog"]}, language="en"
-    )
-    data = DataFolder.open(folder)
-    assert data.kind == "text" and data.split("train").items == 1
-    assert data.tokenizer.encode("the cat") == [4, 6]
-
-
-def test_fingerprint_covers_both_sides(folder, tmp_path):
-    swapped = [(source, "the cat") for source, _ in PAIRS]
-    other = write_pairs(tmp_path / "o", GERMAN, ENGLISH, {"train": swapped, "valid": PAIRS[:1]})
-    assert DataFolder.open(folder).fingerprint != DataFolder.open(other).fingerprint
-
-
 @pytest.fixture
 def two_pairs(folder):
     """The folder with a second pair, French to English."""
@@ -111,10 +82,12 @@ def test_languages_choose_one_of_several_pairs(two_pairs):
 
 def test_languages_choose_the_direction(folder):
     forward, back = (Corpora.open(str(folder), languages=it) for it in (("de", "en"), ("en", "de")))
-    assert back.tokenizer.languages == "en-de" and back.fingerprint != forward.fingerprint
+    assert back.all.tokenizer.languages == "en-de"
     assert first_pair(back.all) == ("the dog sleeps", "der Hund schläft")
     assert first_pair(forward.all) == ("der Hund schläft", "the dog sleeps")
-    assert forward.fingerprint == Corpora.open(str(folder)).fingerprint
+    assert (
+        forward.all.fingerprint == Corpora.open(str(folder)).all.fingerprint != back.all.fingerprint
+    )
 
 
 def test_several_pairs_without_a_choice_are_listed(two_pairs):
@@ -134,31 +107,6 @@ def test_languages_that_the_data_lacks_are_rejected(folder, languages, message):
     with pytest.raises(ToolkitError, match=message):
         config = DataConfig(dirs=[str(folder)], source_lang=languages[0], target_lang=languages[1])
         Corpora.of_run(config)
-
-
-def test_languages_of_text_in_one_language_are_rejected(tmp_path):
-    text = write_folder(tmp_path / "text", ENGLISH, {"train": ["the dog"]})
-    config = DataConfig(dirs=[str(text)], source_lang="de", target_lang="en")
-    with pytest.raises(ToolkitError, match=r"text has no language pair. Run toolkit-preprocess"):
-        Corpora.of_run(config)
-
-
-def test_incomplete_pair_is_rejected(folder):
-    write_folder(folder, ENGLISH, {"train.de-fr.fr": ["the"]}, language="fr")
-    assert "must hold text in one language, or both sides of language pairs" in opening_error(
-        folder
-    )
-
-
-def test_one_side_alone_is_rejected(folder):
-    for name in ("train.de-en.en.idx", "valid.de-en.en.idx"):
-        (folder / name).unlink()
-    assert "or both sides of language pairs" in opening_error(folder)
-
-
-def test_a_missing_dictionary_is_named(folder):
-    (folder / "dict.en.txt").unlink()
-    assert "must hold fairseq's dict.en.txt next to its .idx files" in opening_error(folder)
 
 
 def test_sides_of_unequal_length_are_rejected(folder):
@@ -193,24 +141,6 @@ def test_both_formats_of_a_parallel_text_give_the_same_batches(tmp_path):
     assert batches[0] == batches[1]
 
 
-@pytest.mark.slow
-def test_commands_translate_one_of_several_pairs_in_its_other_direction(tmp_path, capsys):
-    splits = {"train": (pairs := random_pairs(40)), "valid": pairs[:9], "test": pairs[:3]}
-    folder = write_pairs(tmp_path / "bin", GERMAN, ENGLISH, splits)
-    write_pairs(folder, ["le"], ENGLISH, {"train": [("le", "the")]}, pair="fr-en")
-    run = str(tmp_path / "run")
-    direction = ["--source-lang", "en", "--target-lang", "de"]
-    assert train.main(train_words(str(folder), run) + direction) == 0
-    assert validate.main([str(folder), "--path", run, "--num-workers", "0"]) == 0
-    words = ["--path", run, "--dirs", str(folder), "--gen-subset", "test"]
-    out = str(tmp_path / "out")
-    assert generate.main([*words, "--beam", "1", "--max-len-b", "3", "--results-path", out]) == 0
-    lines = (tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()
-    words = [set(line.partition("\t")[2].split()) for line in lines if line[0] in "ST"]
-    assert words[0] <= set(ENGLISH) and words[1] <= set(GERMAN)
-    assert load_checkpoint(run).tokenizer.language_pair == ("en", "de")
-
-
 def train_words(folder, run):
     sizes = ["--arch.encoder-layers", "1", "--arch.decoder-layers", "1", "--arch.width", "16"]
     sizes += ["--arch.heads", "2", "--arch.feed-forward-width", "16"]
@@ -218,6 +148,7 @@ def train_words(folder, run):
     return [*words, "--save-dir", run, "--num-workers", "0", "--max-update", "2"]
 
 
+@pytest.mark.slow
 def test_commands_train_validate_generate_and_inspect_without_conversion(tmp_path, capsys):
     pairs = random_pairs(80)
     splits = {"train": pairs, "valid": pairs[:9], "test": pairs[:3]}

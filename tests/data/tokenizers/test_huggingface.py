@@ -58,21 +58,6 @@ def test_spaces_before_a_mask_follow_its_flag_in_the_description(tokenizer):
     assert absorbing.encode_parsing_special("the  [MASK] a") == [the, mask, a]
 
 
-def test_mask_that_is_no_added_token_is_parsed(tokenizer):
-    without = {**json.loads(tokenizer.text), "added_tokens": []}
-    without = HuggingFaceTokenizer(json.dumps(without), ROLES)
-    assert without.encode_parsing_special("[MASK] a") == [4, 9]
-    assert 4 not in without.encode("[MASK] a")
-
-
-def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():
-    fewer = HuggingFaceTokenizer(description(), ROLES, rows=9)
-    assert fewer.encode("the a") == [5, 1] and len(fewer.vocabulary) == 9
-    more = HuggingFaceTokenizer(description(), ROLES, rows=12)
-    assert more.vocabulary.symbols[10:] == ["[no symbol 10]", "[no symbol 11]"]
-    assert more.encode("the a") == [5, 9]
-
-
 @pytest.mark.parametrize(
     ("pieces", "starts", "displayed"),
     [
@@ -86,19 +71,6 @@ def test_word_starts_follow_from_the_marks(pieces, starts, displayed):
     vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == starts
     assert [vocabulary.display_symbol(symbol) for symbol in pieces] == displayed
-
-
-def test_mark_of_a_single_piece_is_a_letter():
-    pieces = ["\u2581\u2582", *(f"{mark}{n}" for mark in ("a", "##") for n in range(10))]
-    vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
-    assert vocabulary.starts_word[5:].tolist() == [True] * 11 + [False] * 10
-
-
-@pytest.mark.parametrize("letter", ["\u2581", "\u0120"])
-def test_letter_that_is_the_mark_of_another_kind_changes_nothing(letter):
-    pieces = [letter, "a", "b", "##a", "##b"]
-    vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
-    assert vocabulary.starts_word[5:].tolist() == [True] * 3 + [False] * 2
 
 
 def test_saved_huggingface_tokenizer_loads_equal(tokenizer, tmp_path):

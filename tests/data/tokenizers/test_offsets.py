@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.huggingface import SPECIAL, HuggingFaceTokenizer, WordPieceTokenizer
-from toolkit.data.tokenizers.offsets import WordCache, lower_without_accents, span_mapper, trim_span
+from toolkit.data.tokenizers.offsets import WordCache, lower_without_accents, span_mapper
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
@@ -23,14 +22,6 @@ def test_word_cache_concatenates_the_ids_of_words():
     assert (len(ids), len(lengths)) == (0, 0)
 
 
-def test_every_word_is_segmented_once():
-    asked = []
-    cache = WordCache(lambda words: asked.extend(words) or letters(words))
-    cache.encode_lines(["a b a", "b"])
-    cache.encode_lines(["b c"])
-    assert asked == ["a", "b", "c"]
-
-
 def test_failed_segmentation_leaves_no_word_behind():
     def segment(words):
         if "bad" in words:
@@ -43,15 +34,6 @@ def test_failed_segmentation_leaves_no_word_behind():
         cache.encode_lines(["hello bad"])
     for word in ("hello", "world", "hello", "known"):
         assert "".join(map(chr, cache.encode_lines([word])[0])) == word
-
-
-@pytest.mark.parametrize("limit", ["MAX_CACHED_WORDS", "MAX_CACHED_IDS"])
-def test_full_cache_is_cleared(monkeypatch, limit):
-    monkeypatch.setattr(f"toolkit.data.tokenizers.offsets.{limit}", 3)
-    cache = WordCache(letters)
-    for line in ("ab cd ef gh", "ij kl mn op"):
-        ids, _ = cache.encode_lines([line])
-        assert "".join(map(chr, ids)) == line.replace(" ", "") and len(cache._rows) == 4
 
 
 LINES = [
@@ -132,35 +114,6 @@ def test_tokens_cover_every_letter_of_their_line_in_order(any_tokenizer: Tokeniz
         assert not any(line[edge].isspace() for edge in edges)
 
 
-def test_offsets_of_a_line_do_not_depend_on_other_lines(any_tokenizer: Tokenizer):
-    together = any_tokenizer.encode_with_offsets(LINES)
-    alone = [any_tokenizer.encode_with_offsets([line]) for line in LINES]
-    assert np.array_equal(together.starts, np.concatenate([a.starts for a in alone]))
-    assert len(any_tokenizer.encode_with_offsets([]).ids) == 0
-
-
-def test_offsets_refer_to_the_original_text(tokenizer):
-    lower = WordPieceTokenizer.from_symbols(PIECES, lowercase=True)
-    line = "THE Caf\u00e9, cafe\u0301 was"
-    found = lower.encode_with_offsets([line])
-    words = [line[b:e] for b, e in zip(found.starts, found.ends, strict=True)]
-    assert words == ["THE", "Caf\u00e9", ",", "cafe\u0301", "wa", "s"]
-
-
-def test_split_pieces_share_the_span_of_the_piece():
-    from tests.helpers.preprocessing import preprocess_config
-
-    text = ["7, 8, 9, and 7,"] * 60
-    config = preprocess_config(trainpref="x", vocab_size=20, character_coverage=1.0)
-    tokenizer = SentencePieceTokenizer(
-        train_sentencepiece(text, config), lowercase=False, split_digit_commas=True
-    )
-    assert tokenizer._split_pieces, "the model has such pieces"
-    found = tokenizer.encode_with_offsets(["and 9, 7,"])
-    words = ["and 9, 7,"[b:e] for b, e in zip(found.starts, found.ends, strict=True) if e > b]
-    assert "".join(words) == "and9,7," and "9" in words and "," in words
-
-
 def test_offsets_are_mapped_back_through_lower_casing():
     text = "\u00bd\u0130 e\u0301\ufb01\ud55c"
     plain, back = lower_without_accents(text), span_mapper(text, lowercase=True)
@@ -169,8 +122,3 @@ def test_offsets_are_mapped_back_through_lower_casing():
     assert text[slice(*back((place, place + 1)))] == "e\u0301"
     assert back((len(plain), len(plain))) == (len(text), len(text))
     assert back((0, len(plain))) == (0, len(text))
-
-
-def test_offsets_exclude_spaces_at_the_edges():
-    assert trim_span(" ab ", (0, 4)) == (1, 3) and trim_span("  ", (0, 2)) == (2, 2)
-    assert trim_span("e\u0301x", (0, 1)) == (0, 2)

@@ -1,7 +1,6 @@
 import io
 import json
 
-import numpy as np
 import pytest
 import sentencepiece
 
@@ -33,16 +32,8 @@ def whole(tokenizer, text):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_word_by_word_encoding_equals_that_of_the_whole_line(tokenizer, text):
-    assert tokenizer._word_by_word
+    assert tokenizer.word_by_word
     assert tokenizer.encode(text) == whole(tokenizer, text)
-
-
-def test_batches_of_texts_are_encoded_like_single_texts(tokenizer):
-    many = [f"{text} {n}" for text in TEXTS for n in range(9)]
-    assert tokenizer._segment(many) == [
-        whole(tokenizer, tokenizer.normalize(text)) for text in many
-    ]
-    assert tokenizer._segment(many[:3]) == tokenizer._segment(many)[:3]
 
 
 @pytest.mark.parametrize(
@@ -53,22 +44,9 @@ def test_batches_of_texts_are_encoded_like_single_texts(tokenizer):
 def test_other_kinds_of_models_are_encoded_as_by_sentencepiece(options):
     lines = ["the cat sat on the mat", "on the mat the cat sat", "the dog  sat"] * 9
     other = SentencePieceTokenizer(trained(lines, vocab_size=40, **options), lowercase=False)
-    assert other._word_by_word == (options == {"model_type": "bpe"})
+    assert other.word_by_word == (options == {"model_type": "bpe"})
     for line in [*lines[:3], " on  the mat "]:
         assert other.encode(line) == whole(other, line)
-
-
-def test_encode_lines_returns_ids_back_to_back_with_lengths(tokenizer):
-    ids, lengths = tokenizer.encode_lines(TEXTS)
-    parts = np.split(ids, np.cumsum(lengths)[:-1])
-    assert [part.tolist() for part in parts] == [tokenizer.encode(text) for text in TEXTS]
-    assert tokenizer.encode_lines([])[0].tolist() == []
-
-
-def test_full_cache_is_cleared(tokenizer, monkeypatch):
-    monkeypatch.setattr("toolkit.data.tokenizers.offsets.MAX_CACHED_WORDS", 3)
-    small = SentencePieceTokenizer(tokenizer.model, lowercase=False)
-    assert [small.encode(text) for text in TEXTS * 2] == [tokenizer.encode(t) for t in TEXTS * 2]
 
 
 def test_lower_case_drops_accents_as_albert_does(tokenizer):
@@ -90,11 +68,6 @@ def test_commas_after_digits_are_split_as_in_albert():
         assert split.decode(split.encode(text)) == plain.decode(plain.encode(text)) == text
 
 
-def test_text_survives_encoding_and_decoding(tokenizer):
-    text = "the small house was under 1,234 Café."
-    assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
 def test_special_tokens_are_parsed_only_on_request(tokenizer):
     ids = tokenizer.encode_parsing_special("the [MASK] house[SEP]")
     words = tokenizer.vocabulary
@@ -102,13 +75,6 @@ def test_special_tokens_are_parsed_only_on_request(tokenizer):
     assert ids == [*the, words.mask, *house, words.sep]
     assert tokenizer.decode(ids) == "the [MASK] house [SEP]"
     assert words.mask not in tokenizer.encode("the [MASK] house")
-
-
-def test_a_saved_tokenizer_loads_equal(tokenizer, tmp_path):
-    tokenizer.save(tmp_path)
-    again = Tokenizer.load(tmp_path)
-    assert again.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
-    assert again.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
 
 
 def test_symbols_of_another_model_are_rejected(tokenizer, tmp_path):

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
+from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import KINDS, Tokenizer
+from toolkit.data.tokenizers.vocabulary import (
+    WORD_REST,
+    WORD_START,
+    Vocabulary,
+    append_special,
+    read_symbols,
+    write_symbols,
+)
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer, WrappedTokenizer, restore_inner
 
@@ -39,14 +50,6 @@ def test_special_tokens_are_required(tmp_path, special):
         Tokenizer.load(tmp_path)
 
 
-def test_tokenizer_writes_the_files_that_it_names(tokenizer, tmp_path):
-    for number, kind in enumerate([tokenizer, WordLevelTokenizer.from_counts({"a": 1}, size=1)]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        kind.save(folder)
-        assert sorted(path.name for path in folder.iterdir()) == sorted(kind.files)
-
-
 def test_tokenizer_of_a_plugin_is_found_by_its_kind(tokenizer, tmp_path):
     class Graded(WrappedTokenizer):
         kind = "graded"
@@ -73,25 +76,6 @@ def parallel():
     return ParallelTokenizer(GERMAN, ENGLISH, source_lang="de", target_lang="en")
 
 
-def test_parallel_tokenizer_encodes_source_and_target(parallel):
-    assert parallel.decode(parallel.encode("Hund")) == "Hund"
-    assert parallel.target.decode(parallel.target.encode("dog")) == "dog"
-    assert parallel.decode(parallel.encode("dog")) == "<unk>" and parallel.sizes["targets"] == 6
-
-
-def test_saved_parallel_tokenizer_loads_equal(parallel, tmp_path):
-    parallel.save(tmp_path)
-    again = Tokenizer.load(tmp_path)
-    assert isinstance(again, ParallelTokenizer) and again.fingerprint == parallel.fingerprint
-    assert (again.languages, again.joined) == ("de-en", False)
-    assert set(parallel.files) == {
-        "dict.txt",
-        "tokenizer_config.json",
-        "target/dict.txt",
-        "target/tokenizer_config.json",
-    }
-
-
 def test_opposite_direction_of_a_joined_vocabulary_is_a_difference():
     def pair(source, target):
         return ParallelTokenizer(GERMAN, None, source_lang=source, target_lang=target)
@@ -102,11 +86,6 @@ def test_opposite_direction_of_a_joined_vocabulary_is_a_difference():
     assert pair("de", "en").describe_difference(pair("en", "fr")) == ""
     assert pair("de", "de").describe_difference(pair("de", "de")) == ""
     assert pair("de", "en").describe_difference(GERMAN) == "their vocabularies differ"
-
-
-def test_fingerprint_includes_the_target_vocabulary(parallel):
-    joined = ParallelTokenizer(GERMAN, None, source_lang="de", target_lang="en")
-    assert joined.target is joined.inner and joined.fingerprint != parallel.fingerprint
 
 
 def test_target_that_is_a_parallel_tokenizer_is_rejected(parallel, tmp_path):
@@ -120,8 +99,78 @@ def test_target_that_is_a_parallel_tokenizer_is_rejected(parallel, tmp_path):
         Tokenizer.load(tmp_path)
 
 
-def test_missing_target_file_is_named(parallel, tmp_path):
-    parallel.save(tmp_path)
-    (tmp_path / "target" / "dict.txt").unlink()
-    with pytest.raises(ToolkitError, match=r"target must hold a readable dict.txt"):
-        Tokenizer.load(tmp_path)
+NUMBERS = ["one", "two", "three", "four", "fünf", "Six"]
+LONG = "long" * 90
+TEXTS = [f"After {a} comes  {b}, {LONG} {a}." for a, b in pairwise(NUMBERS)]
+TRAINED = pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "words"])
+
+
+@TRAINED
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_training_on_texts_equals_preprocessing_of_their_lines(kind, lowercase, tmp_path):
+    lines = [*TEXTS, "  twice ", "", "twice\there"]
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = preprocess_config(
+        trainpref=str(tmp_path / "text.txt"),
+        destdir=str(tmp_path / "data"),
+        tokenizer=kind,
+        vocab_size=60,
+        lowercase=lowercase,
+        workers=1,
+    )
+    preprocess(config)
+    trained = Tokenizer.train(lines, kind=kind, vocabulary_size=60, lowercase=lowercase)
+    stored = Tokenizer.load(tmp_path / "data")
+    assert trained.fingerprint == stored.fingerprint and trained.lowercase == lowercase
+    assert trained.encode("one Six sëven") == stored.encode("one Six sëven")
+
+
+WRONG = {
+    "texts must be a list, but is a single text. Put it in brackets.": ("one two", {}),
+    "texts must be strings, but text 1 is of type int.": (["one", 2], {}),
+    "texts must have at least one that is not blank, but have none.": (["", " \n"], {}),
+    "texts must be a list with at least one text, but is empty.": ([], {}),
+    "kind must be one of sentencepiece, wordpiece, words, but is 'bpe'.": (TEXTS, {"kind": "bpe"}),
+    "vocabulary_size must be at least 4, but is 3.": (TEXTS, {"vocabulary_size": 3}),
+}
+
+
+@pytest.mark.parametrize(("message", "given"), WRONG.items())
+def test_training_rejects_what_is_not_a_list_of_texts(message, given):
+    texts, options = given
+    with pytest.raises(ToolkitError) as raised:
+        Tokenizer.train((text for text in texts) if isinstance(texts, list) else texts, **options)
+    assert str(raised.value) == message
+
+
+def test_role_outside_the_symbols_is_rejected():
+    with pytest.raises(ToolkitError, match=r"the id of mask must lie in 0 .. 1, but is 2"):
+        Vocabulary("ab", pad=0, cls=0, sep=0, mask=2, unk=0)
+
+
+def test_pieces_named_like_special_tokens_are_rejected():
+    with pytest.raises(ToolkitError, match=r"must not contain \[MASK\]"):
+        append_special(["<unk>", "[MASK]"], unk=0)
+
+
+def test_the_column_type_is_the_narrowest_that_holds_every_id(vocabulary):
+    assert vocabulary.dtype == "<u2"
+    assert append_special([str(i) for i in range(70000)], unk=0).dtype == "<i4"
+
+
+@pytest.mark.parametrize("symbol", ["a", "\n", "\\n", "\\", "\r\n", "\\\\n", "\u2028", "", " "])
+def test_any_symbol_survives_the_symbols_file(symbol):
+    assert read_symbols(write_symbols(["x", symbol, "y"])) == ["x", symbol, "y"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "symbols", "displayed"),
+    [
+        (WORD_START, ["▁cat", "s", ".", "▁"], ["cat", "##s", ".", "(space)"]),
+        (WORD_REST, ["cat", "##s", "."], ["cat", "##s", "."]),
+        ("", ["cat", "##s", "."], ["cat", "##s", "."]),
+    ],
+)
+def test_display_symbol_drops_the_word_mark_and_marks_continuations(mark, symbols, displayed):
+    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, mark=mark)
+    assert [vocabulary.display_symbol(symbol) for symbol in symbols] == displayed

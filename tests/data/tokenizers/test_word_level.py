@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -25,10 +24,6 @@ def test_word_level_ids_equal_those_of_fairseq(text_file):
     assert rest == ["the", ",", "a b", "naïve", "<mask>"]
     assert vocabulary.roles == {"pad": 1, "cls": 0, "sep": 2, "mask": 8, "unk": 3}
     assert tokenizer.encode("the ,  naïve\tother") == [4, 5, 7, 3]
-
-
-def test_mask_listed_in_the_file_keeps_its_id(text_file):
-    assert read(text_file, "<mask> 1\nthe 1\n").vocabulary.roles["mask"] == 4
 
 
 def test_repeated_symbol_with_overwrite_wins_and_roles_stay(text_file):
@@ -64,11 +59,6 @@ def test_invalid_dictionary_lines_are_named(text_file, content, message):
         read(text_file, content)
 
 
-def test_missing_dictionary_is_named(tmp_path):
-    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere"):
-        WordLevelTokenizer.from_file(tmp_path / "nowhere")
-
-
 def test_from_counts_keeps_the_most_frequent_words_ties_in_order(words):
     assert words.vocabulary.symbols[4:] == ["the", "cat", "sat", "<mask>"]
     rare = WordLevelTokenizer.from_counts({"the": 9, "cat": 1}, size=9, min_count=2)
@@ -79,31 +69,12 @@ def test_special_tokens_in_the_text_are_unknown_words(words):
     assert words.encode("the <pad> </s> <s> <mask> <unk> cat") == [4, 3, 3, 3, 3, 3, 5]
 
 
-def test_word_level_encodes_lines_back_to_back_with_their_lengths(words):
-    ids, lengths = words.encode_lines(["the  cat\u2003sat", "", " mat the"])
-    assert (ids.tolist(), lengths.tolist()) == ([4, 5, 6, 3, 4], [3, 0, 2])
-    assert [a.dtype for a in words.encode_lines([])] == [np.int64, np.int64]
-
-
 def test_special_tokens_and_text_survive_encoding_and_decoding(words):
     ids = words.encode_parsing_special("the [MASK] sat <mask>")
     mask = words.vocabulary.mask
     assert ids == [4, mask, 6, mask]
     assert words.decode([0, *ids, 2]) == "<s> the <mask> sat <mask> </s>"
     assert words.encode_parsing_special("[MASK]sat the") == [mask, 6, 4]
-
-
-def test_every_word_is_a_word_start_unless_symbols_are_pieces(words, text_file):
-    assert words.vocabulary.starts_word.tolist() == [False] * 3 + [True] * 4 + [False]
-    pieces = read(text_file, "▁the 2\nre 1\n")
-    assert pieces.vocabulary.starts_word[4:].tolist() == [True, False, False]
-
-
-def test_a_few_symbols_with_the_mark_are_not_pieces(text_file):
-    text = "\u2581\u2582 1\n" + "".join(f"w{number} 1\n" for number in range(40))
-    assert read(text_file, text).vocabulary.starts_word[4:-1].all()
-    pieces = read(text_file, text + "\u2581 1\n")
-    assert pieces.vocabulary.starts_word.sum() == 2
 
 
 def test_saved_word_level_tokenizer_loads_equal(tmp_path, text_file):

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -47,11 +44,6 @@ def hf(tokenizer, folder):
     return kind(str(path), do_lower_case=tokenizer.lowercase)
 
 
-def test_roles_follow_the_vocabulary_file(vocab_file):
-    roles = WordPieceTokenizer.from_file(vocab_file, lowercase=True).vocabulary.roles
-    assert roles == {"pad": 0, "unk": 100, "cls": 101, "sep": 102, "mask": 103}
-
-
 def test_ids_are_those_of_transformers(trained, tmp_path):
     other = hf(trained, tmp_path)
     for text in TEXTS:
@@ -76,21 +68,6 @@ def test_the_longest_piece_that_fits_comes_first(vocab_file):
     found = [symbols[i] for i in tokenizer.encode("The RIVERS café. 中中 zebra")]
     assert found == ["the", "river", "##s", "caf", "##e", ".", "中", "中", "[UNK]"]
     assert tokenizer.decode(tokenizer.encode("the rivers cafe .")) == "the rivers cafe."
-
-
-def test_unmarked_pieces_start_words(vocab_file):
-    vocabulary = WordPieceTokenizer.from_file(vocab_file, lowercase=True).vocabulary
-    starts = dict(zip(vocabulary.symbols, vocabulary.starts_word.tolist(), strict=True))
-    assert starts["the"] and starts["."] and starts["[UNK]"]
-    assert not (starts["##s"] or starts["[MASK]"] or starts["[PAD]"])
-
-
-def test_wordpiece_parses_special_tokens_only_on_request(vocab_file):
-    tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
-    the = tokenizer.encode("the")
-    assert tokenizer.encode_parsing_special("the [MASK] the[SEP]") == [*the, 103, *the, 102]
-    assert 103 not in tokenizer.encode("the [MASK]")
-    assert tokenizer.decode([101, *the, 103, 102]) == "[CLS] the [MASK] [SEP]"
 
 
 @pytest.fixture(params=["bert", "added token"])
@@ -158,31 +135,6 @@ def test_training_lists_special_tokens_then_characters_then_merged_pieces():
     found = train(["aab aab b"] * 3, vocab_size=6, character_coverage=1.0)
     assert found == [*SPECIAL.values(), "a", "b", "##a", "##b", "aa", "aab"][: len(found)]
     assert len(found) == 11
-
-
-def test_training_yields_the_requested_size_or_what_the_text_allows(random_prose):
-    text = random_prose(200).split("\n")
-    assert len(train(text, vocab_size=70)) == 75
-    assert len(train(text, vocab_size=2000)) < 200
-
-
-def test_character_coverage_leaves_out_rare_characters():
-    items = ["ab " * 5000, "\u4e2d"]
-    assert "\u4e2d" not in train(items, vocab_size=20)
-    assert "\u4e2d" in train(items, vocab_size=20, character_coverage=1.0)
-
-
-def test_training_in_another_process_gives_the_same_vocabulary(random_prose):
-    code = (
-        "import sys; from toolkit.data.tokenizers.huggingface import train_word_pieces\n"
-        "options = dict(vocab_size=90, character_coverage=0.9995, lowercase=False)\n"
-        "print(*train_word_pieces(sys.stdin.read().split('\\n'), **options), sep='\\n', end='')"
-    )
-    text = random_prose(200)
-    ran = subprocess.run(
-        [sys.executable, "-c", code], input=text, text=True, capture_output=True, check=True
-    )
-    assert ran.stdout.split("\n") == train(text.split("\n"), vocab_size=90)
 
 
 def test_vocabulary_smaller_than_the_alphabet_is_an_error():

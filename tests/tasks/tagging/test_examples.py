@@ -6,7 +6,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.tasks.tagging.examples import ResolvedTaggingConfig, TaggingExamples
 
 WORDS = ResolvedTaggingConfig(tokens_per_sample=4, fixed_length=4)
@@ -23,12 +23,10 @@ def collated(examples):
 @pytest.fixture
 def pieces(tagged, tmp_path):
     """The same words, with a SentencePiece tokenizer."""
-    from tests.helpers.preprocessing import preprocess_config
-    from toolkit.data.preprocessing.choose_tokenizer import train_sentencepiece
 
-    config = preprocess_config(trainpref="x", vocab_size=30, character_coverage=1.0)
     text = ["the dog barks loudly . I bark at the cat", "dogs bark at cats loudly , I think"] * 20
-    SentencePieceTokenizer(train_sentencepiece(text, config), lowercase=False).save(tmp_path)
+    model = train_pieces(text, vocabulary_size=30, character_coverage=1.0)
+    SentencePieceTokenizer(model, lowercase=False).save(tmp_path)
     return tagged(tokenizer_from=str(tmp_path))
 
 

@@ -12,12 +12,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.common.registry import FORMATS
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.input_files import FileNames, list_benchmark_files
-from toolkit.data.preprocessing.report import PLAIN, Problem, raise_malformed
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType, SplitWriter
 from toolkit.data.text_files import list_files
@@ -26,6 +24,7 @@ from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Table
 
 SPLITS = ("train", "valid", "test")
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 Content = TypeVar("Content")
 AnyTokenizer = TypeVar("AnyTokenizer", bound=Tokenizer)
 
@@ -89,6 +88,8 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
 
     def __init__(self, options: Options, config: PreprocessConfig) -> None:
         self.options, self.config = options, config
+        self.remarks: list[str] = []
+        """Lines to print after the notes of all splits."""
         self.check()
 
     @property
@@ -145,19 +146,19 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
 
     def write(self, splits: Mapping[str, Content], job: Job[AnyTokenizer]) -> dict[str, JsonObject]:
         """Write all columns; returns split -> its entry in meta.json."""
-        return {split: self.write_split(split, content, job) for split, content in splits.items()}
-
-    def write_split(self, split: str, content: Content, job: Job[AnyTokenizer]) -> JsonObject:
-        """Write the columns of a split; returns its entry in meta.json."""
-        writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
-        counts = Counter[str]()
-        for block in self.encode(split, content, job):
-            writer.add(block.columns, block.starts_document)
-            counts.update(block.counts)
-        if not writer.items:
-            files = self.config.inputs[split]
-            raise ToolkitError(f"{split}pref {files} has no items to write. Give other files.")
-        return {**counts, **self.split_metadata(content), "columns": writer.finish()}
+        entries: dict[str, JsonObject] = {}
+        for split, content in splits.items():
+            writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
+            counts = Counter[str]()
+            for block in self.encode(split, content, job):
+                writer.add(block.columns, block.starts_document)
+                counts.update(block.counts)
+            if not writer.items:
+                files = self.config.inputs[split]
+                raise ToolkitError(f"{split}pref {files} has no items to write. Give other files.")
+            metadata = self.split_metadata(content)
+            entries[split] = {**counts, **metadata, "columns": writer.finish()}
+        return entries
 
     def split_metadata(self, content: Content) -> JsonObject:
         """Further entries of a split in meta.json."""
@@ -167,17 +168,10 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         """How the folder was made, for meta.json."""
         return {"tokenizer": tokenizer.kind}
 
-    def title(self, tokenizer: AnyTokenizer) -> str:
-        """The title of the printed table."""
-        return f"{len(tokenizer.vocabulary):,} symbols"
-
-    def summary(self, tokenizer: AnyTokenizer) -> JsonObject:
-        """Values of the last JSON record."""
-        return {"symbols": len(tokenizer.vocabulary)}
-
-    def remarks(self) -> Sequence[str]:
-        """Lines to print after the notes of all splits."""
-        return ()
+    def describe(self, tokenizer: AnyTokenizer) -> tuple[str, JsonObject]:
+        """The title of the printed table, and values of the last JSON record."""
+        symbols = len(tokenizer.vocabulary)
+        return f"{symbols:,} symbols", {"symbols": symbols}
 
     def report_split(self, split: str, content: Content | None, entry: JsonObject) -> SplitReport:
         """The report of a split; `entry` is its entry in meta.json.
@@ -189,21 +183,50 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         return SplitReport({**sizes, **select_counts(entry)}, row, sizes["items"])
 
 
+MAX_LISTED = 5
+"""Problems of one kind that are printed for each split; the JSON records list all."""
+MAX_QUOTED = 40
+"""Characters of an invalid value that an error quotes."""
+
+
+class Problem(NamedTuple):
+    """A malformed row, question or file."""
+
+    path: Path
+    where: str
+    """Its line, or its place among the questions."""
+    what: str
+    kept: bool = False
+    """Whether a question stays, because it is only used for evaluation."""
+    lost: int = 1
+    """Number of rows or questions that are left out because of it, as far as known."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.where}: {self.what}"
+
+
+def list_first(split: str, handled: str, problems: Sequence[object]) -> Iterator[str]:
+    """The first problems as lines, and the number of the others."""
+    lines = list(dict.fromkeys(map(str, problems)))
+    yield from (f"{handled} {line}" for line in lines[:MAX_LISTED])
+    if len(lines) > MAX_LISTED:
+        yield f"and {len(lines) - MAX_LISTED:,} more of {split} {handled.rstrip(':')}"
+
+
 def check_malformed(problems: Sequence[Problem], on_malformed: str, *, labeled: bool) -> None:
     """Raise for malformed rows or questions of a file, unless they may be left out.
 
     Those of a file without labels may not, because predictions for it must be complete.
     """
     dropped = [problem for problem in problems if not problem.kept]
-    if dropped and not labeled:
-        raise_malformed(dropped, skippable=False)
-    if problems and on_malformed == "error":
-        raise_malformed(problems, skippable=True)
-
-
-def create_format(config: PreprocessConfig) -> Format[Any, Tokenizer]:
-    """The format with its options, which it checks."""
-    return FORMATS[config.format.name].factory(config.format.config, config)
+    found: Sequence[Problem] = dropped
+    advice = "Correct it."
+    if labeled or not dropped:
+        found = problems if on_malformed == "error" else []
+        advice = "Correct it, or give --on-malformed skip."
+    if found:
+        count = f" The file has {len(found):,} such problems." if len(found) > 1 else ""
+        raise ToolkitError(f"{found[0]}{count} {advice}")
 
 
 def select_counts(entry: JsonObject) -> dict[str, int]:
@@ -227,9 +250,13 @@ def print_report(
 ) -> None:
     """Print the table, with notes and speed; write one JSON record per split and one at the end."""
     console, destdir = output.console, source.config.destdir
-    console.print(f"{destdir}: {source.title(tokenizer)}", **PLAIN)
+    title, facts = source.describe(tokenizer)
+    console.print(f"{destdir}: {title}", **PLAIN)
     heads = tuple(next(iter(splits.values())).row)
-    rows = [[split, *map(format_cell, report.row.values())] for split, report in splits.items()]
+    rows = [
+        [split, *(it if isinstance(it, str) else f"{it:,}" for it in report.row.values())]
+        for split, report in splits.items()
+    ]
     Table(columns=("split", *heads), rows=rows, right_align=heads).print(console)
     for split, report in splits.items():
         output.write("split", {"split": split, **report.record})
@@ -237,7 +264,7 @@ def print_report(
             output.write(event, {"split": split, **values})
         for note in report.notes:
             console.print(note, **PLAIN)
-    for remark in source.remarks():
+    for remark in source.remarks:
         console.print(remark, **PLAIN)
     total = sum(report.total for report in splits.values())
     rate = total / max(seconds, 1e-9)
@@ -247,10 +274,4 @@ def print_report(
         **PLAIN,
     )
     speed = {"seconds": seconds, "workers": workers, f"{source.unit}_per_second": rate}
-    facts = {"destdir": destdir, **source.summary(tokenizer), source.unit: total}
-    output.write("end", {**facts, **speed})
-
-
-def format_cell(value: int | str) -> str:
-    """A cell as text; numbers have thousands separators."""
-    return value if isinstance(value, str) else f"{value:,}"
+    output.write("end", {"destdir": destdir, **facts, source.unit: total, **speed})

@@ -14,9 +14,9 @@ from toolkit.data.loading.batching import (
     BatchPlan,
     BatchPlanner,
     BatchSource,
+    CorpusWeights,
     compute_fingerprint,
 )
-from toolkit.data.loading.corpus_weights import CorpusWeights
 from toolkit.data.loading.prefetch import BatchPrefetcher, BatchRequest
 
 

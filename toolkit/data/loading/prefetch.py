@@ -54,17 +54,6 @@ class ExampleError(RuntimeError):
     """Collating an example failed because of a bug; names the example and its data."""
 
 
-class Failure(NamedTuple):
-    """An error on its way from a worker to the trainer."""
-
-    kind: type[Exception]
-    message: str
-
-
-class WorkerEnd(NamedTuple):
-    """The pipe of a worker is closed."""
-
-
 class Worker(Generic[Batch]):
     """A process that collates; requests and answers are in the same order."""
 
@@ -79,7 +68,7 @@ class Worker(Generic[Batch]):
         other.close()
 
     def receive_answers(self, *, pin_memory: bool) -> None:
-        """Start the thread that puts the answers into the queue."""
+        """Start the thread that puts the answers into the queue; the last is None."""
 
         def receive() -> None:
             with suppress(EOFError, OSError):
@@ -88,7 +77,7 @@ class Worker(Generic[Batch]):
                     if isinstance(answer, ArrayBatch):
                         answer = answer.pin_memory() if pin_memory else answer.unpack()
                     self.answers.put(answer)
-            self.answers.put(WorkerEnd())
+            self.answers.put(None)
 
         threading.Thread(target=receive, daemon=True).start()
 
@@ -96,10 +85,6 @@ class Worker(Generic[Batch]):
         self.pending.append((number, request))
         with suppress(OSError):  # a dead worker is noticed when its answer is due
             self.connection.send(request)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join(SHUTDOWN_SECONDS)
 
 
 def serve(
@@ -128,10 +113,10 @@ def serve(
         try:
             connection.send(ArrayBatch(collate(examples, request, name)))
         except ToolkitError as error:
-            connection.send(Failure(ToolkitError, str(error)))
+            connection.send(ToolkitError(str(error)))
         except ExampleError as error:
             text = f"{error}\n\nIn the data worker:\n{traceback.format_exc()}"
-            connection.send(Failure(ExampleError, text))
+            connection.send(ExampleError(text))
 
 
 def collate(examples: BatchSource[Batch], request: BatchRequest, name: str) -> Batch:
@@ -241,18 +226,23 @@ class BatchPrefetcher(Generic[Batch]):
                     f"({self._timeout_seconds}); it is collating {{work}}. Find out what holds it "
                     f"up (a file system that hangs?), or raise --data.timeout-seconds.",
                 ) from None
-            if isinstance(answer, WorkerEnd):
+            if answer is None:
                 worker.process.join(SHUTDOWN_SECONDS)
+                code = worker.process.exitcode or 0
+                end = (
+                    f"was killed by {signal_name(-code)}"
+                    if code < 0
+                    else f"exited with code {code}"
+                )
                 raise self._stop(
                     worker,
-                    f"a data worker {describe_exit(worker.process.exitcode)} while collating "
-                    f"{{work}}. Use fewer --num-workers if memory is short, or 0 to see the error "
-                    f"itself.",
+                    f"a data worker {end} while collating {{work}}. Use fewer --num-workers if "
+                    f"memory is short, or 0 to see the error itself.",
                 )
             number, _ = worker.pending.popleft()
             if number == expected:
-                if isinstance(answer, Failure):
-                    raise answer.kind(answer.message)
+                if isinstance(answer, Exception):
+                    raise answer
                 batch: Batch = answer
                 return batch
 
@@ -266,19 +256,14 @@ class BatchPrefetcher(Generic[Batch]):
 def kill_all(workers: list[Worker[Any]]) -> None:
     """Kill the workers, and empty the list."""
     while workers:
-        workers.pop().kill()
+        process = workers.pop().process
+        process.kill()
+        process.join(SHUTDOWN_SECONDS)
 
 
 def format_ids(ids: IntArray, name: str) -> str:
     """The first few examples of a batch, and how many more there are."""
     return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
-
-
-def describe_exit(code: int | None) -> str:
-    """How a process has ended."""
-    if code is not None and code < 0:
-        return f"was killed by {signal_name(-code)}"
-    return f"exited with code {code}"
 
 
 class _TensorData(NamedTuple):

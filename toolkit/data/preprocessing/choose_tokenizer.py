@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,7 @@ from toolkit.config.command import CHECKPOINT_LINKS
 from toolkit.config.commands.preprocess import TOKENIZER_BY_OPTION, PreprocessConfig
 from toolkit.config.declared import to_flag
 from toolkit.config.values import locate_checkpoint
-from toolkit.data.preprocessing.report import log_trained, log_training, log_word_counts
-from toolkit.data.preprocessing.segmentation import estimate_bytes, plan_parts, read_items
+from toolkit.data.preprocessing.input_files import estimate_bytes, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.huggingface import WordPieceTokenizer, train_word_pieces
@@ -46,17 +45,31 @@ def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerP
             f"no training text to learn a vocabulary from. Give --trainpref, {option} or "
             f"--tokenizer-from."
         )
-    return _TRAIN[config.tokenizer_kind](config, text, pool)
+    train = _train_words if config.tokenizer_kind == "words" else _train_pieces
+    return train(config, text, pool)
 
 
 def choose_tokenizer_for_texts(
     config: PreprocessConfig, texts: Iterable[str], folder: Path, pool: WorkerPool
 ) -> Tokenizer:
-    """The tokenizer of plain text that an option names, or one trained on the texts."""
-    if (given := load_given_tokenizer(config)) is None:
-        return train_on_texts(config, texts, folder, pool)
-    is_complete = given.vocabulary.cls != given.vocabulary.pad
-    return check_special(unwrap_tokenizer(given), config, is_complete, "[CLS] and [SEP]")
+    """The tokenizer of plain text that an option names, or one trained on the texts.
+
+    Each text is a line; their reader has checked their lengths.
+    """
+    if (given := load_given_tokenizer(config)) is not None:
+        is_complete = given.vocabulary.cls != given.vocabulary.pad
+        return check_special(unwrap_tokenizer(given), config, is_complete, "[CLS] and [SEP]")
+    path, max_line_bytes = folder / TEXT_FILE, config.max_line_bytes
+    with path.open("wb") as file:
+        for text in texts:
+            line = replace_line_breaks(text).encode()
+            max_line_bytes = max(max_line_bytes, len(line))
+            file.write(line + b"\n")
+    try:
+        parts = plan_parts([path], "lines") if path.stat().st_size else []
+        return choose_tokenizer(config, TrainingText(parts, "lines", max_line_bytes), pool)
+    finally:
+        path.unlink()
 
 
 def check_special(
@@ -71,103 +84,86 @@ def check_special(
     return tokenizer
 
 
-def train_on_texts(
-    config: PreprocessConfig, texts: Iterable[str], folder: Path, pool: WorkerPool
-) -> Tokenizer:
-    """Train on texts in memory, each as a line; their reader has checked their lengths."""
-    path, max_line_bytes = folder / TEXT_FILE, config.max_line_bytes
-    with path.open("wb") as file:
-        for text in texts:
-            line = replace_line_breaks(text).encode()
-            max_line_bytes = max(max_line_bytes, len(line))
-            file.write(line + b"\n")
-    try:
-        parts = plan_parts([path], "lines") if path.stat().st_size else []
-        return choose_tokenizer(config, TrainingText(parts, "lines", max_line_bytes), pool)
-    finally:
-        path.unlink()
-
-
-def load_given_tokenizer(config: PreprocessConfig) -> Tokenizer | None:
+def load_given_tokenizer(c: PreprocessConfig) -> Tokenizer | None:
     """The tokenizer that an option names."""
-    option = config.vocabulary_option
-    return _LOAD[option](config) if option is not None else None
-
-
-def _load_sentencepiece(c: PreprocessConfig) -> Tokenizer:
+    if (option := c.vocabulary_option) is None:
+        return None
+    path = Path(str(getattr(c, option)))
+    if option == "srcdict":
+        return WordLevelTokenizer.from_file(path, lowercase=c.lowercase)
+    if option == "wordpiece_vocab":
+        return WordPieceTokenizer.from_file(path, lowercase=c.lowercase)
+    if option == "tokenizer_from":
+        found = locate_checkpoint(path, *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE)
+        return Tokenizer.load(found or path)
     try:
-        model = read_bytes(Path(str(c.sentencepiece_model)))
+        return _sentencepiece(read_bytes(path), c)
     except OSError as error:
         raise ToolkitError(
-            f"cannot read --sentencepiece-model {c.sentencepiece_model}: {error.strerror}."
+            f"cannot read --sentencepiece-model {path}: {error.strerror}."
         ) from error
-    return _sentencepiece(model, c)
 
 
 def _sentencepiece(model: bytes, c: PreprocessConfig) -> Tokenizer:
     return SentencePieceTokenizer(model, **{name: getattr(c, name) for name in OPTIONS})
 
 
-_LOAD: dict[str, Callable[[PreprocessConfig], Tokenizer]] = {
-    "sentencepiece_model": _load_sentencepiece,
-    "srcdict": lambda c: WordLevelTokenizer.from_file(str(c.srcdict), lowercase=c.lowercase),
-    "wordpiece_vocab": lambda c: WordPieceTokenizer.from_file(
-        str(c.wordpiece_vocab), lowercase=c.lowercase
-    ),
-    "tokenizer_from": lambda c: Tokenizer.load(
-        locate_checkpoint(
-            Path(str(c.tokenizer_from)), *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE
+def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
+    """SentencePiece or WordPiece; the training itself does not report progress."""
+    started, items = time.perf_counter(), sample_text(text, c, pool)
+    if not items:
+        raise ToolkitError(
+            f"trainpref must hold text, but {c.trainpref} has only blank lines. Give other files."
         )
-        or Path(str(c.tokenizer_from))
-    ),
-}
-
-
-def _sample(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Sequence[str]:
-    if items := sample_text(text, c, pool):
-        return items
-    raise ToolkitError(
-        f"trainpref must hold text, but {c.trainpref} has only blank lines. Give other files."
-    )
-
-
-def _train_sentencepiece(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
-    started, items = time.perf_counter(), _sample(c, text, pool)
-    limited = replace(c, max_line_bytes=text.max_line_bytes)
-    log_training("SentencePiece", items)
-    tokenizer = _sentencepiece(train_sentencepiece(items, limited), c)
-    log_trained("SentencePiece", tokenizer, c.vocab_size, time.perf_counter() - started)
+    is_word_piece = c.tokenizer_kind == "wordpiece"
+    what, many = "WordPiece" if is_word_piece else "SentencePiece", "s" * (len(items) != 1)
+    characters = sum(map(len, items)) / 1e6
+    _log(f"training {what} on {len(items):,} item{many}, {characters:.1f} M characters")
+    if is_word_piece:
+        symbols = train_word_pieces(
+            items,
+            vocab_size=c.vocab_size,
+            character_coverage=c.character_coverage,
+            lowercase=c.lowercase,
+        )
+        tokenizer: Tokenizer = WordPieceTokenizer.from_symbols(symbols, lowercase=c.lowercase)
+    else:
+        model = train_pieces(
+            items,
+            vocabulary_size=c.vocab_size,
+            algorithm=c.sentencepiece_type,
+            character_coverage=c.character_coverage,
+            max_bytes=text.max_line_bytes,
+        )
+        tokenizer = _sentencepiece(model, c)
+    words = tokenizer.vocabulary
+    pieces = len(words) - len({*words.special, *([words.unk] if is_word_piece else [])})
+    short = f"; the text has no more, {c.vocab_size} were requested"
+    seconds = time.perf_counter() - started
+    _log(f"trained {pieces} {what} pieces in {seconds:.1f} s{short * (pieces < c.vocab_size)}")
     return tokenizer
 
 
-def _train_wordpiece(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
-    started, items = time.perf_counter(), _sample(c, text, pool)
-    log_training("WordPiece", items)
-    symbols = train_word_pieces(
-        items,
-        vocab_size=c.vocab_size,
-        character_coverage=c.character_coverage,
-        lowercase=c.lowercase,
-    )
-    tokenizer = WordPieceTokenizer.from_symbols(symbols, lowercase=c.lowercase)
-    log_trained("WordPiece", tokenizer, c.vocab_size, time.perf_counter() - started)
-    return tokenizer
-
-
-def _train_word_level(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
-    started, counts = time.perf_counter(), count_words(text, pool, lowercase=c.lowercase)
+def _train_words(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
+    started, counts = time.perf_counter(), Counter[str]()
+    for _, found in pool.imap(partial(count_part, text=text, lowercase=c.lowercase), text.parts):
+        counts.update(found)
     tokenizer = WordLevelTokenizer.from_counts(
         counts, size=c.vocab_size, min_count=c.min_count, lowercase=c.lowercase
     )
-    log_word_counts(counts, tokenizer, time.perf_counter() - started)
+    words, seconds = tokenizer.vocabulary, time.perf_counter() - started
+    reserved = (*words.special, words.unk)
+    kept = [symbol for i, symbol in enumerate(words.symbols) if i not in reserved]
+    total, known = counts.total(), sum(counts[word] for word in kept)
+    _log(
+        f"counted {total:,} words, {len(counts):,} different ones, in {seconds:.1f} s; the "
+        f"{len(kept):,} kept are {known / max(1, total):.2%} of the text"
+    )
     return tokenizer
 
 
-_TRAIN: dict[str, Callable[[PreprocessConfig, TrainingText, WorkerPool], Tokenizer]] = {
-    "sentencepiece": _train_sentencepiece,
-    "words": _train_word_level,
-    "wordpiece": _train_wordpiece,
-}
+def _log(message: str) -> None:
+    print(message, file=sys.stderr)
 
 
 class TrainingText(NamedTuple):
@@ -213,28 +209,9 @@ def sample_items(
     return kept
 
 
-def count_words(text: TrainingText, pool: WorkerPool, *, lowercase: bool) -> Counter[str]:
-    """Word -> its number of occurrences, as a word-level vocabulary counts them."""
-    total = Counter[str]()
-    for _, counts in pool.imap(partial(count_part, text=text, lowercase=lowercase), text.parts):
-        total.update(counts)
-    return total
-
-
 def count_part(part: Sequence[FileChunk], text: TrainingText, lowercase: bool) -> Counter[str]:
     """Count the words of some chunks."""
     counts = Counter[str]()
     for item in text.items(part):
         counts.update((lower_without_accents(item) if lowercase else item).split())
     return counts
-
-
-def train_sentencepiece(items: Iterable[str], config: PreprocessConfig) -> bytes:
-    """A model of at most vocab_size pieces."""
-    return train_pieces(
-        items,
-        vocabulary_size=config.vocab_size,
-        algorithm=config.sentencepiece_type,
-        character_coverage=config.character_coverage,
-        max_bytes=config.max_line_bytes,
-    )

@@ -1,8 +1,9 @@
-"""The files that options name: those of a benchmark, of a Hugging Face dataset, and streams.
+"""The files that options name, and their division into parts and items.
 
 Files of a benchmark are found by their published names. Datasets are folders that save_to_disk
 wrote, or that were downloaded from the Hub. Standard input and pipes can be read only once: they
-are stored until the end of the run.
+are stored until the end of the run. Text is divided into parts for workers, which do not depend on
+their number, and these into lines, paragraphs or sentences.
 """
 
 from __future__ import annotations
@@ -10,19 +11,31 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 from toolkit.common.json_files import FileName, read_json
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.records import FOLDER_SUFFIXES
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, list_files
+from toolkit.data.records import FOLDER_SUFFIXES, find_cut, find_suffix, read_row_lines
+from toolkit.data.text_files import (
+    CHUNK_BYTES,
+    COMPRESSION_SUFFIXES,
+    FileChunk,
+    LineChunk,
+    check_exists,
+    is_compressed,
+    list_files,
+    read_lines,
+    whole_file,
+)
 
 SplitFiles = dict[str, list[Path]]
 FileNames = Mapping[str, tuple[str, ...]]
@@ -44,7 +57,10 @@ def list_benchmark_files(inputs: Mapping[str, str], known: FileNames) -> SplitFi
     for option, names in inputs.items():
         for name in filter(None, names.split(",")):
             path = check_exists(f"{option}pref", Path(name))
-            found = [(detect_split(path, option, known), path)]
+            split = option + MISMATCHED  # a separate split, if the task has one
+            if split not in known or "mismatched" not in path.name:
+                split = option
+            found = [(split, path)]
             if path.is_dir():
                 found = find_in_folder(path, option, known, required=option in required)
             for split, file in found:
@@ -62,7 +78,13 @@ def find_in_folder(
             names += split_names
             paths = [folder / (name + s) for name in split_names for s in COMPRESSION_SUFFIXES]
             present = [path for path in paths if path.is_file()]
-            check_one_version(f"{option}pref folder {folder}", present)
+            # of several versions of a data set, such as SQuAD's
+            versions = {it[0]: path.name for path in present if (it := _VERSION.search(path.name))}
+            if len(versions) > 1:
+                raise ToolkitError(
+                    f"{option}pref folder {folder} must hold one version of the data, but holds "
+                    f"{' and '.join(versions.values())}. Name the file itself."
+                )
             found += [(split, path) for path in present[:1]]
     if required and not found:
         listed = " or ".join(names) or "a file of that split, which this task does not have"
@@ -70,22 +92,6 @@ def find_in_folder(
             f"{option}pref folder {folder} must hold {listed}, but does not. Name the file itself."
         )
     return found
-
-
-def check_one_version(where: str, paths: Sequence[Path]) -> None:
-    """Raise if a split has files of several versions of a data set, such as SQuAD's."""
-    versions = {match[0]: path.name for path in paths if (match := _VERSION.search(path.name))}
-    if len(versions) > 1:
-        found = " and ".join(versions.values())
-        raise ToolkitError(
-            f"{where} must hold one version of the data, but holds {found}. Name the file itself."
-        )
-
-
-def detect_split(path: Path, option: str, known: FileNames) -> str:
-    """The split of a file; mismatched genres have a separate split if the task has one."""
-    mismatched = option + MISMATCHED
-    return mismatched if mismatched in known and "mismatched" in path.name else option
 
 
 SPLIT_NAMES = {
@@ -117,11 +123,12 @@ def list_row_files(split: str, names: str) -> list[Path]:
         if (path / "dataset_dict.json").is_file():
             splits = {folder.name: folder for folder in path.iterdir() if folder.is_dir()}
             path = find_split(path, split, splits)
-        if (path / "state.json").is_file():
-            files += list_saved_files(path)
+        if (state := path / "state.json").is_file():  # others in the folder are caches
+            listed = read_json(state, SavedDataset, "Name the files themselves.")["_data_files"]
+            files += [check_exists(str(state), path / file["filename"]) for file in listed]
             continue
-        listed = list_files(f"{split}pref", str(path), FOLDER_SUFFIXES)
-        files += select_shards(path, split, listed) if path.is_dir() else listed
+        found = list_files(f"{split}pref", str(path), FOLDER_SUFFIXES)
+        files += select_shards(path, split, found) if path.is_dir() else found
     return files
 
 
@@ -134,13 +141,6 @@ def find_split(folder: Path, split: str, found: Mapping[str, Any]) -> Any:
         f"{split}pref {folder} has no split {' or '.join(SPLIT_NAMES[split])}, but has "
         f"{', '.join(sorted(found))}. Name the files of one of them."
     )
-
-
-def list_saved_files(folder: Path) -> list[Path]:
-    """The files of a saved dataset in order; others in its folder are caches."""
-    state = read_json(folder / "state.json", SavedDataset, "Name the files themselves.")
-    files = [folder / file["filename"] for file in state["_data_files"]]
-    return [check_exists(str(folder / "state.json"), file) for file in files]
 
 
 def select_shards(folder: Path, split: str, files: Sequence[Path]) -> Sequence[Path]:
@@ -202,3 +202,197 @@ def store(name: str, folder: Path) -> Path:
             print("Reading text from standard input; end with Ctrl-D.", file=sys.stderr)
         shutil.copyfileobj(sys.stdin.buffer, output)
     return file
+
+
+# Their full stops do not end a sentence, nor do those of initials (J. Smith).
+_TITLES = [
+    *("Mr", "Mrs", "Ms", "Dr", "St", "Prof", "Rev", "Hon", "Capt", "Col", "Gen", "Lt", "Sgt"),
+    *("Messrs", "Mme", "Mlle", "vs", "Vol", "No"),
+]
+_NOT_AFTER = "".join(rf"(?<!\b{title}\.)" for title in [*_TITLES, "[A-Z]"])
+_CLOSING, _OPENING = "[\"'\u201d\u2019\u00bb)\\]]*", "[\"'\u201c\u2018\u00ab(\\[]*"
+_SENTENCE_END = re.compile(  # one set of characters first: the search then skips all others
+    "[.!?\u2026\u3002\uff01\uff1f](?:(?<=[\u3002\uff01\uff1f])|"
+    rf"{_NOT_AFTER}{_CLOSING}\s+(?={_OPENING}([^\W_a-z])))"
+)
+
+
+class ItemBatch(NamedTuple):
+    """Consecutive items of a file chunk."""
+
+    items: list[str]
+    documents: list[int]
+    """Document of each item; 0 continues the document before the chunk."""
+    lines: list[int]
+    """Line or row of the chunk, counted from 0, where the item or its paragraph starts."""
+    read_bytes: int
+
+
+def read_items(chunk: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
+    """The items of a chunk of a file."""
+    read = read_row_lines if chunk.field else read_lines
+    lines, document = read(chunk, max_line_bytes), int(chunk.starts_document)
+    if chunk.row_is_document:
+        return _row_documents(lines, document, segment_by)
+    if segment_by == "lines":
+        return _lines(lines, document)
+    return _paragraphs(lines, document, sentences=segment_by == "sentences")
+
+
+def split_sentences(paragraph: str) -> list[str]:
+    """Split after . ! ? (and closing quotes) unless the next word starts in lower case."""
+    ends = []
+    for match in _SENTENCE_END.finditer(paragraph):
+        letter = match[1] or ""  # Georgian letters are lower case, but start sentences
+        if not letter.islower() or letter.title() == letter:
+            ends.append(match.end())
+    edges = pairwise([0, *ends, len(paragraph)])
+    return [sentence for start, end in edges if (sentence := paragraph[start:end].strip())]
+
+
+def _row_documents(
+    chunks: Iterable[LineChunk], document: int, segment_by: str
+) -> Iterator[ItemBatch]:
+    """Each row is a document, in which blank lines only end paragraphs."""
+    for chunk in chunks:
+        batch = ItemBatch([], [], [], chunk.read_bytes)
+        numbered = zip(chunk.numbers, chunk.lines, strict=True)
+        for number, row in groupby(numbered, key=itemgetter(0)):
+            lines = [line for _, line in row]
+            items = [line for line in lines if line]
+            if segment_by != "lines":
+                text = [LineChunk(lines, 0, range(len(lines)))]
+                found = _paragraphs(text, document, sentences=segment_by == "sentences")
+                items = [item for part in found for item in part.items]
+            batch.items.extend(items)
+            batch.documents.extend([document] * len(items))
+            batch.lines.extend([number] * len(items))
+            document += 1
+        yield batch
+
+
+def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
+    """A blank line ends a document."""
+    inside = document == 0
+    for chunk in chunks:
+        items, documents, lines = [], [], []
+        for number, line in zip(chunk.numbers, chunk.lines, strict=True):
+            if line:
+                items.append(line)
+                documents.append(document)
+                lines.append(number)
+                inside = True
+            elif inside:
+                document, inside = document + 1, False
+        yield ItemBatch(items, documents, lines, chunk.read_bytes)
+
+
+def _paragraphs(
+    chunks: Iterable[LineChunk], document: int, *, sentences: bool
+) -> Iterator[ItemBatch]:
+    """A blank line ends a paragraph; the file is one document."""
+    split = split_sentences if sentences else lambda paragraph: [paragraph]
+    pending: list[str] = []
+    read_bytes = first = 0
+    for chunk in chunks:
+        items: list[str] = []
+        lines: list[int] = []
+        for number, line in zip(chunk.numbers, chunk.lines, strict=True):
+            if line:
+                first = first if pending else number
+                pending.append(line)
+            elif pending:
+                new = split(" ".join(pending))
+                items += new
+                lines += [first] * len(new)
+                pending = []
+        read_bytes = chunk.read_bytes
+        yield ItemBatch(items, [document] * len(items), lines, read_bytes)
+    items = split(" ".join(pending)) if pending else []
+    yield ItemBatch(items, [document] * len(items), [first] * len(items), read_bytes)
+
+
+PART_BYTES = 2 << 20
+MAX_PARTS = 1024
+EXPANSION = 3  # estimated ratio of text to compressed text
+
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+_FULL_LINE = re.compile(rb"[^\s][^\n]*\n")  # a line that is not blank
+
+
+def plan_parts(
+    files: Sequence[Path], segment_by: str, field: str = "", *, row_is_document: bool = False
+) -> list[list[FileChunk]]:
+    """Parts of about equal size, of files in order; large files are cut at line ends.
+
+    Rows with a `field` are cut only if each is a document.
+    """
+    total = sum(estimate_bytes(whole_file(path)) for path in files)
+    part_bytes = max(PART_BYTES, -(-total // MAX_PARTS))
+    parts: list[list[FileChunk]] = [[]]
+    filled = 0
+    for path in files:
+        cut = (
+            _cut_rows(path, part_bytes, field, row_is_document)
+            if field
+            else _cut(path, part_bytes, segment_by)
+        )
+        for chunk in cut:
+            if filled >= part_bytes:
+                parts.append([])
+                filled = 0
+            parts[-1].append(chunk)
+            filled += estimate_bytes(chunk)
+    return parts
+
+
+def estimate_bytes(chunk: FileChunk) -> int:
+    """Estimated number of bytes of text."""
+    compressed = is_compressed(chunk.path) or chunk.path.suffix == ".parquet"
+    return chunk.size * (EXPANSION if compressed else 1)
+
+
+def _cut(path: Path, chunk_bytes: int, segment_by: str) -> list[FileChunk]:
+    size = path.stat().st_size
+    if is_compressed(path) or size < 2 * chunk_bytes:
+        return [whole_file(path)]
+    chunks, start, starts_document = [], 0, True
+    while start < size:
+        end, document_ends = _find_cut(path, start + chunk_bytes, size, segment_by)
+        chunks.append(FileChunk(path, start, end, starts_document))
+        start, starts_document = end, document_ends
+    return chunks
+
+
+def _cut_rows(path: Path, chunk_bytes: int, field: str, row_is_document: bool) -> list[FileChunk]:
+    """Rows that are documents can be cut anywhere."""
+    size = path.stat().st_size
+    find_suffix(path)  # raises for plain text
+    whole = not row_is_document or size < 2 * chunk_bytes
+    chunks, start = list[FileChunk](), 0
+    while start < size:
+        end = size if whole else find_cut(path, min(start + chunk_bytes, size))
+        chunks.append(FileChunk(path, start, end, True, field, row_is_document))
+        start = end
+    return chunks
+
+
+def _find_cut(path: Path, near: int, size: int, segment_by: str) -> tuple[int, bool]:
+    """The first good cut at or after `near`, and whether a document starts there.
+
+    It is after a blank line if the next MiB has one. Otherwise lines may be cut after any line end,
+    paragraphs only at a blank line.
+    """
+    with path.open("rb") as file:
+        while near < size:
+            file.seek(near)
+            window = file.read(CHUNK_BYTES)
+            blank = _BLANK_LINE.search(window)
+            if blank:
+                return near + blank.end(), segment_by == "lines"
+            ended = window.rfind(b"\n") + 1  # without it, the search takes quadratic time
+            line = _FULL_LINE.search(window, 0, ended) if segment_by == "lines" else None
+            if line:
+                return near + line.end(), False
+            near += max(1, len(window) - 64)  # two windows may share a blank line
+    return size, True

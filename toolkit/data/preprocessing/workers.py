@@ -70,7 +70,6 @@ class WorkerPool:
         self,
         function: Callable[[Item], Result],
         items: Sequence[Item],
-        *,
         size: Callable[[Item], int] | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> list[Result]:
@@ -79,8 +78,12 @@ class WorkerPool:
         `report_progress`, which the function calls, calls `on_progress`.
         """
         if self._pool is None:
-            with _progress_to(on_progress):
+            global _callback
+            _callback = on_progress
+            try:
                 return [function(item) for item in items]
+            finally:
+                _callback = None
         order = sorted(range(len(items)), key=lambda i: -size(items[i]) if size else 0)
         futures = {i: self._submit(function, items[i]) for i in order}
         if on_progress is not None:
@@ -157,16 +160,6 @@ def report_progress(read_bytes: int, tokens: int) -> None:
     with _counters.get_lock():
         _counters[BYTES] += read_bytes
         _counters[TOKENS] += tokens
-
-
-@contextmanager
-def _progress_to(callback: ProgressCallback | None) -> Iterator[None]:
-    global _callback
-    _callback = callback
-    try:
-        yield
-    finally:
-        _callback = None
 
 
 def _start_worker(counters: Counters) -> None:

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import NamedTuple, Protocol, runtime_checkable
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import (
+    HIDDEN_POSITION,
     BoolArray,
     FloatArray,
     IntArray,
     UInt64,
+    derive_seed,
     mix,
     ragged_arange,
     uniform,
 )
-from toolkit.data.samples.text_samples import SentenceBatch
+from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 EVALUATION = -1  # in place of the epoch if masks must be the same every time
@@ -60,18 +62,14 @@ class MaskedPositions(NamedTuple):
     """Positions of a row with equal ids share the draw that decides what the model sees."""
 
 
-@runtime_checkable
-class MaskingOptions(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class MaskingOptions:
     """The options that strategies read."""
 
-    @property
-    def rate(self) -> float: ...
-    @property
-    def span_max(self) -> int: ...
-    @property
-    def span_p(self) -> float: ...
-    @property
-    def tokens_per_sample(self) -> int: ...
+    tokens_per_sample: int
+    rate: float
+    span_max: int
+    span_p: float
 
 
 class MaskingContext(NamedTuple):
@@ -85,17 +83,13 @@ class MaskingContext(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Masking:
+class Masking(MaskingOptions):
     """A strategy by name, with its options, and what the model sees at selected positions."""
 
     strategy: str
     vocabulary: Vocabulary
-    tokens_per_sample: int
-    rate: float
     mask_token_rate: float
     random_token_rate: float
-    span_max: int
-    span_p: float
 
     def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[IntArray, MaskedPositions]:
         """Tokens as the model sees them, and the selected positions."""
@@ -240,12 +234,8 @@ def span_length_distribution(p: float, longest: int) -> FloatArray:
 
 def draw_span_lengths(draws: FloatArray, p: float, longest: int) -> IntArray:
     """Lengths by that distribution, from uniform numbers."""
-    return 1 + np.searchsorted(_cumulative_edges(p, longest), draws, side="right")
-
-
-@cache
-def _cumulative_edges(p: float, longest: int) -> FloatArray:
-    return np.cumsum(span_length_distribution(p, longest))[:-1]
+    edges = np.cumsum(span_length_distribution(p, longest))[:-1]
+    return 1 + np.searchsorted(edges, draws, side="right")
 
 
 def electra(c: MaskingContext) -> MaskedPositions:
@@ -283,3 +273,74 @@ def _to_positions(selected: BoolArray) -> MaskedPositions:
 def round_budget(counts: IntArray, rate: float) -> IntArray:
     """max(1, round(rate n)), and 0 if n is 0."""
     return np.minimum(counts, np.maximum(1, np.rint(rate * counts).astype(np.int64)))
+
+
+POSITIONS = 0x706F73
+"""Separates the random stream of positions from that of tokens."""
+ORDERS = 1 << 20
+"""Draws for the order of shuffled runs start here, after those of the spans."""
+assert ORDERS > SPANS
+
+
+class PositionRuns(NamedTuple):
+    """Selected positions, row by row, as runs of neighbors."""
+
+    rows: IntArray
+    positions: IntArray
+    run: IntArray
+    """Number of the run that each position belongs to, from 0."""
+    sizes: IntArray
+    """Positions per run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionMasking(MaskingOptions):
+    """Runs of positions until ceil(rate n) are selected, as in SpanBERT, without word boundaries.
+
+    Runs that touch are merged. Then a fraction `hidden_rate` of them is hidden, `shuffled_rate`
+    put in another order, and the rest left as they are; all of them are to be predicted.
+    """
+
+    hidden_rate: float
+    shuffled_rate: float
+    random_below: int | None
+    """A shuffled run of one gets a random position below this; None: one of its sentence."""
+
+    def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[IntArray, MaskedPositions]:
+        """Position ids as the model sees them, B x S, and the selected positions."""
+        noise = HashNoise(derive_seed(noise.seed, POSITIONS), noise.epoch, noise.ids)
+        selected = span(MaskingContext(sentences, sentences.candidates, noise, self))
+        visible = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
+        draw = noise.at(DECIDE, selected.rows, selected.decision_ids)
+        hidden = draw < self.hidden_rate
+        shuffled = ~hidden & (draw < self.hidden_rate + self.shuffled_rate)
+        visible[selected.rows[hidden], selected.positions[hidden]] = HIDDEN_POSITION
+        rows, positions, decision_ids = (part[shuffled] for part in selected)
+        _, run, sizes = np.unique(
+            np.stack([rows, decision_ids]), axis=1, return_inverse=True, return_counts=True
+        )
+        runs = PositionRuns(rows, positions, run.reshape(-1), sizes)
+        below = sentences.lengths[rows] if self.random_below is None else self.random_below
+        anywhere = (noise.at(REPLACE, rows, positions) * below).astype(np.int64)
+        alone = sizes[runs.run] == 1
+        visible[rows, positions] = np.where(alone, anywhere, shuffle_runs(runs, noise))
+        return visible, selected
+
+
+def shuffle_runs(runs: PositionRuns, noise: HashNoise) -> IntArray:
+    """Each run's positions in an order that is drawn again until it is not the identity.
+
+    Uniform over the other orders; a run of one keeps its position.
+    """
+    order = runs.positions.copy()
+    unchanged = runs.sizes[runs.run] > 1
+    draw = ORDERS
+    while unchanged.any():
+        run, positions = runs.run[unchanged], runs.positions[unchanged]
+        keys = noise.at(draw, runs.rows[unchanged], positions)
+        order[unchanged] = positions[np.lexsort((keys, run))]
+        moved = np.zeros(len(runs.sizes), bool)
+        moved[run[order[unchanged] != positions]] = True
+        unchanged &= ~moved[runs.run]
+        draw += 1
+    return order

@@ -10,10 +10,12 @@ the documents as one array. Type, lengths and two checksums of the last array ar
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal, NoReturn, TypedDict
+from typing import Any, Literal, NoReturn, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 from toolkit.common.json_files import Count, JsonObject
-from toolkit.data.storage.columns import ColumnPart
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 BLOCK_BYTES = 1 << 20
@@ -30,6 +32,143 @@ HEADER_BYTES = 128
 REMEDY = "Copy the folder again, or run toolkit-preprocess again."
 ColumnType = str | Vocabulary
 """A dtype such as "<i4", or the vocabulary that the values are ids of."""
+
+
+class ColumnPart(ABC):
+    """Items back to back in the files of some format; opening reads only their headers."""
+
+    dtype: np.dtype[Any]
+    files: Sequence[Path] = ()
+
+    @cached_property
+    def index(self) -> tuple[IntArray, IntArray]:
+        """`offsets` and `document_starts`."""
+        raise NotImplementedError
+
+    @property
+    def offsets(self) -> IntArray:
+        """First element of each item, and at the end the number of elements."""
+        return self.index[0]
+
+    @property
+    def document_starts(self) -> IntArray:
+        """First item of each document; items before the first belong to the previous part's."""
+        return self.index[1]
+
+    @cached_property
+    def items(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def elements(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def documents(self) -> int:
+        return len(self.document_starts)
+
+    @abstractmethod
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
+        """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
+
+        Verified as far as the format allows before they are used.
+        """
+
+    def check_all(self) -> None:
+        """Read and verify everything; an error names the damaged file and item."""
+        _ = self.index
+
+
+class Column:
+    """The parts of a column as one, with elements numbered consecutively."""
+
+    def __init__(self, name: str, parts: Sequence[ColumnPart]) -> None:
+        self.name, self.parts = name, list(parts)
+        self.dtype = np.result_type(*(part.dtype for part in self.parts))
+
+    @cached_property
+    def part_offsets(self) -> IntArray:
+        """First element of each part, and at the end the number of elements."""
+        return np.cumsum([0, *(part.elements for part in self.parts)], dtype=np.int64)
+
+    @property
+    def items(self) -> int:
+        return sum(part.items for part in self.parts)
+
+    @property
+    def elements(self) -> int:
+        return int(self.part_offsets[-1])
+
+    @property
+    def documents(self) -> int:
+        return sum(part.documents for part in self.parts)
+
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> IntArray:
+        """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
+
+        No row crosses a part.
+        """
+        owners = np.searchsorted(self.part_offsets, starts, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        offsets = self.part_offsets[owners[order]]
+        local, starts, ends = indices[order] - offsets[:, None], starts[order], ends[order]
+        by_part = np.empty(indices.shape, np.int64)
+        parts, edges = np.unique(offsets, return_index=True)
+        for offset, low, high in zip(parts, edges, [*edges[1:], len(order)], strict=True):
+            part = self.parts[owners[order[low]]]
+            by_part[low:high] = part.take(
+                local[low:high], starts[low:high] - offset, ends[low:high] - offset
+            )
+        values = np.empty_like(by_part)
+        values[order] = by_part
+        return values
+
+    def read(self, start: int, end: int) -> IntArray:
+        """Consecutive values, possibly of several parts."""
+        edges = self.part_offsets
+        cuts = [start, *edges[(edges > start) & (edges < end)].tolist(), end]
+        values = [np.zeros(0, np.int64)]
+        for low, high in pairwise(cuts):
+            if low < high:
+                row = self.take(np.arange(low, high)[None], np.array([low]), np.array([high]))
+                values.append(row[0])
+        return np.concatenate(values)
+
+    def read_all(self) -> IntArray:
+        return self.read(0, self.elements)
+
+
+class FolderSource(ABC):
+    """One data folder of some format; opening reads no token."""
+
+    path: Path
+    kind: str
+    """What the items are, such as text."""
+    vocabulary_fingerprint: str
+    """Of the vocabulary that the column `tokens` was written with."""
+    splits: list[str]
+    checksums: bool
+    """Whether the files carry checksums of their contents."""
+
+    facts: dict[str, str]
+    """The program that wrote the folder, and its options."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """Changes when the data does."""
+
+    @abstractmethod
+    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
+        """The parts of each column, with equal item counts."""
+
+    def counts(self, split: str) -> Mapping[str, int]:
+        """Name -> count taken when a split was written, such as unknown tokens."""
+        return {}
+
+    @abstractmethod
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokenizer that the folder was written with."""
 
 
 class ColumnEntry(TypedDict):
@@ -102,48 +241,21 @@ class NpyFile:
         return np.memmap(self.path, self._dtype, "r", HEADER_BYTES, shape).view(np.ndarray)
 
 
-class BlockChecks:
-    """Compares blocks of an array with their checksums, each once."""
-
-    def __init__(self, values: AnyArray, checksums: AnyArray) -> None:
-        self._values, self._checksums = values, checksums
-        self._verified = np.zeros(len(checksums), bool)
-        self._unverified = len(checksums)
-
-    def find_damage(self, starts: IntArray, ends: IntArray) -> int | None:
-        """The first block with values in the ranges starts .. ends that has changed."""
-        if not self._unverified:
-            return None
-        filled, size = ends > starts, self._values.itemsize
-        first = starts[filled] * size // BLOCK_BYTES
-        last = (ends[filled] * size - 1) // BLOCK_BYTES
-        if np.all(last - first < 2) and self._verified[first].all() and self._verified[last].all():
-            return None
-        edges = np.zeros(len(self._verified) + 1, np.int64)
-        np.add.at(edges, first, 1)
-        np.add.at(edges, last + 1, -1)
-        width = BLOCK_BYTES // size
-        for block in np.flatnonzero((edges.cumsum()[:-1] > 0) & ~self._verified).tolist():
-            data = self._values[block * width : (block + 1) * width]
-            if checksum_values(data)[0] != self._checksums[block]:
-                return int(block)
-            self._verified[block] = True
-            self._unverified -= 1
-        return None
-
-
 class CheckedColumnPart(ColumnPart):
     """The reader of a column. Opening reads headers, sizes and the table of checksums."""
 
     def __init__(self, stem: Path, entry: JsonObject) -> None:
         self.stem, self.entry, self.dtype = stem, entry, np.dtype(entry["dtype"])
-        self._values = self._open("", entry["dtype"], entry["elements"])
-        self._starts = self._open(".starts", "<i8", entry["items"] + 1)
-        self._documents = self._open(".documents", "<i8", entry["documents"])
+        self.items, self.elements = entry["items"], entry["elements"]
+        self.documents = entry["documents"]
+        self._values = self._open("", entry["dtype"], self.elements)
+        self._starts = self._open(".starts", "<i8", self.items + 1)
+        self._documents = self._open(".documents", "<i8", self.documents)
         sizes = self.dtype.itemsize * self.elements, 8 * (self.items + 1 + self.documents)
         blocks, more = (-(-size // BLOCK_BYTES) for size in sizes)
         table = self._open(".crc32", "<u4", blocks + more)
         self._checksums, self._index_checksums = np.split(table.values, [blocks])
+        self._verified, self._unverified = np.zeros(blocks, bool), blocks
         if [zlib.crc32(self._checksums.data), zlib.crc32(self._index_checksums.data)] != entry[
             "checksums"
         ]:
@@ -161,25 +273,13 @@ class CheckedColumnPart(ColumnPart):
         return CheckedColumnPart, (self.stem, self.entry)
 
     @property
-    def items(self) -> int:
-        return int(self.entry["items"])
-
-    @property
-    def elements(self) -> int:
-        return int(self.entry["elements"])
-
-    @property
-    def documents(self) -> int:
-        return int(self.entry["documents"])
-
-    @property
     def values(self) -> AnyArray:
         """Mapped and unverified: `check` what you are about to read."""
         return self._values.values
 
     @cached_property
-    def _index(self) -> tuple[IntArray, IntArray]:
-        """The starts of items and documents, verified."""
+    def index(self) -> tuple[IntArray, IntArray]:
+        """Verified."""
         starts, documents = self._starts.values, self._documents.values
         if not np.array_equal(checksum_blocks(starts, documents), self._index_checksums):
             self._raise_damaged(f"{self._starts.path} or {self._documents.path.name}", "the index")
@@ -193,27 +293,28 @@ class CheckedColumnPart(ColumnPart):
             )
         return starts, documents
 
-    @property
-    def offsets(self) -> IntArray:
-        return self._index[0]
-
-    @property
-    def document_starts(self) -> IntArray:
-        return self._index[1]
-
-    @cached_property
-    def _blocks(self) -> BlockChecks:
-        return BlockChecks(self.values, self._checksums)
-
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         self.check(starts, ends)
         return self.values.take(indices)
 
     def check(self, starts: IntArray, ends: IntArray) -> None:
-        """Verify the blocks that these ranges of elements touch."""
-        block = self._blocks.find_damage(starts, ends)
-        if block is not None:
-            width = BLOCK_BYTES // self.dtype.itemsize
+        """Verify the blocks that these ranges of elements touch, each once."""
+        if not self._unverified:
+            return
+        filled, size = ends > starts, self.dtype.itemsize
+        first = starts[filled] * size // BLOCK_BYTES
+        last = (ends[filled] * size - 1) // BLOCK_BYTES
+        if np.all(last - first < 2) and self._verified[first].all() and self._verified[last].all():
+            return
+        edges, width = np.zeros(len(self._verified) + 1, np.int64), BLOCK_BYTES // size
+        np.add.at(edges, first, 1)
+        np.add.at(edges, last + 1, -1)
+        for block in np.flatnonzero((edges.cumsum()[:-1] > 0) & ~self._verified).tolist():
+            data = self.values[block * width : (block + 1) * width]
+            if checksum_values(data)[0] == self._checksums[block]:
+                self._verified[block] = True
+                self._unverified -= 1
+                continue
             touching = (starts < (block + 1) * width) & (ends > block * width)
             element = max(block * width, int(starts[np.argmax(touching)]))
             item = int(np.searchsorted(self.offsets, element, side="right")) - 1
@@ -221,7 +322,7 @@ class CheckedColumnPart(ColumnPart):
 
     def check_all(self) -> None:
         self.check(np.zeros(1, np.int64), np.full(1, self.elements))
-        _ = self._index
+        super().check_all()
 
     def _raise_damaged(self, files: str, what: str) -> NoReturn:
         raise ToolkitError(f"{files} does not match its checksums: {what} is damaged. {REMEDY}")

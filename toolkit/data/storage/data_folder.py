@@ -19,12 +19,13 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sha256
 from toolkit.config.sections import DataConfig
-from toolkit.data.storage.columns import Column, ColumnPart, FolderSource
+from toolkit.data.storage.column_files import Column, ColumnPart, FolderSource
 from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq_folder
 from toolkit.data.storage.meta import ToolkitFolder
-from toolkit.data.storage.word_vectors import VECTORS_FILE, open_table
 from toolkit.data.tokenizers.tokenizer import LanguagePair, Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+VECTORS_FILE = "vectors.npy"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class DataFolder:
         self.sources = list(sources)
         first = self.sources[0]
         self.path, self.kind = first.path, first.kind
+        self.name = " ".join(str(source.path) for source in self.sources)
+        """The paths of all folders, for messages."""
+        names = (name for source in self.sources for name in source.splits)
+        self.splits = list(dict.fromkeys(names))
         for source in self.sources:
             pairs = {
                 "kind": (source.kind, first.kind),
@@ -71,7 +76,15 @@ class DataFolder:
                         f"data folders must agree on their {what}, but {source.path} differs from "
                         f"{self.path}. {remedy}"
                     )
-        self._splits = {name: self._open_split(name) for name in self.splits}
+        parts: dict[str, dict[str, list[ColumnPart]]] = {name: {} for name in self.splits}
+        for source in self.sources:
+            for split in source.splits:
+                for column, found in source.parts(split).items():
+                    parts[split].setdefault(column, []).extend(found)
+        self._splits = {
+            split: Split(split, {name: Column(name, found) for name, found in columns.items()})
+            for split, columns in parts.items()
+        }
 
     @classmethod
     def open(cls, *paths: Path | str) -> DataFolder:
@@ -86,16 +99,6 @@ class DataFolder:
         digests = [source.digest for source in self.sources]
         return digests[0] if len(digests) == 1 else sha256(" ".join(digests))
 
-    @property
-    def name(self) -> str:
-        """The paths of all folders, for messages."""
-        return " ".join(str(source.path) for source in self.sources)
-
-    @property
-    def splits(self) -> list[str]:
-        """Names of all splits."""
-        return list(dict.fromkeys(name for source in self.sources for name in source.splits))
-
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the data was encoded with."""
@@ -105,7 +108,15 @@ class DataFolder:
     def word_vectors(self) -> npt.NDArray[np.float32] | None:
         """A memory-mapped row per symbol, if preprocessing was given word vectors."""
         path = self.path / VECTORS_FILE
-        return open_table(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:  # a file of pickled objects is a ValueError
+            return np.lib.format.open_memmap(path, mode="r")
+        except (OSError, ValueError) as error:
+            raise ToolkitError(
+                f"{path} must hold a table of floats, but does not: {error}. Run "
+                f"toolkit-preprocess again."
+            ) from error
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -126,14 +137,6 @@ class DataFolder:
                 f"{remedy}"
             )
         return self._splits[name]
-
-    def _open_split(self, name: str) -> Split:
-        parts: dict[str, list[ColumnPart]] = {}
-        for source in self.sources:
-            if name in source.splits:
-                for column, column_parts in source.parts(name).items():
-                    parts.setdefault(column, []).extend(column_parts)
-        return Split(name, {column: Column(column, found) for column, found in parts.items()})
 
 
 def open_folder(path: Path, languages: LanguagePair | None = None) -> FolderSource:
@@ -158,6 +161,8 @@ class Corpora:
         self.corpora = [list(shards) for shards in corpora]
         self.all = DataFolder([source for shards in self.corpora for source in shards])
         self.path = self.all.path
+        self.cycle = lcm(*map(len, self.corpora))
+        """Number of epochs until the shards repeat."""
 
     @classmethod
     def open(cls, *arguments: str, languages: LanguagePair | None = None) -> Corpora:
@@ -174,7 +179,7 @@ class Corpora:
     def of_run(cls, config: DataConfig) -> Corpora:
         """The data of a run, which must have the languages that the run names."""
         corpora = cls.open(*config.dirs, languages=config.languages)
-        found = corpora.tokenizer.language_pair if config.languages else None
+        found = corpora.all.tokenizer.language_pair if config.languages else None
         if found != config.languages:
             held = f"translates {'-'.join(found)}" if found else "has no language pair"
             raise ToolkitError(
@@ -183,23 +188,6 @@ class Corpora:
                 f"with these options."
             )
         return corpora
-
-    @property
-    def cycle(self) -> int:
-        """Number of epochs until the shards repeat."""
-        return lcm(*map(len, self.corpora))
-
-    @property
-    def fingerprint(self) -> str:
-        return self.all.fingerprint
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.all.tokenizer
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self.all.vocabulary
 
     def for_epoch(self, epoch: int) -> DataFolder:
         """The epoch's shard of every corpus, corpus after corpus."""

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import open_regular
 from toolkit.common.json_files import sample_digest
-from toolkit.data.storage.columns import ColumnPart, FolderSource
-from toolkit.data.storage.fairseq_files import (
-    CHUNK,
-    FairseqIndex,
-    find_languages,
-    list_splits,
-    read_index,
-)
+from toolkit.data.storage.column_files import ColumnPart, FolderSource
 from toolkit.data.storage.meta import META_FILE
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, LanguagePair, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
@@ -49,6 +46,7 @@ class FairseqFolder(FolderSource):
     def __init__(self, path: Path, languages: LanguagePair | None = None) -> None:
         """`languages` selects one of several pairs, in the direction that it names."""
         self.path = path
+        self.facts = {"written by": "fairseq-preprocess, without checksums"}
         self._pair, self.languages = find_languages(path, languages)
         """Source and target, or the only one."""
         self.kind = "parallel" if len(self.languages) == 2 else "text"
@@ -76,27 +74,20 @@ class FairseqFolder(FolderSource):
         columns = (COLUMN, TARGET_COLUMN)[: len(self.languages)]
         parts: dict[str, list[ColumnPart]] = {column: [] for column in columns}
         for name in self._stems[split]:
-            for column, part in zip(columns, self._open_parts(name, split), strict=True):
+            headers, stems = [], self._file_stems(name)
+            for column, stem, dictionary in zip(columns, stems, self._dictionaries, strict=True):
+                words, others = dictionary.vocabulary, [other for other in stems if other != stem]
+                part = FairseqColumnPart(stem, split, len(words), words.sep, *others)
                 parts[column].append(part)
+                headers.append(part.header)
+            counts = [header.items for header in headers]
+            if len(set(counts)) > 1:
+                raise ToolkitError(
+                    f"{headers[0].path} and {headers[1].path.name} must list equally many "
+                    f"sentences, but list {counts[0]} and {counts[1]}. Run fairseq-preprocess "
+                    f"again."
+                )
         return parts
-
-    def _open_parts(self, name: str, split: str) -> list[FairseqColumnPart]:
-        stems, parts = self._file_stems(name), []
-        for number, (stem, dictionary) in enumerate(zip(stems, self._dictionaries, strict=True)):
-            words, others = dictionary.vocabulary, stems[:number] + stems[number + 1 :]
-            part = FairseqColumnPart(stem, split, len(words), words.sep, *others)
-            parts.append(part)
-        counts = [part.index.items for part in parts]
-        if len(set(counts)) > 1:
-            raise ToolkitError(
-                f"{parts[0].index.path} and {parts[1].index.path.name} must list equally many "
-                f"sentences, but list {counts[0]} and {counts[1]}. Run fairseq-preprocess again."
-            )
-        return parts
-
-    @property
-    def facts(self) -> dict[str, str]:
-        return {"written by": "fairseq-preprocess, without checksums"}
 
     def load_tokenizer(self) -> Tokenizer:
         if len(self.languages) == 1:
@@ -151,9 +142,9 @@ class FairseqColumnPart(ColumnPart):
     ) -> None:
         self.stem, self.split, self._symbols, self._sep = stem, split, symbols, sep
         self._other = other
-        self.index: FairseqIndex = read_index(stem.with_name(stem.name + ".idx"))
-        self.dtype = self.index.dtype
-        self.files = (self.index.path.with_suffix(".bin"), self.index.path)
+        self.header: FairseqIndex = read_index(stem.with_name(stem.name + ".idx"))
+        self.dtype = self.header.dtype
+        self.files = (self.header.path.with_suffix(".bin"), self.header.path)
 
     def __reduce__(self) -> tuple[object, ...]:
         return FairseqColumnPart, (self.stem, self.split, self._symbols, self._sep, self._other)
@@ -161,7 +152,7 @@ class FairseqColumnPart(ColumnPart):
     @cached_property
     def values(self) -> AnyArray:
         """Mapped, with </s>."""
-        elements = self.index.elements
+        elements = self.header.elements
         if elements == 0:
             return np.zeros(0, self.dtype)
         return np.memmap(self.files[0], self.dtype, "r", shape=(elements,)).view(np.ndarray)
@@ -185,40 +176,20 @@ class FairseqColumnPart(ColumnPart):
 
     def _read_lengths(self) -> tuple[IntArray, IntArray, bool]:
         """Start of each item in the .bin file, its length without </s>, and whether it has one."""
-        sizes = self.index.sizes()
+        sizes = self.header.sizes()
         raw_starts = np.cumsum(sizes) - sizes
-        end_in_eos = self._has_eos(sizes, raw_starts)
-        return raw_starts, sizes - end_in_eos, end_in_eos
-
-    def _has_eos(self, sizes: IntArray, raw_starts: IntArray) -> bool:
-        """Whether items end in </s>: all of those inspected must, or none."""
         filled = np.flatnonzero(sizes)
         count = min(INSPECTED_ITEMS, len(filled))
         some = filled[np.linspace(0, len(filled) - 1, count, dtype=np.int64)]
         marked = self.values[raw_starts[some] + sizes[some] - 1] == self._sep
         if marked.any() and not marked.all():
             self._fail(int(some[np.argmin(marked)]), "end in </s> like the others, but does not")
-        return bool(marked.any())
+        end_in_eos = bool(marked.any())
+        return raw_starts, sizes - end_in_eos, end_in_eos
 
-    @property
-    def items(self) -> int:
-        return len(self._items.numbers)
-
-    @property
-    def elements(self) -> int:
-        return int(self.offsets[-1])
-
-    @property
-    def documents(self) -> int:
-        return len(self.document_starts)
-
-    @property
-    def offsets(self) -> IntArray:
-        return self._items.offsets
-
-    @property
-    def document_starts(self) -> IntArray:
-        return self._items.document_starts
+    @cached_property
+    def index(self) -> tuple[IntArray, IntArray]:
+        return self._items.offsets, self._items.document_starts
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         items = self._items
@@ -245,3 +216,172 @@ class FairseqColumnPart(ColumnPart):
             f"item {number} of {self.files[0]} (split {self.split!r}) must {rule}. The dictionary "
             f"may be another's, or the file is damaged: run fairseq-preprocess again."
         )
+
+
+MAGIC, OLD_MAGIC = b"MMIDIDX\0\0", b"TNTIDX\0\0"
+HEADER = struct.Struct("<9sQBQ")  # magic, version, code of the values' type, items
+DTYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}
+ITEM_BYTES = 4 + 8  # int32 length in values, int64 offset in bytes
+CHUNK = 1 << 22
+
+_REMEDY = "Copy it again, or run fairseq-preprocess again with --dataset-impl mmap."
+
+
+@dataclass(frozen=True)
+class FairseqIndex:
+    """The contents of the header, checked against the sizes of both files."""
+
+    path: Path
+    dtype: np.dtype[Any]
+    items: int
+    elements: int
+
+    def sizes(self) -> IntArray:
+        """Values per item; checked not to be negative, and that items lie back to back."""
+        lengths = np.memmap(self.path, "<i4", "r", HEADER.size, (self.items,))
+        offsets = np.memmap(self.path, "<i8", "r", HEADER.size + 4 * self.items, (self.items,))
+        sizes, end = np.empty(self.items, np.int64), 0
+        for first in range(0, self.items, CHUNK):
+            chunk = slice(first, first + CHUNK)
+            sizes[chunk] = lengths[chunk]
+            ends = end + np.cumsum(sizes[chunk])
+            expected = (ends - sizes[chunk]) * self.dtype.itemsize
+            wrong = np.flatnonzero((sizes[chunk] < 0) | (offsets[chunk] != expected))
+            if len(wrong):
+                item = first + int(wrong[0])
+                raise ToolkitError(
+                    f"{self.path} must list items back to back, but item {item} has "
+                    f"{lengths[item]} values and starts at byte {offsets[item]}. {_REMEDY}"
+                )
+            end = int(ends[-1])
+        if end != self.elements:
+            raise ToolkitError(
+                f"{self.path} must list the {self.elements} values of its .bin file, but lists "
+                f"{end}. {_REMEDY}"
+            )
+        return sizes
+
+
+def read_index(path: Path) -> FairseqIndex:
+    """Reads 26 bytes, the last item's entries and the sizes of both files."""
+    values = path.with_suffix(".bin")
+    try:
+        open_regular(values).close()
+        with open_regular(path) as file:
+            head = file.read(HEADER.size)
+        size, value_bytes = path.stat().st_size, values.stat().st_size
+    except OSError as error:
+        raise ToolkitError(
+            f"{error.filename} must be readable, but is not: {error.strerror}. Copy it again."
+        ) from error
+    if head.startswith(OLD_MAGIC):
+        raise ToolkitError(
+            f"{path} must be written by fairseq-preprocess --dataset-impl mmap, but is in the "
+            f"older format of lazy or cached. Run fairseq-preprocess again."
+        )
+    if len(head) < HEADER.size or not head.startswith(MAGIC):
+        raise ToolkitError(
+            f"{path} must start like fairseq's index, but is damaged or another program's. "
+            f"{_REMEDY}"
+        )
+    _, version, code, items = HEADER.unpack(head)
+    if version != 1 or code not in DTYPES:
+        raise ToolkitError(
+            f"{path} must have version 1 and integers (type {', '.join(map(str, DTYPES))}), but "
+            f"has version {version} and type {code}. {_REMEDY}"
+        )
+    dtype = np.dtype(DTYPES[code])
+    _check_sizes(path, size, items, value_bytes, dtype.itemsize)
+    return FairseqIndex(path, dtype, items, value_bytes // dtype.itemsize)
+
+
+def _check_sizes(path: Path, size: int, items: int, value_bytes: int, value_size: int) -> None:
+    """In Python's integers, which do not overflow, and before anything is allocated."""
+    if size != HEADER.size + ITEM_BYTES * items:
+        raise ToolkitError(
+            f"{path} must have {HEADER.size + ITEM_BYTES * items} bytes for its {items} items, but "
+            f"has {size}: it is truncated or another program's (Megatron's start alike). {_REMEDY}"
+        )
+    if items == 0:
+        raise ToolkitError(f"{path} must list items, but lists none. Give fairseq-preprocess text.")
+    if value_bytes % value_size:
+        raise ToolkitError(
+            f"{path.with_suffix('.bin')} must hold values of {value_size} bytes, but has "
+            f"{value_bytes} bytes: it is truncated. {_REMEDY}"
+        )
+    with path.open("rb") as file:
+        file.seek(HEADER.size + 4 * (items - 1))
+        (last,) = struct.unpack("<i", file.read(4))
+        file.seek(-8, 2)
+        (start,) = struct.unpack("<q", file.read(8))
+    if last < 0 or start < 0 or start + last * value_size != value_bytes:
+        raise ToolkitError(
+            f"{path} must end where {path.with_suffix('.bin').name} does, but its last item has "
+            f"{last} values from byte {start} on and that file {value_bytes} bytes. {_REMEDY}"
+        )
+
+
+NAME = re.compile(r"(?P<split>[^.]+)(?:\.(?P<pair>[^.]+)\.(?P<language>[^.]+))?")
+"""`train.idx`, or `train.de-en.de.idx` for the German side of German to English."""
+
+
+def find_languages(folder: Path, preferred: LanguagePair | None) -> tuple[str, tuple[str, ...]]:
+    """The language pair as in the file names, and its source and target; or one language.
+
+    A monolingual folder has none in its file names, or one in the pair LANG-None. The preferred
+    pair is used if the folder has it, in this direction or the other; else the only one.
+    """
+    languages: dict[str, set[str]] = {}
+    for match in match_names(folder):
+        languages.setdefault(match["pair"] or "", set()).add(match["language"] or "")
+    directions: dict[str, LanguagePair] = {
+        "-".join(names): names
+        for found in languages.values()
+        for names in permutations(sorted(found), 2)
+        if len(found) == 2 and languages.get("-".join(names)) is found
+    }
+    if preferred:
+        for direction in (preferred, preferred[::-1]):
+            if direction in directions.values():
+                return "-".join(direction), preferred
+    if len(languages) == 1:
+        pair, own = next(iter(languages.items()))
+        if len(own) == 1 and pair in ("", f"{min(own)}-None"):
+            return pair, tuple(own)
+        if pair in directions:
+            return pair, directions[pair]
+    if directions.keys() == languages.keys():
+        raise ToolkitError(
+            f"{folder} holds several language pairs: {', '.join(sorted(directions))}. Choose one "
+            f"with --source-lang and --target-lang of toolkit-train."
+        )
+    names = ", ".join(f"{match[0]}.idx" for match in match_names(folder)[:6])
+    raise ToolkitError(
+        f"{folder} must hold text in one language, or both sides of language pairs, such as "
+        f"train.de-en.de.idx and train.de-en.en.idx, but holds {names}. Give each pair its own "
+        f"folder."
+    )
+
+
+def list_splits(folder: Path, pair: str) -> list[str]:
+    """The splits of a pair, train10 after train9."""
+    matches = [match for match in match_names(folder) if (match["pair"] or "") == pair]
+    return sorted({match["split"] for match in matches}, key=by_number)
+
+
+def match_names(folder: Path) -> list[re.Match[str]]:
+    """The parts of the names of all index files; other names are an error."""
+    matches = {path.name: NAME.fullmatch(path.stem) for path in sorted(folder.glob("*.idx"))}
+    for name, match in matches.items():
+        if match is None:
+            raise ToolkitError(
+                f"{folder / name} must be named like train.idx or train.de-en.de.idx, but is not. "
+                f"Take it out of the folder."
+            )
+    return [match for match in matches.values() if match]
+
+
+def by_number(name: str) -> tuple[str, int]:
+    """Sort key that orders numbered names by number."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.common.arrays import AnyArray, IntArray
-from toolkit.data.storage.columns import Column, ColumnPart, FolderSource
+from toolkit.data.storage.column_files import Column, ColumnPart, FolderSource
 from toolkit.data.storage.data_folder import DataFolder, Split
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 SPLIT = "items"
 """Name of the only split."""
@@ -28,23 +29,11 @@ class MemoryFolder(DataFolder):
 
     def __init__(self, kind: str, tokenizer: Tokenizer, columns: EncodedColumns) -> None:
         self.path, self.kind, self.sources = Path("raw items"), kind, list[FolderSource]()
-        self.tokenizer = tokenizer
+        self.tokenizer, self.splits = tokenizer, [SPLIT]
+        self.name = self.fingerprint = str(self.path)  # read once, so never compared with others
         parts = {name: MemoryPart(*encoded) for name, encoded in columns.items()}
         found = {name: Column(name, [part]) for name, part in parts.items()}
         self._splits = {SPLIT: Split(SPLIT, found)}
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @property
-    def fingerprint(self) -> str:
-        """Raw items are read once, so nothing compares them with others."""
-        return self.name
-
-    @property
-    def splits(self) -> list[str]:
-        return [SPLIT]
 
 
 class MemoryPart(ColumnPart):
@@ -52,33 +41,11 @@ class MemoryPart(ColumnPart):
 
     def __init__(self, values: AnyArray, lengths: IntArray) -> None:
         self.values, self.dtype = values, values.dtype
-        self._offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-    @property
-    def items(self) -> int:
-        return len(self._offsets) - 1
-
-    @property
-    def elements(self) -> int:
-        return len(self.values)
-
-    @property
-    def documents(self) -> int:
-        return 1
-
-    @property
-    def offsets(self) -> IntArray:
-        return self._offsets
-
-    @property
-    def document_starts(self) -> IntArray:
-        return np.zeros(1, np.int64)
+        offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.index = offsets, np.zeros(1, np.int64)
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         return self.values[indices]
-
-    def check_all(self) -> None:
-        """Nothing is stored that could be damaged."""
 
 
 ITEM_TOKENS = 1 << 14
@@ -86,36 +53,20 @@ ITEM_TOKENS = 1 << 14
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
 
 
-def synthetic_vocabulary(size: int) -> Vocabulary:
-    """Special tokens, then numbers, each a word."""
-    symbols = [*SPECIAL, *(f"\u2581{number}" for number in range(size - len(SPECIAL)))]
-    return Vocabulary(symbols, pad=0, cls=1, sep=2, mask=3, unk=4)
+class SyntheticFolder(MemoryFolder):
+    """A data folder with one split, `train`: one document of long items of numbers as words."""
 
-
-class SyntheticFolder(DataFolder):
-    """A data folder with one split, `train`: one document of long items, stored nowhere."""
-
-    def __init__(self, vocabulary: Vocabulary, items: int) -> None:
-        self._vocabulary = vocabulary
-        self.path, self.kind, self.sources = Path("synthetic text"), "text", list[FolderSource]()
-        column = Column("tokens", [ConstantLengthPart(vocabulary, items)])
+    def __init__(self, symbols: int, items: int) -> None:
+        words = [*SPECIAL, *(f"\u2581{number}" for number in range(symbols - len(SPECIAL)))]
+        vocabulary = Vocabulary(words, pad=0, cls=1, sep=2, mask=3, unk=4)
+        super().__init__("text", WordLevelTokenizer(vocabulary), {})
+        self.name, self.fingerprint, self.splits = (
+            "synthetic text",
+            vocabulary.fingerprint,
+            ["train"],
+        )
+        column = Column("tokens", [ConstantLengthPart(symbols, items)])
         self._splits = {"train": Split("train", {"tokens": column})}
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @property
-    def fingerprint(self) -> str:
-        return self._vocabulary.fingerprint
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self._vocabulary
-
-    @property
-    def splits(self) -> list[str]:
-        return ["train"]
 
 
 class ConstantLengthPart(ColumnPart):
@@ -123,33 +74,10 @@ class ConstantLengthPart(ColumnPart):
 
     dtype = np.dtype(np.int64)
 
-    def __init__(self, vocabulary: Vocabulary, items: int) -> None:
-        self._items = items
-        special = (*vocabulary.special, vocabulary.unk)
-        self._ids = np.setdiff1d(np.arange(len(vocabulary)), special)
-
-    @property
-    def items(self) -> int:
-        return self._items
-
-    @property
-    def elements(self) -> int:
-        return self._items * ITEM_TOKENS
-
-    @property
-    def documents(self) -> int:
-        return 1
-
-    @property
-    def offsets(self) -> IntArray:
-        return np.arange(self._items + 1, dtype=np.int64) * ITEM_TOKENS
-
-    @property
-    def document_starts(self) -> IntArray:
-        return np.zeros(1, np.int64)
+    def __init__(self, symbols: int, items: int) -> None:
+        self._symbols = symbols - len(SPECIAL)
+        offsets = np.arange(items + 1, dtype=np.int64) * ITEM_TOKENS
+        self.index = offsets, np.zeros(1, np.int64)
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
-        return self._ids[indices % len(self._ids)]
-
-    def check_all(self) -> None:
-        """Nothing is stored that could be damaged."""
+        return len(SPECIAL) + indices % self._symbols

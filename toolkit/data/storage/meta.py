@@ -21,8 +21,12 @@ from toolkit.common.json_files import (
     sha256_file,
 )
 from toolkit.config.command import identify_path
-from toolkit.data.storage.column_files import CheckedColumnPart, ColumnEntry
-from toolkit.data.storage.columns import ColumnPart, FolderSource
+from toolkit.data.storage.column_files import (
+    CheckedColumnPart,
+    ColumnEntry,
+    ColumnPart,
+    FolderSource,
+)
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
 
@@ -132,8 +136,17 @@ class ToolkitFolder(FolderSource):
         self.kind = self.meta.kind
         self.vocabulary_fingerprint = str(self.meta.vocabulary["fingerprint"])
         self.splits = list(self.meta.splits)
+        settings = self.meta.settings.items()
+        active = ((name, value) for name, value in settings if value not in (None, False, 0))
+        made_with = [name if value is True else f"{name} {value}" for name, value in active]
+        self.facts = {
+            "written by": f"toolkit-preprocess, format {self.meta.version}",
+            "made with": ", ".join(made_with),
+        }
         for name, expected in self.meta.files.items():
-            _check_file(resolve_listed_file(path, name), expected)
+            listed = Path(name)  # in the folder itself, or in its subfolder `target`
+            inner = TARGET if listed.parent.name == TARGET else ""
+            check_file(path / inner / listed.name, expected)
 
     @property
     def digest(self) -> str:
@@ -160,16 +173,6 @@ class ToolkitFolder(FolderSource):
             )
         return parts
 
-    @property
-    def facts(self) -> dict[str, str]:
-        settings = self.meta.settings.items()
-        active = ((name, value) for name, value in settings if value not in (None, False, 0))
-        made_with = [name if value is True else f"{name} {value}" for name, value in active]
-        return {
-            "written by": f"toolkit-preprocess, format {self.meta.version}",
-            "made with": ", ".join(made_with),
-        }
-
     def counts(self, split: str) -> Mapping[str, int]:
         entry = self.meta.splits[split]
         return {name: value for name, value in entry.items() if isinstance(value, int)}
@@ -184,13 +187,8 @@ class ToolkitFolder(FolderSource):
         return tokenizer
 
 
-def resolve_listed_file(folder: Path, name: str) -> Path:
-    """A file that meta.json lists, in the folder itself or in its subfolder `target`."""
-    path = Path(name)
-    return folder / TARGET / path.name if path.parent.name == TARGET else folder / path.name
-
-
-def _check_file(path: Path, expected: str) -> None:
+def check_file(path: Path, expected: str) -> None:
+    """Raise unless a file has this SHA-256."""
     try:
         digest = sha256(read_bytes(path))
     except OSError as error:

@@ -166,6 +166,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
 
     kind = "huggingface"
     files = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE)
+    word_by_word = False
 
     def __init__(self, text: str, roles: Mapping[str, int], *, rows: int | None = None) -> None:
         self.text, self.backend = text, build_tokenizer(text)
@@ -181,10 +182,6 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         marks = [it for it in (WORD_START, SPACE_BYTE, WORD_REST) if uses_mark(ordinary, it)]
         mark = max(marks, key=lambda it: sum(s.startswith(it) for s in ordinary), default="")
         super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
-
-    @cached_property
-    def _word_by_word(self) -> bool:
-        return False
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         ids, lengths = super().encode_lines(lines)

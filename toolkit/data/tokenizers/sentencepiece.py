@@ -55,6 +55,10 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = [self._processor.id_to_piece(i) for i in range(self._processor.get_piece_size())]
         super().__init__(append_special(pieces, self._processor.unk_id()), lowercase=lowercase)
         self._split_pieces = self._split_digit_commas(pieces) if split_digit_commas else {}
+        # unless a piece crosses a space or spaces at the ends of a line count
+        crossing = any(WORD_START in piece[1:] for piece in pieces)
+        one, two, both = (self._processor.encode(text) for text in ("a", "b", " a  b "))
+        self.word_by_word = WORD_START in pieces and not crossing and both == one + two
 
     @classmethod
     def _train(
@@ -122,14 +126,6 @@ class SentencePieceTokenizer(Tokenizer):
                 split[number] = [self._processor.piece_to_id(p) for p in [*digits, ","] if p]
         return split
 
-    @cached_property
-    def _word_by_word(self) -> bool:
-        """Whether no piece crosses a space and spaces at the ends of a line do not count."""
-        symbols = self.vocabulary.symbols
-        crossing = any(WORD_START in symbol[1:] for symbol in symbols)
-        one, two, both = (self._processor.encode(text) for text in ("a", "b", " a  b "))
-        return WORD_START in symbols and not crossing and bool(both == one + two)
-
     def settings(self) -> JsonObject:
         return {**super().settings(), "split_digit_commas": self.split_digit_commas}
 
@@ -173,7 +169,7 @@ def train_pieces(
     vocabulary_size: int,
     algorithm: str = "unigram",
     character_coverage: float = 0.9995,
-    max_bytes: int,
+    max_bytes: int = MIN_LONGEST_TEXT,
 ) -> bytes:
     """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model of at most this many pieces."""
     model = io.BytesIO()

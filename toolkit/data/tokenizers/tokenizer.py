@@ -70,6 +70,8 @@ class Tokenizer(ABC):
     kind: ClassVar[str]
     files: tuple[str, ...] = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE)
     """The files that `save` writes."""
+    word_by_word = True
+    """Whether the segmentation of a line is the segmentation of its words in order."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -79,22 +81,16 @@ class Tokenizer(ABC):
 
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
         self.vocabulary, self.lowercase = vocabulary, lowercase
-
-    @property
-    def language_pair(self) -> LanguagePair | None:
+        self.target: Tokenizer = self
+        """The tokenizer of generated text."""
+        self.language_pair: LanguagePair | None = None
         """The languages of parallel text; None for text in one language."""
-        return None
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
-        if self._word_by_word:
+        if self.word_by_word:
             return self._words.encode_lines(lines)
         return pack_rows(self._segment(lines))
-
-    @cached_property
-    def _word_by_word(self) -> bool:
-        """Whether the segmentation of a line is the segmentation of its words in order."""
-        return True
 
     @cached_property
     def _words(self) -> WordCache:
@@ -144,7 +140,7 @@ class Tokenizer(ABC):
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         """The ids of `encode_lines`, each with the characters of its line that it covers."""
-        if self._word_by_word:
+        if self.word_by_word:
             return locate_words(self._spans, lines)
         return pack_token_offsets([self._locate(line) for line in lines])
 
@@ -187,11 +183,6 @@ class Tokenizer(ABC):
             run = list(group)
             words += [symbols[i] for i in run] if is_special else [self._decode(run)]
         return " ".join(words)
-
-    @property
-    def target(self) -> Tokenizer:
-        """The tokenizer of generated text."""
-        return self
 
     def vocabularies(self) -> dict[str, Vocabulary]:
         """Input vocabulary as "tokens"; parallel text adds the vocabulary of its "targets"."""

@@ -45,6 +45,12 @@ class Vocabulary:
         """Prefix of symbols that start a word, or of all others if it is WORD_REST; empty if every
         symbol is a word."""
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
+        self.roles = dict(zip(ROLES, (pad, cls, sep, mask, unk), strict=True))
+        """Role, such as pad or mask -> id."""
+        self.special = pad, cls, sep, mask
+        """Ids that never stand for text and are never masked."""
+        self.dtype = "<u2" if len(self.symbols) <= 1 << 16 else "<i4"
+        """The narrowest column type that holds every id."""
         for role, number in self.roles.items():
             if not 0 <= number < len(self.symbols):
                 raise ToolkitError(
@@ -54,16 +60,6 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.symbols)
-
-    @property
-    def roles(self) -> dict[str, int]:
-        """Role, such as pad or mask -> id."""
-        return {role: getattr(self, role) for role in ROLES}
-
-    @property
-    def special(self) -> tuple[int, ...]:
-        """Ids that never stand for text and are never masked: pad, cls, sep, mask."""
-        return self.pad, self.cls, self.sep, self.mask
 
     @cached_property
     def fingerprint(self) -> str:
@@ -76,25 +72,18 @@ class Vocabulary:
         Not with a dash: -s could be a dash and an s.
         """
         unmarked = symbol.removeprefix(self.mark)
-        if self._is_word_start(symbol):
+        if symbol.startswith(self.mark) != (self.mark == WORD_REST):
             return unmarked or "(space)"
         continues = self.mark != WORD_START or symbol[:1].isalnum()
         return f"{WORD_REST}{unmarked}" if continues else unmarked
 
-    def _is_word_start(self, symbol: str) -> bool:
-        return symbol.startswith(self.mark) != (self.mark == WORD_REST)
-
     @cached_property
     def starts_word(self) -> BoolArray:
         """For each id, whether it is the first piece of a word; special tokens are not."""
-        starts = np.array([self._is_word_start(symbol) for symbol in self.symbols])
+        starts: BoolArray = np.array([symbol.startswith(self.mark) for symbol in self.symbols])
+        starts ^= self.mark == WORD_REST
         starts[list(self.special)] = False
         return starts
-
-    @cached_property
-    def dtype(self) -> str:
-        """The narrowest column type that holds every id."""
-        return "<u2" if len(self) <= 1 << 16 else "<i4"
 
 
 def append_special(pieces: Sequence[str], unk: int) -> Vocabulary:

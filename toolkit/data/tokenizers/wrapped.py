@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.offsets import TokenOffsets
-from toolkit.data.tokenizers.tokenizer import LanguagePair, Tokenizer, find_tokenizer_class
+from toolkit.data.tokenizers.tokenizer import Tokenizer, find_tokenizer_class
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 TARGET = "target"
@@ -80,29 +80,18 @@ class ParallelTokenizer(WrappedTokenizer):
         self, inner: Tokenizer, target: Tokenizer | None, *, source_lang: str, target_lang: str
     ) -> None:
         super().__init__(inner, *(f"{TARGET}/{name}" for name in (target.files if target else ())))
-        self.joined, self._target = target is None, target or inner
-        self.source_lang, self.target_lang = source_lang, target_lang
-
-    @property
-    def target(self) -> Tokenizer:
-        return self._target
-
-    @property
-    def language_pair(self) -> LanguagePair:
-        return self.source_lang, self.target_lang
-
-    @property
-    def languages(self) -> str:
+        self.joined, self.target = target is None, target or inner
+        self.source_lang, self.target_lang = self.language_pair = source_lang, target_lang
+        self.languages = f"{source_lang}-{target_lang}"
         """The direction, such as de-en."""
-        return f"{self.source_lang}-{self.target_lang}"
 
     def vocabularies(self) -> dict[str, Vocabulary]:
         return {**super().vocabularies(), "targets": self.target.vocabulary}
 
     def describe_difference(self, other: Tokenizer) -> str:
         """Names of languages count only if they are swapped: `de` and `ger` may be the same."""
-        pair, others = self.language_pair, other.language_pair or ()
-        if pair == others[::-1] and pair[0] != pair[1]:
+        others = other.language_pair or ()
+        if (self.target_lang, self.source_lang) == others != self.language_pair:
             return f"one translates {self.languages}, the other {'-'.join(others)}"
         return super().describe_difference(other)
 

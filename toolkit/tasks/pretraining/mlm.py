@@ -20,8 +20,7 @@ from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, Si
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.masking import HashNoise, MaskedPositions, Masking
-from toolkit.data.samples.sequence_pairs import SegmentedSamples
-from toolkit.data.samples.text_samples import SentenceBatch, TextSamples
+from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TokenHead

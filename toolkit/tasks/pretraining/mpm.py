@@ -17,7 +17,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.config.declared import ADVANCED, OF_MODEL, Fraction, PositiveInt, Size
 from toolkit.criteria import IGNORED, Classes, LazyPrediction, Prediction, project
-from toolkit.data.samples.position_masking import PositionMasking
+from toolkit.data.samples.masking import PositionMasking
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TokenHead

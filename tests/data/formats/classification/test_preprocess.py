@@ -6,12 +6,20 @@ import json
 import numpy as np
 import pytest
 
-from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.split import ClassificationSplit, ClassificationTokenizer
-from toolkit.data.preprocess import preprocess
+from toolkit.data.formats.classification.split import (
+    CLASS_METRICS,
+    LABELS_FILE,
+    NUMBER_METRICS,
+    ClassificationSplit,
+    ClassificationTokenizer,
+)
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
-from .conftest import PAIRS, RTE, STS
+from .conftest import RTE, STS
 
 BROKEN = {**RTE, "train.tsv": RTE["train.tsv"] + "9\tonly two\n"}
 
@@ -29,17 +37,6 @@ def test_texts_and_labels_are_read_back(folder):
 def test_unlabeled_rows_keep_their_index(folder):
     split = ClassificationSplit(folder(), "test")
     assert split.index.tolist() == [1, 0] and not split.labeled.any()
-
-
-def test_index_of_a_tsv_table_may_be_text(folder, write_tables):
-    test = (
-        write_tables({"t.tsv": "id\tsentence1\tsentence2\nq-1\tcats\ta\nq-2\tdogs\tb\n"}) / "t.tsv"
-    )
-    own = {name: RTE[name] for name in ("train.tsv", "dev.tsv")}
-    train = write_tables(own) / "train.tsv"
-    options = {"text_columns": "sentence1,sentence2", "trainpref": str(train)}
-    data = folder(own, format="tsv", testpref=str(test), **options)
-    assert ClassificationSplit(data, "test").index.tolist() == [0, 1]
 
 
 def test_given_tokenizer_with_the_same_classes_decides_their_order(folder, tmp_path):
@@ -70,11 +67,6 @@ def test_malformed_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path,
     assert next(e for e in events if e.get("split") == "train")["malformed"] == 1
 
 
-def test_malformed_row_of_a_submission_is_never_left_out(folder):
-    with pytest.raises(ToolkitError, match=r"test.tsv:4: .*has 2\. Correct it\.$"):
-        folder({**RTE, "test.tsv": RTE["test.tsv"] + "2\tx\n"}, on_malformed="skip")
-
-
 def test_training_and_validation_require_labels(folder):
     with pytest.raises(ToolkitError, match=r"dev.tsv has no column of labels"):
         folder({**RTE, "dev.tsv": RTE["test.tsv"]})
@@ -85,27 +77,6 @@ def test_files_of_one_split_all_have_labels_or_none(folder, write_tables):
     both = f"{path / 'test.tsv'},{path / 'dev.tsv'}"
     with pytest.raises(ToolkitError, match=r"must have labels, or none, but .*dev.tsv differs"):
         folder(trainpref=str(path / "train.tsv"), testpref=both)
-
-
-def test_tokenizer_from_another_task_keeps_the_vocabulary_only(folder):
-    first = folder()
-    second = folder(STS, "other", glue_task="STS-B", tokenizer_from=str(first.path))
-    assert second.tokenizer.vocabulary.fingerprint == first.tokenizer.vocabulary.fingerprint
-    assert (
-        second.tokenizer.labels.classes == []
-        and second.tokenizer.fingerprint != first.tokenizer.fingerprint
-    )
-
-
-def test_text_with_the_tokenizer_of_a_task_has_no_classes(folder, tmp_path):
-    first = folder()
-    (tmp_path / "text.txt").write_text("the cat sat\n" * 9)
-    more = {"tokenizer_from": str(first.path), "trainpref": str(tmp_path / "text.txt")}
-    text = folder(name="text", format="text", **more)
-    assert text.tokenizer.vocabulary.fingerprint == first.tokenizer.vocabulary.fingerprint
-    assert text.tokenizer.kind == first.tokenizer.inner.kind and not hasattr(
-        text.tokenizer, "labels"
-    )
 
 
 OWN = {"format": "tsv", "text_columns": "said", "label_column": "mood"}
@@ -136,30 +107,76 @@ def test_labels_that_training_does_not_have_are_rejected(folder, write_tables, v
         folder({}, **files, **OWN)
 
 
-def test_one_class_is_rejected(folder, write_tables):
-    path = write_tables({"mine.tsv": "mood\tsaid\ngood\tcats\n"})
-    with pytest.raises(ToolkitError, match=r"needs two classes or more, but the training data has"):
-        folder({}, trainpref=str(path / "mine.tsv"), **OWN)
+def test_submission_has_the_benchmarks_eleven_files():
+    mnli, others = ["MNLI-m", "MNLI-mm"], ["QNLI", "RTE", "WNLI", "AX"]
+    names = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", *mnli, *others]
+    submitted = [name for task in GLUE_SCHEMAS.values() for name, _ in task.submissions.values()]
+    assert [f"{name}.tsv" for name in names] == submitted
 
 
-def test_vocabulary_requires_training_text(folder, write_tables):
-    path = write_tables({"dev.tsv": PAIRS + "0\ta\tb\tentailment\n"})
-    with pytest.raises(ToolkitError, match=r"no training text to learn a vocabulary from"):
-        folder({}, trainpref="", validpref=str(path / "dev.tsv"))
+def test_metrics_of_labels_are_those_that_exist():
+    assert tuple(CLASSIFICATION_METRICS) == CLASS_METRICS
+    assert tuple(REGRESSION_METRICS) == NUMBER_METRICS
+
+
+def test_report_counts_classes_and_unlabeled_rows(folder, capsys):
+    folder()
+    output = capsys.readouterr().out.splitlines()
+    assert any(line.endswith(": RTE, entailment, not_entailment") for line in output)
+    lines = {line.split()[0]: line for line in output if line.split()}
+    assert lines["train"].endswith("entailment 4, not_entailment 4")
+    assert lines["test"].endswith("none")
+
+
+def test_report_counts_numbers(folder, capsys):
+    folder(STS, glue_task="STS-B")
+    assert "8 numbers" in capsys.readouterr().out
+
+
+def test_folders_of_one_task_are_read_as_one(folder):
+    first = folder()
+    second = folder(name="more", tokenizer_from=str(first.path))
+    split = ClassificationSplit(DataFolder.open(first.path, second.path), "valid")
+    assert split.answers.tolist() == [0, 1, 0, 1] and split.second is not None
+
+
+def test_folders_of_different_tasks_are_rejected(folder):
+    first = folder()
+    second = folder(STS, "other", glue_task="STS-B", tokenizer_from=str(first.path))
+    with pytest.raises(ToolkitError, match=r"data folders must agree on their task, but .*other"):
+        ClassificationSplit(DataFolder.open(first.path, second.path), "train")
+
+
+def test_text_without_labels_is_rejected(data):
+    with pytest.raises(ToolkitError, match=r"must have a folder of labeled texts, but"):
+        ClassificationSplit(DataFolder.open(data), "train")
+
+
+def test_saved_classification_tokenizer_loads_with_its_labels(folder, tmp_path):
+    tokenizer = folder().tokenizer
+    assert isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.task == "RTE"
+    (tmp_path / "copy").mkdir()
+    tokenizer.save(tmp_path / "copy")
+    again = Tokenizer.load(tmp_path / "copy")
+    assert again.labels == tokenizer.labels and again.fingerprint == tokenizer.fingerprint
+    assert again.decode(again.encode("the cat sat")) == "the cat sat"
+    assert tokenizer.sizes == {"tokens": len(tokenizer.vocabulary), "labels": 2}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("change", "problem"),
     [
-        ({"glue_task": "COLA"}, r"glue_task must be one of CoLA, SST-2, .* but is 'COLA'"),
-        ({"format": "tsv", "glue_task": "RTE"}, "no option is called glue_task"),
-        ({"format": "tsv", "label_type": "x"}, "label_type must be one of class, number"),
-        ({"on_malformed": "x"}, r"on_malformed must be one of error, skip, but is 'x'"),
-        ({"format": "tsv", "text_columns": "a,b,c"}, "text_columns must be one name, or two with"),
-        ({"max_item_tokens": 5}, "no option is called max_item_tokens"),
+        ({"classes": ["one"]}, "classes: expected none, or several that differ"),
+        ({"classes": ["a", "a"]}, "classes: expected none, or several that differ"),
+        ({"metrics": [1]}, r"metrics\[0\]: expected str, found int"),
+        ({"metrics": ["pearson"]}, "metrics: expected some of accuracy, f1, matthews"),
+        ({"bounds": ["x"]}, r"bounds\[0\]: expected float, found str"),
+        ({"bounds": [1]}, "bounds: expected two numbers, or none"),
+        ({"pairs": "x"}, "pairs: expected bool, found str"),
     ],
 )
-def test_options_of_other_formats_are_rejected(wrong, message, tmp_path):
-    options = {"trainpref": str(tmp_path), "destdir": str(tmp_path / "data"), "format": "glue"}
-    with pytest.raises(ToolkitError, match=message):
-        preprocess(preprocess_config(**{**options, **wrong}))
+def test_invalid_labels_are_rejected(folder, change, problem):
+    path = folder().path / LABELS_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ToolkitError, match=rf"labels\.json: {problem}\. Run toolkit-pre"):
+        Tokenizer.load(path.parent)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 
-import numpy as np
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
@@ -11,7 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
 from toolkit.data.formats.qa.split import SquadSplit
 
-from .conftest import FOUNDER, RACE, SQUAD, SWAG, make_question, make_squad
+from .conftest import FOUNDER, SQUAD, SWAG, make_question, make_squad
 
 WRONG = {"id": "q9", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
 BARE = {"id": "q9", "question": "Who?", "answers": []}
@@ -60,15 +59,8 @@ def test_test_questions_need_no_answers_but_none_may_be_left_out(folder):
 )
 def test_validation_requires_answers(folder, format_name, content):
     good = {"squad": SQUAD, "swag": SWAG}[format_name]
-    with pytest.raises(ToolkitError, match="an answer"):
+    with pytest.raises(ToolkitError, match=r"an answer|column label must be"):
         folder(good, content, format_name=format_name)
-
-
-def test_file_without_well_formed_questions_is_rejected(folder):
-    """Nor is it said that what is wrong could be left out."""
-    for malformed in ("error", "skip"):
-        with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
-            folder(make_squad(WRONG), on_malformed=malformed)
 
 
 def test_answers_that_tokens_do_not_recover_are_listed(folder, tmp_path, capsys):
@@ -79,31 +71,6 @@ def test_answers_that_tokens_do_not_recover_are_listed(folder, tmp_path, capsys)
     events = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     assert [e["wanted"] for e in events if e["event"] == "miss"] == ["Anna  Bell", "Jos\u00e9"]
     assert next(e for e in events if e["event"] == "split")["recovered"] == 2
-
-
-def test_tokenizer_from_another_format_is_used(folder):
-    first = folder(SQUAD)
-    second = folder(
-        RACE, format_name="race", name="two", tokenizer=None, tokenizer_from=str(first.path)
-    )
-    assert (
-        second.tokenizer.fingerprint == first.tokenizer.fingerprint
-        and second.kind == "multiple_choice"
-    )
-
-
-def test_replaced_folder_is_written_with_the_new_vocabulary(folder):
-    folder(SQUAD, lowercase=True)
-    data = folder(make_squad(FOUNDER), tokenizer=None, vocab_size=60)
-    split = SquadSplit(data, "train")
-    ids = split.questions.take(np.array([0]), split.questions.lengths[:1]).ids
-    assert ids.tolist() == data.tokenizer.encode("Who founded it?")
-
-
-def test_sentencepiece_is_trained_on_passages_and_questions(folder):
-    data = folder(SQUAD, tokenizer=None, vocab_size=60)
-    split = SquadSplit(data, "train")
-    assert data.tokenizer.kind == "sentencepiece" and (np.diff(split.passages.lengths) < 0).any()
 
 
 @pytest.mark.slow
@@ -142,3 +109,34 @@ def test_real_files_have_the_published_numbers_of_questions(real_data, format_na
             sum(len(it.answers) for it in questions),
         )
         assert (len(questions) + len(chosen), *found) == counts[split] and not source.problems
+
+
+def names(format_name, **given):
+    config = preprocess_config(format=format_name, **{k: str(v) for k, v in given.items()})
+    files = FORMATS[format_name].factory(config.format.config, config).list_files()
+    return {split: [path.name for path in paths] for split, paths in files.items()}
+
+
+def test_folder_stands_for_the_files_of_all_splits(write_files, tmp_path):
+    for name in ("squad/train-v2.0.json", "squad/dev-v2.0.json", "swag/train.csv", "swag/val.csv"):
+        write_files(name, "x")
+    found = names("squad", trainpref=tmp_path / "squad")
+    assert found == {"train": ["train-v2.0.json"], "valid": ["dev-v2.0.json"]}
+    assert names("swag", trainpref=tmp_path / "swag")["valid"] == ["val.csv"]
+
+
+def test_folder_with_two_versions_is_rejected(write_files, tmp_path):
+    for name in ("train-v2.0.json", "dev-v1.1.json.gz", "dev-v1.1.json", "dev-v2.0.json"):
+        write_files(f"squad/{name}", "x")
+    message = r"validpref folder .*/squad must hold one version .* dev-v1.1.json.* and dev-v2.0"
+    with pytest.raises(ToolkitError, match=message):
+        names("squad", trainpref=tmp_path / "squad")
+    assert names("squad", trainpref=tmp_path / "squad/train-v2.0.json")["train"]
+
+
+def test_splits_of_race_are_folders(write_files, tmp_path):
+    for name in ("train/high/1.txt", "dev/middle/2.txt"):
+        write_files(f"RACE/{name}", "x")
+    assert names("race", trainpref=tmp_path / "RACE") == {"train": ["train"], "valid": ["dev"]}
+    one = names("race", validpref=f"{tmp_path / 'RACE/dev'},{tmp_path / 'RACE/train/high'}")
+    assert one == {"valid": ["dev", "high"]}

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 
 import pytest
@@ -29,20 +28,6 @@ def test_passages_are_sorted_by_number_and_have_their_group(race):
     assert [c.name for c in choices[::3]] == ["high/9.txt 1", "high/10.txt 1", "middle/1.txt 1"]
     assert {c.group for c in choices} == {"high", "middle"}
     assert [c.answer for c in choices[:3]] == [0, 0, 1] and not source.problems
-
-
-def test_compressed_passages_are_sorted_by_number(race):
-    packed = gzip.compress(json.dumps(RACE).encode())
-    source = race({"high/10.txt.gz": packed, "high/9.txt": RACE})
-    names = [passage.choices[0].name for passage in source.passages]
-    assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not source.notes
-
-
-def test_json_files_are_passages_of_folders_without_txt_files(race):
-    assert len(race({"high/1.json": RACE, "high/2.json": RACE, "note.md": "x"}).passages) == 2
-    source = race({"high/3.txt": RACE})
-    assert len(source.passages) == 1
-    assert source.notes == ["3 files skipped, high/1.json, high/2.json, note.md"]
 
 
 def test_option_fills_the_blank_or_follows_the_question():
@@ -92,18 +77,6 @@ def test_malformed_question_is_a_problem_and_the_others_stay(race, change, messa
 def test_malformed_file_is_a_problem_and_the_others_stay(race, content, message):
     source = race({"1.txt": RACE, "2.txt": content})
     assert len(source.passages) == 1 and message in str(source.problems[0])
-
-
-def test_questions_may_all_have_three_options(race):
-    three = {**RACE, "options": [["a", "b", "c"]] * 3, "answers": ["A", "B", "C"]}
-    assert not race({"1.txt": three, "2.txt": three}).problems
-
-
-def test_answers_may_be_absent_unless_required(race):
-    content = {name: RACE[name] for name in ("article", "questions", "options")}
-    source = race({"1.txt": content}, answers_required=False)
-    assert [c.answer for c in source.passages[0].choices] == [None] * 3
-    assert len(race({"1.txt": content}).problems) == 3
 
 
 def test_surrogate_in_an_article_is_read(race):

@@ -7,7 +7,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa.squad import read_squad
 
-from .conftest import COOK, FOUNDER, NOTHING, SQUAD, TEXT, YEAR, make_question, make_squad
+from .conftest import COOK, FOUNDER, SQUAD, TEXT, YEAR, make_squad
 
 
 @pytest.fixture
@@ -25,19 +25,6 @@ def test_questions_have_their_passage_and_answers(read):
     assert passage.text == TEXT and [it.name for it in passage.questions] == ["q1", "q2", "q3"]
     assert [answer.text for answer in passage.questions[0].answers] == ["Anna  Bell", "Anna"]
     assert not source.problems and not source.none_allowed
-
-
-@pytest.mark.parametrize("text", [f"\ufeff{json.dumps(SQUAD)}\r\n", json.dumps(SQUAD, indent=1)])
-def test_byte_order_mark_and_line_ends_are_ignored(read, text):
-    assert len(read(text).passages[0].questions) == 3
-
-
-def test_questions_with_is_impossible_are_unanswerable(read):
-    source = read(make_squad(YEAR, NOTHING, version="v2.0"))
-    assert source.none_allowed and [it.unanswerable for it in source.passages[0].questions] == [
-        False,
-        True,
-    ]
 
 
 @pytest.mark.parametrize(
@@ -85,12 +72,6 @@ def test_blank_context_is_one_problem_for_all_its_questions(read):
     assert [it.name for p in kept.passages for it in p.questions] == ["q2", "q3", "q1"]
 
 
-def test_paragraphs_without_questions_are_counted(read):
-    content = make_squad(YEAR)
-    content["data"][0]["paragraphs"].append({"context": "More.", "qas": []})
-    assert read(content).notes == ["1 paragraphs without questions"]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -112,25 +93,3 @@ def test_paragraphs_without_questions_are_counted(read):
 def test_files_without_squads_layout_are_rejected(read, content, message):
     with pytest.raises(ToolkitError, match=message):
         read(content)
-
-
-def test_paragraph_without_context_is_a_problem_and_a_huge_one_an_error(read):
-    content = make_squad(YEAR)
-    content["data"][0]["paragraphs"].append({"qas": [COOK]})
-    assert "a paragraph must have 'context' and 'qas', but is an object with 'qas'" in str(
-        read(content).problems[0]
-    )
-    with pytest.raises(ToolkitError, match=r"a context must have at most 50 bytes, but has 73"):
-        read(SQUAD, max_bytes=50)
-
-
-def test_surrogate_and_nul_in_a_context_are_read(read):
-    text = "half \ud800, none \0, end"
-    source = read(make_squad(make_question(1, "Last?", "end", text=text), context=text))
-    assert source.passages[0].text == text and not source.problems
-
-
-def test_context_of_60000_characters_is_read(read):
-    text = "word " * 12000 + "end"
-    source = read(make_squad(make_question(1, "Last?", "end", text=text), context=text))
-    assert source.passages[0].questions[0].answers[0].start == 60000

@@ -43,11 +43,6 @@ def test_document_starts_are_no_words(read):
     assert b"".join(s.source for s in sentences).decode() == text
 
 
-def test_columns_before_the_tag_column_are_required(read):
-    with pytest.raises(ToolkitError, match=r"a.txt:1: --tag-column 3 requires 3 .* line has 2\."):
-        read("a X\n", tag_column=3)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

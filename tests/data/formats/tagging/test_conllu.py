@@ -2,7 +2,6 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
-from toolkit.data.formats.tagging.treebanks import set_feature
 
 UPOS = ConlluOptions("upos")
 TEXT = (
@@ -43,13 +42,6 @@ def test_xpos_and_features_may_be_the_tag(read, tag, tags):
     assert read(TEXT, ConlluOptions(tag))[0].tags == tags
 
 
-@pytest.mark.parametrize("tag", ["upos", "xpos"])
-def test_tag_spans_hold_the_tags(read, tag):
-    for sentence in read(TEXT + "\n" + TEXT, ConlluOptions(tag)):
-        found = [sentence.source[begin:end].decode() for begin, end in sentence.tag_spans]
-        assert found == sentence.tags
-
-
 def test_sentences_concatenate_to_the_file(read):
     text = "\n" + TEXT + "\n\n" + TEXT + "\n"
     assert b"".join(sentence.source for sentence in read(text)).decode() == text
@@ -66,9 +58,8 @@ def test_sentences_concatenate_to_the_file(read):
         ("\tnos\t", "\t\t", r"a.conllu:4: a word must not be empty, but this one is. Fill in FORM"),
         ("2\tnos\t", "1\tnos\t", r"a.conllu:4: .* must be 2, but is 1. A blank line is missing"),
         ("2\tnos\t", "5\tnos\t", r"a.conllu:4: .* must be 2, but is 5. A line is missing"),
-        ("2\tnos\t", "two\tnos\t", r"a.conllu:4: a word must be CoNLL-U, but is not: .*'two'"),
-        ("2\tnos\t", f"{'2' * 5000}\tnos\t", r"a.conllu:4: .*: a number has thousands of digits"),
-        ("\ta b\t", "\ta  b\t", r"a.conllu:6: a column must not have two spaces in a row"),
+        ("2\tnos\t", "two\tnos\t", r"a.conllu:4: a word must have a number, .*'two'"),
+        ("2\tnos\t", f"{'2' * 5000}\tnos\t", r"a.conllu:4: a word must have a number, .*'222"),
         ("x  y\n\n", "x  y\n", r"a.conllu:6: a blank line must follow the last sentence"),
         ("x  y\n\n", "x  y", r"a.conllu:6: a blank line must follow the last sentence"),
         ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: comments must belong to a sentence"),
@@ -80,26 +71,6 @@ def test_faults_are_named_by_file_and_line(read, old, new, message):
         read(TEXT.replace(old, new, 1))
 
 
-def test_missing_xpos_tag_is_reported_with_the_right_article(read):
-    with pytest.raises(ToolkitError, match=r":3: a word must have an XPOS tag, but 'vamos' has _"):
-        read(TEXT.replace("\tVERB\tV\t", "\tVERB\t_\t"), ConlluOptions("xpos"))
-
-
 def test_untagged_text_is_read_if_requested(read):
     [sentence] = read(TEXT.replace("VERB", "_"), ConlluOptions("upos", untagged=True))
     assert sentence.tags == ["_", "PRON", "X"]
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "expected"),
-    [
-        ("Case=Nom|Number=Sing", "Sing", "Case=Nom|Number=Sing"),
-        ("Case=Nom|Number=Sing", "Plur", "Case=Nom|Number=Plur"),
-        ("Number=Sing", "_", "_"),
-        ("_", "Plur", "Number=Plur"),
-        ("aspect=Imp|Tense=Past", "Dual", "aspect=Imp|Number=Dual|Tense=Past"),
-        ("_", "_", "_"),
-    ],
-)
-def test_set_feature_keeps_alphabetical_order(field, value, expected):
-    assert set_feature(field, "Number", value) == expected

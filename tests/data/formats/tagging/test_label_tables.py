@@ -1,10 +1,12 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.tokenizer import LabelTables, build_tables
+from toolkit.data.formats.tagging.split import split_into_chunks, word_indices
+from toolkit.data.formats.tagging.tokenizer import build_tables
 from toolkit.data.formats.tagging.treebanks import TaggedFile, TaggedSentence
 
 
@@ -64,17 +66,22 @@ def test_vocabulary_limits_leave_out_rare_words(options, words):
     assert learn_splits(vocabulary_from="all", **options).words == words
 
 
-def test_saved_tables_load_equal(tmp_path):
-    learn_splits().save(tmp_path)
-    assert LabelTables.load(tmp_path) == learn_splits()
-
-
-def test_tables_require_training_data():
-    with pytest.raises(ToolkitError, match="no training data to learn labels and words from"):
-        learn({"valid": SPLITS["valid"]})
-
-
 def test_feature_that_no_word_has_is_rejected_as_tag():
     with pytest.raises(ToolkitError, match=r"no word of .* has 'Numbr'. Correct --tag"):
         learn({"train": [sentence("a/_ b/_")]}, "Numbr")
     assert learn({"train": [sentence("a/_ b/Plur")]}, "Number").tags == ["_", "Plur"]
+
+
+def test_long_sentence_is_split_into_full_chunks_and_a_rest():
+    chunks = split_into_chunks(np.array([130, 3]), np.ones(133, np.int64), 60)
+    assert chunks.starts.tolist() == [0, 60, 120, 130]
+    assert chunks.word_counts.tolist() == chunks.token_counts.tolist() == [60, 60, 10, 3]
+
+
+def test_every_word_is_in_exactly_one_chunk():
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(1, 40, 200)
+    chunks = split_into_chunks(lengths, draw.integers(1, 7, lengths.sum()), 12)
+    words = word_indices(chunks, np.arange(len(chunks.starts)))
+    assert words.tolist() == list(range(lengths.sum()))
+    assert chunks.token_counts.max() <= 12

@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.treebanks import read_penn_treebank
+from toolkit.data.formats.tagging.treebanks import Sections, read_penn_treebank
 
 TREES = r"""
 
@@ -42,14 +44,6 @@ def test_leaves_of_trees_are_words_without_traces_and_escapes(read):
     assert (second.words, second.lines) == (["Yes", "!"], [8, 9])
 
 
-def test_pos_files_are_split_after_full_stops_and_at_rules(read):
-    sentences_read = read(SLASHED, "wsj_0001.pos")
-    assert [s.words for s in sentences_read] == [
-        ["The", "cost", "is", "1/2", ".", "''"], ["OK", "."], ["Done"]
-    ]  # fmt: skip
-    assert sentences_read[2].tags == ["VBN"]
-
-
 @pytest.mark.parametrize(("text", "name"), [(TREES, "a.mrg"), (SLASHED, "a.pos")])
 def test_sentences_concatenate_to_the_file_and_spans_hold_the_tags(read, text, name):
     sentences_read = read(text, name)
@@ -74,3 +68,37 @@ def test_sentences_concatenate_to_the_file_and_spans_hold_the_tags(read, text, n
 def test_faults_are_named_by_file_and_line(read, text, name, message):
     with pytest.raises(ToolkitError, match=message):
         read(text, name)
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "selected"),
+    [
+        ("0-18", "wsj/00/wsj_0001.mrg", True),
+        ("0-18", "wsj/19/wsj_1901.mrg", False),
+        ("19,20-21", "wsj/21/wsj_2101.mrg", True),
+        ("0-18", "combined/wsj_0199.mrg", True),
+        ("02", "combined/wsj_0199.mrg", False),
+        ("0001-0139", "combined/wsj_0139.mrg", True),
+        ("0001-0139", "combined/wsj_0140.mrg", False),
+        ("0140", "wsj/01/wsj_0140.mrg", True),
+        ("0-18", "notes.mrg", False),
+        ("0-18", "/data/5/ptb/combined/wsj_2301.mrg", False),
+        ("22-24", "/data/5/ptb/combined/wsj_2301.mrg", True),
+        ("0-18", "/data/5/combined/wsj_0101-0203.mrg", True),
+        ("0-18", "wsj/05/b.mrg", True),
+    ],
+)
+def test_sections_have_two_digits_and_files_four(value, path, selected):
+    assert Sections("train_sections", value).contain(Path(path)) is selected
+
+
+def test_sections_must_be_numbers():
+    with pytest.raises(ToolkitError, match=r"train_sections must be numbers .* but has 'a-b'"):
+        Sections("train_sections", "0-1,a-b")
+
+
+def test_sections_must_select_at_least_one_file():
+    files = [Path(f"wsj/{name}") for name in ("00/wsj_0001.mrg", "01/wsj_0101.mrg")]
+    assert Sections("train_sections", "0").select(files, "wsj") == files[:1]
+    with pytest.raises(ToolkitError, match="train_sections 5 selects none of the 2 files of wsj"):
+        Sections("train_sections", "5").select(files, "wsj")

@@ -8,12 +8,12 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli.preprocess import main
-from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN
+from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
 def test_folder_holds_words_and_tags_of_every_split(folder):
@@ -23,11 +23,6 @@ def test_folder_holds_words_and_tags_of_every_split(folder):
     assert words == ["I", "bark", ".", "the", "cat", "barks", "."]
     assert split.lengths.tolist() == [3, 4]
     assert [split.tables.tags[t] for t in split.tags[:3]] == ["PRON", "VERB", "PUNCT"]
-
-
-def test_meta_json_counts_unknown_and_ambiguous_words(folder):
-    found = json.loads((folder().path / "meta.json").read_text())["splits"]["valid"]
-    assert (found["words"], found["oov"], found["ambiguous"]) == (7, 1, 1)  # cat; bark
 
 
 GOOD = "1\tI\t_\tPRON\t_\t_\t0\t_\t_\t_\n"
@@ -62,12 +57,6 @@ def test_malformed_input_is_named_by_file_and_line_with_exit_code_2(
     assert ends(capsys, options, message)
 
 
-def test_unbalanced_brackets_are_reported_with_exit_code_2(tmp_path, capsys):
-    (tmp_path / "a.mrg").write_text("\n( (S (X a))\n")
-    options = {"format": "ptb", "trainpref": str(tmp_path / "a.mrg"), "destdir": "nowhere"}
-    assert ends(capsys, options, "a.mrg:2: brackets must be balanced, but 1 of this tree")
-
-
 def test_treebank_without_training_data_is_reported_with_exit_code_2(treebank, capsys):
     assert ends(capsys, treebank(train=None), "no training data to learn labels and words from")
 
@@ -75,20 +64,6 @@ def test_treebank_without_training_data_is_reported_with_exit_code_2(treebank, c
 def test_unseen_tags_wrong_keeps_the_word(folder, sentences):
     found = folder({"valid": sentences("I oh/INTJ .")}, unseen_tags="wrong")
     assert TaggedSplit(found, "valid").tags.tolist()[1] == -1
-
-
-def test_unseen_tags_wrong_reads_untagged_text(folder, sentences):
-    found = folder({"test": sentences("I/_ bark/_ .")}, unseen_tags="wrong")
-    assert TaggedSplit(found, "test").tags.tolist() == [-2, -2, 0]
-
-
-def test_absent_feature_is_an_unseen_tag_if_all_training_words_have_it(folder, sentences):
-    bare = sentences("the dog")
-    texts = {"train": bare.replace("_\t_\t0", "_\tNumber=Sing\t0"), "valid": bare, "test": None}
-    with pytest.raises(ToolkitError, match="tag '_' does not occur in the training data"):
-        folder(texts, tag="Number")
-    split = TaggedSplit(folder(texts, tag="Number", unseen_tags="wrong"), "valid")
-    assert split.tags.tolist() == [-1, -1]
 
 
 def test_unseen_tags_wrong_reads_untagged_columns(tmp_path):
@@ -111,12 +86,6 @@ def test_tags_of_a_converted_tagger_fit_every_column(folder, tmp_path):
     assert again.tokenizer.tables == tokenizer.tables
 
 
-def test_advice_for_given_tables_names_only_unseen_tags(folder, sentences, tmp_path):
-    given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
-    with pytest.raises(ToolkitError, match=r"to keep the word and count it as an error\.$"):
-        folder({"valid": sentences("I oh/INTJ .")}, **given)
-
-
 def test_sentence_beyond_the_limit_is_an_error(treebank, sentences):
     options = treebank(test=sentences("I .", " ".join(["the"] * 290)))
     with pytest.raises(ToolkitError, match=r"test.conllu:6: .* at most 200 words, but has 290"):
@@ -133,14 +102,6 @@ def test_tokenizer_from_reuses_words_and_tags(folder, tmp_path):
     both = DataFolder.open(first.path, again.path)
     split = TaggedSplit(both, "valid")
     assert split.types.tolist() == TaggedSplit(first, "valid").types.tolist() * 2
-
-
-def test_labels_of_another_column_are_rejected(folder, treebank):
-    first = folder()
-    options = treebank() | {"tokenizer_from": str(first.path), "tag": "xpos", "overwrite": True}
-    options |= {"unseen_tags": "wrong", "trainpref": ""}
-    with pytest.raises(ToolkitError, match="has tags of upos, but the text has xpos"):
-        preprocess(preprocess_config(**options))
 
 
 def test_folders_with_different_tags_are_rejected(folder, tmp_path, sentences):
@@ -160,12 +121,58 @@ def test_word_vectors_are_stored_in_vocabulary_order(folder, tmp_path):
     assert (np.abs(np.delete(table, row, 0)) <= 0.05).all()
 
 
-def test_type_fraction_selects_the_papers_vocabulary(folder):
-    found = folder(vocabulary_from="all", type_fraction=0.5)
-    assert found.tokenizer.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
+def test_table_has_percentages_and_json_has_counts(folder, capsys, tmp_path):
+    folder(json=str(tmp_path / "counts.jsonl"))
+    lines = capsys.readouterr().out.splitlines()
+    assert "6 known words, 5 tags" in lines[0]
+    assert lines[3].split() == ["valid", "1", "2", "7", "14.29%", "14.29%", "0"]
+    events = [json.loads(line) for line in (tmp_path / "counts.jsonl").read_text().splitlines()]
+    assert [e["oov"] for e in events if e["event"] == "split"] == [0, 1, 0]
+    assert events[-1]["known_words"] == 6
 
 
-def test_describe_data_shows_words_with_tags(folder):
-    found = describe_data(str(folder().path), examples=2)
-    assert found.facts["tokenizer"] == "words with tags"
-    assert found.items["valid 1"] == "the/DET cat/NOUN barks/VERB ./PUNCT"
+def test_words_are_symbols_after_padding_and_unknown(folder):
+    tokenizer = folder().tokenizer
+    assert tokenizer.vocabulary.symbols[:4] == ["<PAD>", "<OOV>", ".", "the"]
+    assert tokenizer.sizes == {"tokens": 2 + 6, "characters": len(tokenizer.tables.characters) + 2,
+                            "tags": 5}  # fmt: skip
+    ids, counts = tokenizer.encode_types(["the", "cat", "<PAD>"])
+    assert (ids.tolist(), counts.tolist()) == ([3, 1, 1], [1, 1, 1])
+
+
+def test_char_ids_have_20_characters_and_one_id_for_unknown_ones(folder):
+    tokenizer = folder().tokenizer
+    known, long = tokenizer.char_ids(["dogЖ", "d" * 30])
+    letters = [tokenizer.tables.characters[i - 2] for i in known[:3]]
+    assert letters == ["d", "o", "g"] and known[3] == 1 and not known[4:].any()
+    assert len(long) == 20 and (long == known[0]).all()
+
+
+def test_every_word_has_at_least_one_piece_of_the_given_tokenizer(folder, tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    found = folder(tokenizer_from=str(tmp_path)).tokenizer
+    ids, counts = found.encode_types(["the", "\u200b", "river"])
+    assert isinstance(found.inner, SentencePieceTokenizer) and not found.has_words
+    assert ids[: counts[0]].tolist() == tokenizer.encode("the") and counts[1] == 1
+    np.testing.assert_array_equal(ids[counts[:2].sum() :], tokenizer.encode("river"))
+    assert ids[counts[0]] == tokenizer.vocabulary.unk
+
+
+def test_converted_tagger_reads_data_with_the_same_tags(folder, tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    data = folder(tokenizer_from=str(tmp_path)).tokenizer
+    tables = {"characters": [], "words": [], "ambiguous": [], "column": ANY_COLUMN}
+    tags = data.tables.tags
+    same = TaggingTokenizer(tokenizer, LabelTables(tags=tags, **tables))
+    other = TaggingTokenizer(tokenizer, LabelTables(tags=tags[::-1], **tables))
+    assert data.describe_difference(same) == ""
+    assert data.describe_difference(other) == "their tags differ"
+    assert same.describe_difference(data) == "their vocabularies differ"
+
+
+def test_byte_level_pieces_include_the_space_before_each_word(folder, byte_level, tmp_path):
+    byte_level.save(tmp_path)
+    found = folder(tokenizer_from=str(tmp_path)).tokenizer
+    ids, counts = found.encode_types(["b", "a", "cab"])
+    symbols = [found.vocabulary.symbols[i] for i in ids]
+    assert symbols == ["Ġb", "Ġ", "a", "Ġc", "a", "b"] and counts.tolist() == [1, 2, 3]

@@ -33,7 +33,6 @@ from toolkit.data.formats.classification.tables import (
     FILES,
     GLUE_SCHEMAS,
     LabeledTable,
-    TableRow,
     TableSchema,
     read_tsv,
 )
@@ -44,9 +43,9 @@ from toolkit.data.formats.format import (
     SplitReport,
     check_malformed,
     count_column,
+    list_first,
 )
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
-from toolkit.data.preprocessing.report import list_first
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.memory_folder import MemoryFolder
@@ -119,18 +118,17 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
     ) -> Iterator[Block]:
         """Each file is a document."""
         labels = job.tokenizer.labels
-        names = (FIRST, SECOND) if labels.pairs else (FIRST,)
         for table in content:
             for start in range(0, len(table.rows), BLOCK_ROWS):
                 rows = table.rows[start : start + BLOCK_ROWS]
-                one = np.ones(len(rows), np.int64)
-                columns: dict[str, tuple[AnyArray, IntArray]] = {
-                    name: job.tokenizer.encode_lines([row.texts[side] for row in rows])
-                    for side, name in enumerate(names)
-                }
-                check_known(rows, labels, table.path)
-                columns[ANSWERS] = encode_answers(labels, [row.label for row in rows]), one
-                columns[INDEX] = np.array([row.number for row in rows], np.int64), one
+                for row in rows:
+                    if labels.classes and row.label not in (None, *labels.classes):
+                        raise ToolkitError(
+                            f"{table.path}:{row.line}: the label must be one of the training data, "
+                            f"{', '.join(labels.classes[:20])}, but is {row.label!r}."
+                        )
+                _, numbers, texts, answers = map(list, zip(*rows, strict=True))
+                columns = encode_rows(job.tokenizer, texts, answers, numbers)
                 yield Block(columns, np.arange(start, start + len(rows)) == 0)
 
     def split_metadata(self, content: list[LabeledTable]) -> JsonObject:
@@ -152,9 +150,10 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
             "malformed": self.options.on_malformed,
         }
 
-    def title(self, tokenizer: ClassificationTokenizer) -> str:
+    def describe(self, tokenizer: ClassificationTokenizer) -> tuple[str, JsonObject]:
         labels = tokenizer.labels
-        return f"{labels.task}, {', '.join(labels.classes) or 'a number'}"
+        _, facts = super().describe(tokenizer)
+        return f"{labels.task}, {', '.join(labels.classes) or 'a number'}", facts
 
     def report_split(
         self, split: str, content: list[LabeledTable] | None, entry: JsonObject
@@ -164,6 +163,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
         texts = [columns[name] for name in (FIRST, SECOND) if name in columns]
         tokens = sum(count_column(column)["tokens"] for column in texts)
         counts = {name: entry[name] for name in ("malformed", "empty", "unlabeled", "labels")}
+        labels = ", ".join(f"{name} {count:,}" for name, count in sorted(entry["labels"].items()))
         problems = [problem for table in content or () for problem in table.problems]
         return SplitReport(
             record={"rows": rows, "tokens": tokens, **counts},
@@ -173,7 +173,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
                 "left out": entry["malformed"],
                 "empty texts": entry["empty"],
                 "tokens": tokens,
-                "answers": describe_labels(entry, rows),
+                "answers": "none" if entry["unlabeled"] else labels or f"{rows:,} numbers",
             },
             total=rows,
             notes=list(list_first(split, "left out", problems)),
@@ -235,14 +235,21 @@ def check_labels(split: str, tables: Sequence[LabeledTable]) -> None:
             )
 
 
-def check_known(rows: Sequence[TableRow], labels: Labels, path: Path) -> None:
-    """Raise for a class that the training data does not have."""
-    for row in rows:
-        if labels.classes and row.label not in (None, *labels.classes):
-            raise ToolkitError(
-                f"{path}:{row.line}: the label must be one of the training data, "
-                f"{', '.join(labels.classes[:20])}, but is {row.label!r}."
-            )
+def encode_rows(
+    tokenizer: ClassificationTokenizer,
+    texts: Sequence[tuple[str, ...]],
+    labels: Sequence[object],
+    numbers: Sequence[int],
+) -> dict[str, tuple[AnyArray, IntArray]]:
+    """The columns of rows, by their texts, labels and numbers."""
+    names, one = (FIRST, SECOND) if tokenizer.labels.pairs else (FIRST,), np.ones(len(texts), int)
+    columns: dict[str, tuple[AnyArray, IntArray]] = {
+        name: tokenizer.encode_lines([row[side] for row in texts])
+        for side, name in enumerate(names)
+    }
+    columns[ANSWERS] = encode_answers(tokenizer.labels, labels), one
+    columns[INDEX] = np.array(numbers, np.int64), one
+    return columns
 
 
 def encode_answers(known: Labels, answers: Sequence[Any]) -> IntArray:
@@ -255,26 +262,12 @@ def encode_answers(known: Labels, answers: Sequence[Any]) -> IntArray:
     return np.array([ids[answer] for answer in answers], np.int64)
 
 
-def describe_labels(entry: JsonObject, rows: int) -> str:
-    """The labels of a split with their counts, for the report."""
-    if entry["unlabeled"]:
-        return "none"
-    labels = sorted(entry["labels"].items())
-    return ", ".join(f"{name} {count:,}" for name, count in labels) or f"{rows:,} numbers"
-
-
 def encode_raw_texts(
     tokenizer: ClassificationTokenizer,
     items: Sequence[tuple[str, ...]],
     labels: Sequence[object] | None = None,
 ) -> MemoryFolder:
     """A folder with one text per item, or two."""
-    one = np.ones(len(items), np.int64)
-    sides = (FIRST, SECOND) if tokenizer.labels.pairs else (FIRST,)
-    columns: dict[str, tuple[IntArray, IntArray]] = {
-        name: tokenizer.encode_lines([item[side] for item in items])
-        for side, name in enumerate(sides)
-    }
     if labels is None:
         labels = [None] * len(items)
     if len(labels) != len(items):
@@ -283,8 +276,7 @@ def encode_raw_texts(
             f"{len(labels):,} label{'s' * (len(labels) != 1)}."
         )
     check_given_labels(tokenizer.labels, labels)
-    columns[ANSWERS] = encode_answers(tokenizer.labels, labels), one
-    columns[INDEX] = np.arange(len(items)), one
+    columns = encode_rows(tokenizer, items, labels, range(len(items)))
     return MemoryFolder(KIND, tokenizer, columns)
 
 

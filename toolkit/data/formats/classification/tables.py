@@ -11,6 +11,7 @@ import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +21,9 @@ from toolkit.common.arrays import AnyArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.data.formats.classification.split import GLUE_TASKS, ClassificationSplit
+from toolkit.data.formats.format import MAX_QUOTED, Problem
 from toolkit.data.preprocessing.input_files import FileNames
-from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
-from toolkit.data.records import Record, read_tab_cells
+from toolkit.data.records import name_cells, read_tab_cells
 from toolkit.data.text_files import whole_file
 
 FILES: FileNames = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
@@ -47,8 +48,8 @@ class TableSchema:
     max_value: float = float("inf")
     metrics: tuple[str, ...] = ("accuracy",)
     """The official metrics; the task's score is their mean."""
-    headerless: tuple[int, ...] = ()
-    """For a file without names: the number of columns, and the columns of label and text."""
+    headerless: tuple[str, ...] = ()
+    """The columns of a file without names."""
     files: FileNames = field(default_factory=lambda: FILES)
     """Split -> possible names of its file in the benchmark's folder."""
     test_rows: int = 0
@@ -94,7 +95,7 @@ GLUE_SCHEMAS = {
             text_columns=SENTENCE,
             classes=YES_OR_NO,
             metrics=("matthews",),
-            headerless=(4, 1, 3),
+            headerless=("source", "label", "mark", "sentence"),
             test_rows=1063,
         ),
         TableSchema(name="SST-2", text_columns=SENTENCE, classes=YES_OR_NO, test_rows=1821),
@@ -257,74 +258,58 @@ class LabeledTable(NamedTuple):
         return bool(self.rows) and self.rows[0].label is not None
 
 
-class ColumnLayout(NamedTuple):
-    """The number of columns, and the indices of those that are read."""
-
-    columns: int
-    texts: tuple[int, ...]
-    label: int | None
-    number: int | None
-
-
 def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
     """Read each line as a row; byte order mark, CRLF and blank lines at the end are ignored."""
-    records = list(read_tab_cells(whole_file(path, max_line_bytes)))
-    while records and not "".join(records[-1].values).strip():
-        records.pop()
-    if not records:
+    lines = read_tab_cells(whole_file(path, max_line_bytes))
+    if (header := next(lines, None)) is None:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
-    layout, header = find_columns(records[0], task)
+    names, first_row = [name.strip() for name in header.values], 1
+    if task.headerless and len(names) == len(task.headerless) and not find_texts(names, task):
+        names, first_row, lines = [*task.headerless], 0, chain([header], lines)
+    if not (texts := find_texts(names, task)):
+        wanted = ", ".join(repr(known[0]) for known in task.text_columns)
+        raise header.error(
+            f"the first line must name the columns of {task.name}, {wanted} among them, but "
+            f"names {', '.join(repr(name[:MAX_QUOTED]) for name in names)}. Give the file as it "
+            f"was published, with tabs between columns. Name the columns of your own table with "
+            f"--text-columns."
+        )
+    label, index = find_column(names, task.label_columns), find_column(names, task.index_columns)
     rows, problems = list[TableRow](), list[Problem]()
-    for record in records[header:]:
+    for record in name_cells(chain([header._replace(values=names)], lines)):
         try:
-            rows.append(parse_row(record, header, layout, task))
+            if record.problem:
+                raise ValueError(record.problem.removesuffix(" Correct the row."))
+            cells = {name: cell.strip() for name, cell in record.values.items()}
+            answer = None if label is None else parse_label(cells[label], task)
+            number = record.number - first_row
+            if answer is None and index is not None:
+                number = parse_index(cells[index])
+            row_texts = tuple(cells[name] for name in texts)
+            rows.append(TableRow(record.number + 1, number, row_texts, answer))
         except ValueError as error:
-            problems.append(Problem(path, str(record.line), str(error)))
+            problems.append(Problem(path, str(record.number + 1), str(error)))
     if not rows and not problems:
         raise ToolkitError(f"{path} must hold rows, but has only its header. Give another file.")
     return LabeledTable(path, rows, problems)
 
 
-def find_columns(first: Record, task: TableSchema) -> tuple[ColumnLayout, int]:
-    """The layout from the names in the first line, and the number of header lines."""
-    names = [name.strip() for name in first.values]
+def find_texts(names: Sequence[str], task: TableSchema) -> list[str]:
+    """The names of the columns with the task's texts; none if one is missing."""
     found = [find_column(names, known) for known in task.text_columns]
-    texts = tuple(column for column in found if column is not None)
-    if len(texts) == len(found):
-        label = find_column(names, task.label_columns)
-        return ColumnLayout(len(names), texts, label, find_column(names, task.index_columns)), 1
-    if task.headerless and len(names) == task.headerless[0]:
-        columns, label, text = task.headerless
-        return ColumnLayout(columns, (text,), label, None), 0
-    wanted = ", ".join(repr(known[0]) for known in task.text_columns)
-    raise first.error(
-        f"the first line must name the columns of {task.name}, {wanted} among them, but "
-        f"names {', '.join(repr(name[:MAX_QUOTED]) for name in names)}. Give the file as it was "
-        f"published, with tabs between columns. Name the columns of your own table with "
-        f"--text-columns."
-    )
+    return [] if None in found else [name for name in found if name]
 
 
-def find_column(names: Sequence[str], known: Sequence[str]) -> int | None:
-    """Index of the first known name among the names of the columns; None without one."""
-    return next((names.index(name) for name in known if name in names), None)
+def find_column(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """The first known name that one of the columns has; None without one."""
+    return next((name for name in known if names.count(name) == 1), None)
 
 
-def parse_row(record: Record, header: int, layout: ColumnLayout, task: TableSchema) -> TableRow:
-    """Raises ValueError for a malformed row."""
-    fields, number = record.values, record.number + 1
-    if len(fields) != layout.columns:
-        raise ValueError(
-            f"a row must have {layout.columns} columns, as the first line, but has {len(fields)}."
-        )
-    label = None if layout.label is None else parse_label(fields[layout.label].strip(), task)
-    index = number - 1 - header
-    if label is None and layout.number is not None:
-        cell = fields[layout.number].strip()
-        if not (cell.isascii() and cell.isdigit() and len(cell) < 19):
-            raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
-        index = int(cell)
-    return TableRow(number, index, tuple(fields[column].strip() for column in layout.texts), label)
+def parse_index(cell: str) -> int:
+    """The number of a row in the benchmark."""
+    if not (cell.isascii() and cell.isdigit() and len(cell) < 19):
+        raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
+    return int(cell)
 
 
 def parse_label(label: str, task: TableSchema) -> str:

@@ -21,12 +21,13 @@ from toolkit.data.formats.format import (
     Block,
     Format,
     Job,
+    Problem,
     SplitReport,
     check_malformed,
     count_column,
+    list_first,
 )
 from toolkit.data.formats.qa.split import BACK, CONTEXT
-from toolkit.data.preprocessing.report import Problem, list_first
 from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.text_files import read_text
@@ -188,7 +189,8 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
             yield from (option for choice in passage.choices for option in choice.options)
 
     def max_workers(self, splits: Mapping[str, list[QuestionSource]]) -> int:
-        return max((len(list(batch_passages(sources))) for sources in splits.values()), default=1)
+        counts = (sum(1 for _ in batch_passages(sources)) for sources in splits.values())
+        return max(counts, default=1)
 
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
         ids = tokenizer.vocabulary
@@ -221,11 +223,8 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
         malformed = self.options.on_malformed
         return {"tokenizer": tokenizer.kind, "questions": self.name, "malformed": malformed}
 
-    def title(self, tokenizer: Tokenizer) -> str:
-        return self.name
-
-    def summary(self, tokenizer: Tokenizer) -> JsonObject:
-        return {}
+    def describe(self, tokenizer: Tokenizer) -> tuple[str, JsonObject]:
+        return self.name, {}
 
     def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
         """Further cells of a split's row in the printed table."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import count, groupby, takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
+from toolkit.data.formats.format import MAX_QUOTED, Problem
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
@@ -35,8 +36,7 @@ from toolkit.data.formats.qa.format import (
     encode_lines,
     read_json_text,
 )
-from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
-from toolkit.data.records import Record, read_csv_cells, read_tab_cells
+from toolkit.data.records import Record, name_cells, read_csv_cells, read_tab_cells
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, whole_file
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -145,20 +145,20 @@ def parse_question(
     if not all(isinstance(option, str) and option.strip() for option in options):
         raise ValueError("every option must be text, but one is blank or none.")
     texts = tuple(fill_blank(question, option) for option in options)
-    return ChoiceQuestion("", texts, parse_answer(answer, len(options), answer_required), "")
+    letters = [chr(ord("A") + number) for number in range(len(options))]
+    answer = answer.strip().upper() if isinstance(answer, str) else answer
+    return ChoiceQuestion("", texts, parse_answer("answer", answer, letters, answer_required), "")
 
 
-def parse_answer(answer: object, options: int, required: bool) -> int | None:
-    """The index of the answer's letter; None without an answer."""
-    letter = answer.strip().upper() if isinstance(answer, str) else answer
-    if letter in (None, "") and not required:
+def parse_answer(what: str, answer: object, known: list[str], required: bool) -> int | None:
+    """The index of an answer among the known ones; None without an answer."""
+    if answer in (None, "") and not required:
         return None
-    letters = [chr(ord("A") + number) for number in range(options)]
-    if letter not in letters:
+    if answer not in known:
         raise ValueError(
-            f"the answer must be one of {', '.join(letters)}, but is {str(answer)[:MAX_QUOTED]!r}."
+            f"the {what} must be one of {', '.join(known)}, but is {str(answer)[:MAX_QUOTED]!r}."
         )
-    return letters.index(str(letter))
+    return known.index(str(answer))
 
 
 def fill_blank(question: str, option: str) -> str:
@@ -169,42 +169,36 @@ def fill_blank(question: str, option: str) -> str:
     return f"{question} {option}".strip()
 
 
-Fields = Sequence[str]
+class SwagColumns(NamedTuple):
+    """Names of the columns that are read."""
 
-
-class SwagLayout(NamedTuple):
-    """The number of columns, and the indices of those that are read."""
-
-    columns: int
-    first: int
+    first: str
     """The text to continue."""
-    second: int | None
-    """The start of the next sentence, which every ending continues."""
-    endings: tuple[int, ...]
-    label: int | None
-    gold: bool = False
+    second: str
+    """The start of the next sentence, which every ending continues, if there is such a column."""
+    endings: list[str]
+    gold: bool
     """Whether the first ending is the correct one, and others may be absent."""
-    group: int | None = None
 
 
 def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
-    """A passage for every row, with one question."""
+    """A passage for every row, with one question; blank rows are left out."""
     is_tsv = ".tsv" in path.suffixes
     read = read_tab_cells if is_tsv else read_csv_cells
-    passages, problems, layout = list[Passage](), list[Problem](), None
-    for record in read(whole_file(path, max_bytes)):
-        number = len(passages) + len(problems)
-        blank = "".join(record.values)
-        if not (blank.strip() if is_tsv else blank):
-            continue
-        if layout is None:
-            if not is_tsv:
-                layout = parse_header(record)
-                continue
-            last = len(record.values) - 1  # category, prompt, endings, label
-            layout = SwagLayout(last + 1, 1, None, tuple(range(2, last)), last, group=0)
+    rows: Iterator[Record] = (
+        row for row in read(whole_file(path, max_bytes)) if "".join(row.values).strip()
+    )
+    if (header := next(rows, None)) is None:
+        raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
+    if is_tsv:
+        endings = [f"ending{number}" for number in range(len(header.values) - 3)]
+        names, rows = ["category", "sent1", *endings, "label"], chain([header], rows)
+        header = header._replace(values=names)
+    columns = find_columns(header)
+    passages, problems = list[Passage](), list[Problem]()
+    for number, record in enumerate(name_cells(chain([header], rows))):
         try:
-            passages.append(parse_row(record.values, layout, number, answers_required))
+            passages.append(parse_row(record, columns, number, answers_required))
         except ValueError as error:
             problems.append(Problem(path, str(record.line), str(error)))
     if not passages and not problems:
@@ -212,72 +206,44 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
     return QuestionSource(path, passages, problems)
 
 
-def parse_header(record: Record) -> SwagLayout:
-    """The layout from the names in the first line."""
-    names = [name.strip() for name in record.values]
-    index = {name: number for number, name in enumerate(names)}
-    endings = find_numbered_columns(index, "ending")
-    gold = not endings and "gold-ending" in index
+def find_columns(header: Record) -> SwagColumns:
+    """The columns, by their names in the first line."""
+    names = [name.strip() for name in header.values]
+    endings = [f"ending{number}" for number in range(len(names))]
+    gold = "ending0" not in names and "gold-ending" in names
     if gold:
-        endings = (index["gold-ending"], *find_numbered_columns(index, "distractor-"))
-    first, second = index.get("sent1"), index.get("sent2")
-    if first is None:
-        first, second = index.get("startphrase"), None
-    if len(endings) < 2 or first is None:
+        endings = ["gold-ending", *(f"distractor-{number}" for number in range(len(names)))]
+    endings = list(takewhile(names.__contains__, endings))
+    first, second = ("sent1", "sent2") if "sent1" in names else ("startphrase", "")
+    if len(endings) < 2 or first not in names:
         raise ToolkitError(
-            f"{record.file}:1: the first line must name the columns of SWAG, sent1, sent2, "
+            f"{header.file}:1: the first line must name the columns of SWAG, sent1, sent2, "
             f"ending0, ending1 and so on, or gold-ending and distractor-0, but names "
             f"{', '.join(repr(name[:MAX_QUOTED]) for name in names[:20])}. Give the file as it was "
             f"published."
         )
-    label = None if gold else index.get("label")
-    return SwagLayout(len(names), first, second, endings, label, gold)
+    return SwagColumns(first, second, endings, gold)
 
 
-def find_numbered_columns(index: Mapping[str, int], name: str) -> tuple[int, ...]:
-    """Columns NAME0, NAME1, ... up to the first that does not exist."""
-    columns = (index.get(f"{name}{number}") for number in count())
-    return tuple(takewhile(lambda column: column is not None, columns))  # type: ignore[arg-type]
-
-
-def parse_row(fields: Fields, layout: SwagLayout, number: int, answer_required: bool) -> Passage:
+def parse_row(record: Record, c: SwagColumns, number: int, answer_required: bool) -> Passage:
     """Raises ValueError for a malformed row."""
-    if len(fields) != layout.columns:
-        raise ValueError(
-            f"a row must have {layout.columns} columns, as the first line, but has {len(fields)}."
-        )
-    endings = [fields[column].strip() for column in layout.endings]
-    if layout.gold:
+    if record.problem:
+        raise ValueError(record.problem.removesuffix(" Correct the row."))
+    cells = {name: cell.strip() for name, cell in record.values.items()}
+    endings = [cells[name] for name in c.endings]
+    if c.gold:
         endings = [endings[0], *filter(None, endings[1:])]
     if not all(endings) or len(endings) < 2:
         raise ValueError("every ending must be text, but one is blank.")
-    if layout.gold:  # moved, because a model could learn that it is always the first
+    if c.gold:  # moved, because a model could learn that it is always the first
         answer: int | None = (gold := number % len(endings))
         endings = [*endings[1 : gold + 1], endings[0], *endings[gold + 1 :]]
     else:
-        answer = parse_label(read_cell(fields, layout.label), len(endings), answer_required)
-    start = read_cell(fields, layout.second)
-    options = tuple(f"{start} {ending}".strip() for ending in endings)
-    question = ChoiceQuestion(str(number), options, answer, read_cell(fields, layout.group))
-    return Passage(read_cell(fields, layout.first), choices=(question,))
-
-
-def read_cell(fields: Fields, column: int | None) -> str:
-    """The text of a cell; empty if the table lacks the column."""
-    return "" if column is None else fields[column].strip()
-
-
-def parse_label(label: str, endings: int, required: bool) -> int | None:
-    """The label as a number; None without one."""
-    if not label and not required:
-        return None
-    if not label:
-        raise ValueError("the row must have an answer in a column label, but has none.")
-    if not (label.isascii() and label.isdigit() and int(label) < endings):
-        raise ValueError(
-            f"the label must be a number from 0 to {endings - 1}, but is {label[:MAX_QUOTED]!r}."
-        )
-    return int(label)
+        known = [str(ending) for ending in range(len(endings))]
+        answer = parse_answer("column label", cells.get("label", ""), known, answer_required)
+    options = tuple(f"{cells.get(c.second, '')} {ending}".strip() for ending in endings)
+    question = ChoiceQuestion(str(number), options, answer, cells.get("category", ""))
+    return Passage(cells[c.first], choices=(question,))
 
 
 def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:

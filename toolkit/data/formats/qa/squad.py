@@ -18,6 +18,7 @@ from toolkit.common.arrays import IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
+from toolkit.data.formats.format import MAX_QUOTED, Problem
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
@@ -34,7 +35,6 @@ from toolkit.data.formats.qa.format import (
     encode_lines,
     read_json_text,
 )
-from toolkit.data.preprocessing.report import MAX_QUOTED, Problem
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.offsets import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer

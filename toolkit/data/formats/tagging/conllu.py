@@ -5,15 +5,11 @@ It is read sentence by sentence from a stream, and written back with other tags.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
-
-from conllu import parse_token_and_metadata
-from conllu.exceptions import ParseException
-from conllu.models import Token
-from conllu.parser import DEFAULT_FIELDS
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import render_field
@@ -22,7 +18,7 @@ from toolkit.data.formats.tagging.treebanks import (
     MISSING_TAG,
     TAG_COLUMNS,
     TaggedSentence,
-    tag_column,
+    get_feature,
 )
 from toolkit.data.text_files import decode_strict, raise_at_line, read_strict_text
 
@@ -88,8 +84,8 @@ def replace_sentence_tags(
     return b"".join([*parts, sentence.source[reached:]]).decode("utf-8", "replace")
 
 
-INVALID = ParseException, ValueError
-"""What the package conllu raises; the second for numbers of thousands of digits."""
+NUMBER = re.compile(r"(0|[1-9]\d{0,8})|\d+([-.])\d+|_?", re.ASCII)
+"""A word; a range of words or an empty node; or neither."""
 
 
 class ConlluOptions(NamedTuple):
@@ -101,11 +97,6 @@ class ConlluOptions(NamedTuple):
     """Whether empty nodes are words."""
     untagged: bool = False
     """Whether `_` may stand for an unknown tag."""
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The columns to parse: those up to the tag."""
-        return DEFAULT_FIELDS[: tag_column(self.tag) + 1]
 
 
 def read_conllu(path: Path, options: ConlluOptions) -> Iterator[TaggedSentence]:
@@ -139,10 +130,38 @@ def parse_sentence(
         raise_at_line(
             path, first + 1, "comments must belong to a sentence, but no word follows them."
         )
+    starts = list(accumulate((len(line) + 1 for line in byte_lines), initial=0))
+    sentence = TaggedSentence.empty(b"".join(line + b"\n" for line in byte_lines))
+    column, expected = TAG_COLUMNS.get(options.tag, FEATURES), 1
     for number, line in words.items():
-        check_columns(path, number + 1, line)
-    tokens = parse_words(path, words, options.fields)
-    return build_sentence(path, tokens, list(words), byte_lines, first, options)
+        columns = split_columns(path, number + 1, line)
+        if (found := NUMBER.fullmatch(columns[0])) is None:
+            raise_at_line(
+                path,
+                number + 1,
+                f"a word must have a number, a range or the number of an empty node in its first "
+                f"column, but has {columns[0][:40]!r}.",
+            )
+        if found[1]:
+            if int(found[1]) != expected:
+                twice = "A line is missing or twice."
+                remedy = "A blank line is missing before it." if found[1] == "1" else twice
+                wrong = f"must be {expected}, but is {found[1]}"
+                raise_at_line(path, number + 1, f"the word's number {wrong}. {remedy}")
+            expected += 1
+        elif found[2] != "." or not options.empty_nodes:
+            continue
+        if not columns[1].strip():
+            raise_at_line(
+                path, number + 1, "a word must not be empty, but this one is. Fill in FORM."
+            )
+        fields = byte_lines[number - first].split(b"\t", column + 1)
+        start = starts[number - first] + sum(len(field) + 1 for field in fields[:column])
+        tag = read_tag(path, number + 1, columns, options)
+        sentence.add(columns[1], tag, (start, start + len(fields[column])), number + 1)
+    if not sentence.words:
+        raise_at_line(path, min(words) + 1, "a sentence must have a word, but has only ranges.")
+    return sentence
 
 
 def find_block_end(lines: Sequence[str], start: int) -> int:
@@ -154,86 +173,28 @@ def find_block_end(lines: Sequence[str], start: int) -> int:
     return end
 
 
-def check_columns(path: Path, number: int, line: str) -> None:
-    """Raise a ToolkitError unless a line has CoNLL-U's ten columns."""
+def split_columns(path: Path, number: int, line: str) -> list[str]:
+    """CoNLL-U's ten columns."""
     columns = line.split("\t")
     if len(columns) != 10:
         found = f"but there are {len(columns)}. Correct the line."
         if len(columns) == 1 and len(line.split()) >= 10:
             found = "but these are separated by spaces. Save the file with its tabs."
         raise_at_line(path, number, f"a word must have 10 columns separated by tabs, {found}")
-    if "  " in line and any("  " in column for column in columns[: FEATURES + 1]):
-        raise_at_line(path, number, "a column must not have two spaces in a row, but one has.")
+    return columns
 
 
-def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -> Sequence[Token]:
-    """The words of one sentence, parsed by the package conllu."""
-    try:
-        return parse_token_and_metadata("\n".join(words.values()), fields)
-    except INVALID:
-        for number, line in words.items():
-            problem = "a number has thousands of digits"
-            try:
-                parse_token_and_metadata(line, fields)
-            except INVALID as error:
-                problem = str(error) if isinstance(error, ParseException) else problem
-                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {problem}.")
-        raise
-
-
-def build_sentence(
-    path: Path,
-    tokens: Sequence[Token],
-    numbers: Sequence[int],
-    byte_lines: Sequence[bytes],
-    first: int,
-    options: ConlluOptions,
-) -> TaggedSentence:
-    """The syntactic words; `byte_lines` are the sentence's lines, which follow line `first`."""
-    starts = list(accumulate((len(line) + 1 for line in byte_lines), initial=0))
-    sentence = TaggedSentence.empty(b"".join(line + b"\n" for line in byte_lines))
-    expected = 1
-    for token, number in zip(tokens, numbers, strict=True):
-        if isinstance(token["id"], int):
-            if token["id"] != expected:
-                twice = "A line is missing or twice."
-                remedy = "A blank line is missing before it." if token["id"] == 1 else twice
-                found = f"must be {expected}, but is {token['id']}"
-                raise_at_line(path, number + 1, f"the word's number {found}. {remedy}")
-            expected += 1
-        elif token["id"] is None or token["id"][1] == "-" or not options.empty_nodes:
-            continue
-        if not token["form"].strip():
-            raise_at_line(
-                path, number + 1, "a word must not be empty, but this one is. Fill in FORM."
-            )
-        start = starts[number - first]
-        low, high = find_column_span(byte_lines[number - first], tag_column(options.tag))
-        tag = read_tag(path, number + 1, token, options)
-        sentence.add(token["form"], tag, (start + low, start + high), number + 1)
-    if not sentence.words:
-        raise_at_line(path, numbers[0] + 1, "a sentence must have a word, but has only ranges.")
-    return sentence
-
-
-def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:
+def read_tag(path: Path, line: int, columns: Sequence[str], options: ConlluOptions) -> str:
     """The tag of a word in the chosen column or feature."""
-    tag = options.tag
-    if tag not in TAG_COLUMNS:
-        return str((token["feats"] or {}).get(tag) or MISSING_TAG)
-    if token[tag] in (None, MISSING_TAG, "") and not options.untagged:
-        article = "an" if tag == "xpos" else "a"
+    if options.tag not in TAG_COLUMNS:
+        return get_feature(columns[FEATURES], options.tag) or MISSING_TAG
+    tag = columns[TAG_COLUMNS[options.tag]] or MISSING_TAG
+    if tag == MISSING_TAG and not options.untagged:
+        article = "an" if options.tag == "xpos" else "a"
         raise_at_line(
             path,
             line,
-            f"a word must have {article} {tag.upper()} tag, but {token['form']!r} has _. Choose "
-            f"another --tag, or complete the treebank.",
+            f"a word must have {article} {options.tag.upper()} tag, but {columns[1]!r} has _. "
+            f"Choose another --tag, or complete the treebank.",
         )
-    return str(token[tag] or MISSING_TAG)
-
-
-def find_column_span(line: bytes, column: int) -> tuple[int, int]:
-    """Start and end of a column in its line."""
-    columns = line.split(b"\t", column + 1)
-    start = sum(len(it) + 1 for it in columns[:column])
-    return start, start + len(columns[column])
+    return tag

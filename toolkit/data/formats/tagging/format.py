@@ -30,6 +30,7 @@ from toolkit.data.formats.tagging.tokenizer import (
     TaggingTokenizer,
     build_tables,
     join_sentences,
+    read_word_vectors,
 )
 from toolkit.data.formats.tagging.treebanks import (
     Sections,
@@ -41,7 +42,7 @@ from toolkit.data.formats.tagging.treebanks import (
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
-from toolkit.data.storage.word_vectors import VECTORS_FILE, read_word_vectors
+from toolkit.data.storage.data_folder import VECTORS_FILE
 from toolkit.data.text_files import raise_at_line
 from toolkit.data.tokenizers.vocabulary import write_symbols
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
@@ -54,18 +55,14 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
     options: TaggingFormatConfig
     tag = "upos"
     empty_nodes = False
-    vectors_note = ""
-
-    @property
-    def tag_column(self) -> str:
-        """The kind of tags, so that label tables of another kind are rejected."""
-        return self.name
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
         """The sentences of a file; with `untagged`, words may lack their tag."""
         raise NotImplementedError
 
     def check(self) -> None:
+        self.tag_column = self.name
+        """The kind of tags, so that label tables of another kind are rejected."""
         c = self.config
         if c.tokenizer or c.srcdict or (c.lowercase and not c.vocabulary_option):
             raise ToolkitError(
@@ -99,7 +96,12 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         """The words of the text, or a given tokenizer; label tables are learned unless given."""
         given = load_given_tokenizer(self.config)
         if isinstance(given, TaggingTokenizer):
-            self.check_given(given)
+            if given.tables.column not in (self.tag_column, ANY_COLUMN):
+                raise ToolkitError(
+                    f"--tokenizer-from {self.config.tokenizer_from} has tags of "
+                    f"{given.tables.column}, but the text has {self.tag_column}. Choose another "
+                    f"--tag or --format."
+                )
             tokenizer = given
         else:
             tables = build_tables(splits, self.options, self.config, self.tag_column)
@@ -108,14 +110,6 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         if self.options.unseen_tags == "error":
             self.check_tags(splits, tokenizer.tables)
         return tokenizer
-
-    def check_given(self, given: TaggingTokenizer) -> None:
-        """Raise unless given label tables are of this kind of tags."""
-        if given.tables.column not in (self.tag_column, ANY_COLUMN):
-            raise ToolkitError(
-                f"--tokenizer-from {self.config.tokenizer_from} has tags of {given.tables.column}, "
-                f"but the text has {self.tag_column}. Choose another --tag or --format."
-            )
 
     def check_tags(self, splits: Mapping[str, list[TaggedFile]], tables: LabelTables) -> None:
         """Raise at the first tag that is not in the label tables."""
@@ -141,21 +135,17 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         text = write_symbols(types)
         (job.folder / TYPES_FILE).write_text(text, encoding="utf-8", newline="\n")
         self.type_ids = {word: number for number, word in enumerate(types)}
-        return [TYPES_FILE, *self.write_vectors(job)]
-
-    def write_vectors(self, job: Job[TaggingTokenizer]) -> Sequence[str]:
-        """A row for each symbol of the vocabulary, if vectors are given."""
         if self.options.word_vectors is None:
-            return []
+            return [TYPES_FILE]
         path = Path(self.options.word_vectors)
         symbols = job.tokenizer.vocabulary.symbols
         table, found = read_word_vectors(path, symbols, limit=self.options.max_word_vectors)
         np.save(job.folder / VECTORS_FILE, table)
-        self.vectors_note = (
+        self.remarks.append(
             f"{found:,} of {len(symbols):,} symbols have a word vector of width {table.shape[1]}; "
             f"the others start at random"
         )
-        return [VECTORS_FILE]
+        return [TYPES_FILE, VECTORS_FILE]
 
     def columns(self, split: str, tokenizer: TaggingTokenizer) -> Mapping[str, ColumnType]:
         return COLUMNS
@@ -205,16 +195,13 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             "min_count": self.config.min_count,
         }
 
-    def title(self, tokenizer: TaggingTokenizer) -> str:
+    def describe(self, tokenizer: TaggingTokenizer) -> tuple[str, JsonObject]:
         tables = tokenizer.tables
         pieces = "" if tokenizer.has_words else f", {len(tokenizer.vocabulary):,} pieces"
         tags = f"{len(tables.tags)} tag{'s' * (len(tables.tags) > 1)}"
         characters = f"{len(tables.characters):,} characters"
-        return f"{len(tables.words):,} known words{pieces}, {tags}, {characters}"
-
-    def summary(self, tokenizer: TaggingTokenizer) -> JsonObject:
-        tables = tokenizer.tables
-        return {"known_words": len(tables.words), "tags": len(tables.tags)}
+        title = f"{len(tables.words):,} known words{pieces}, {tags}, {characters}"
+        return title, {"known_words": len(tables.words), "tags": len(tables.tags)}
 
     def report_split(
         self, split: str, content: list[TaggedFile] | None, entry: JsonObject
@@ -232,9 +219,6 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         }
         return SplitReport({"files": files, "sentences": sentences, **counts}, row, words)
 
-    def remarks(self) -> Sequence[str]:
-        return [self.vectors_note] if self.vectors_note else []
-
 
 @register_format("conllu", ConlluConfig())
 class ConlluFormat(TaggingFormat):
@@ -246,10 +230,7 @@ class ConlluFormat(TaggingFormat):
     def check(self) -> None:
         super().check()
         self.tag, self.empty_nodes = self.options.tag, self.options.empty_nodes
-
-    @property
-    def tag_column(self) -> str:
-        return self.tag
+        self.tag_column = self.tag
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
         return read_conllu(path, ConlluOptions(self.tag, self.empty_nodes, untagged))

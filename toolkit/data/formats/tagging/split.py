@@ -19,9 +19,9 @@ from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes, report_write_errors, write_output
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, LabelTables, TaggingTokenizer
+from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, TaggingTokenizer
 from toolkit.data.formats.tagging.treebanks import TAG_COLUMNS, first_tag, get_feature, set_feature
-from toolkit.data.storage.columns import Column
+from toolkit.data.storage.column_files import Column, ColumnPart
 from toolkit.data.storage.data_folder import (
     DataFolder,
     check_label_ids,
@@ -60,7 +60,7 @@ class TaggedWords:
         tags: IntArray,
         lengths: IntArray,
     ) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer, self.tables = tokenizer, tokenizer.tables
         self.words = words
         """The types."""
         self.types, self.tags = types, tags
@@ -83,10 +83,6 @@ class TaggedWords:
             tags=np.full(len(types), -2),
             lengths=np.array([len(words) for words in sentences], np.int64),
         )
-
-    @property
-    def tables(self) -> LabelTables:
-        return self.tokenizer.tables
 
     @cached_property
     def type_char_ids(self) -> IntArray:
@@ -216,37 +212,31 @@ def render_files(
             alternatives=settings.get("format") == "ptb",
         )
         [text], [fields] = (source.parts(split.name)[name] for name in ("source", "fields"))
-        sources, spans = (
-            ColumnItems(part.offsets, Column("", [part]).read_all()) for part in (text, fields)
-        )
-        names = [
-            strip_compression_suffix(name) for name in meta.splits[split.name].get("files", [])
-        ]
+        files_read = meta.splits[split.name].get("files", [])
+        names = [strip_compression_suffix(name) for name in files_read]
         edges = [*text.document_starts[:].tolist(), text.items]
         for name, (first, last) in zip(names, pairwise(edges), strict=True):
-            file_spans, lengths = spans.slice(first, last)
+            file_spans, lengths = read_items(fields, first, last)
             words = sum(lengths) // 2
             file_tags = tags[word : word + words]
-            data, sizes = sources.slice(first, last)
+            data, sizes = read_items(text, first, last)
             if adds_column:
                 separator = chr(data[file_spans[0] - 1])
                 render = partial("{0}{separator}{1}".format, separator=separator)
             content = replace_tags(data, sizes, file_spans, lengths, file_tags, render)
-            files.append((name, fill_document_starts(content) if adds_column else content))
+            if adds_column:  # with O in the lines that start a document
+                line = rb"(?m)^(?:\xef\xbb\xbf)?-DOCSTART-([ \t])[^\r\n]*"
+                content = re.sub(line, rb"\g<0>\1O", content)
+            files.append((name, content))
             word += words
     return files
 
 
-class ColumnItems(NamedTuple):
-    """A column that is read once for all files."""
-
-    offsets: IntArray
-    values: IntArray
-
-    def slice(self, first: int, last: int) -> tuple[IntArray, list[int]]:
-        """The values of some items back to back, and the number per item."""
-        offsets = self.offsets[first : last + 1]
-        return self.values[offsets[0] : offsets[-1]], np.diff(offsets).tolist()
+def read_items(part: ColumnPart, first: int, last: int) -> tuple[IntArray, list[int]]:
+    """The values of some items back to back, and the number per item."""
+    offsets = part.offsets[first : last + 1]
+    values = Column("", [part]).read(int(offsets[0]), int(offsets[-1]))
+    return values, np.diff(offsets).tolist()
 
 
 def replace_tags(
@@ -269,12 +259,6 @@ def replace_tags(
             reached = last
         start += size
     return b"".join([*parts, data[reached:]])
-
-
-def fill_document_starts(content: bytes) -> bytes:
-    """The file with O in the additional column of the lines that start a document."""
-    line = rb"(?m)^(?:\xef\xbb\xbf)?-DOCSTART-([ \t])[^\r\n]*"
-    return re.sub(line, rb"\g<0>\1O", content)
 
 
 def render_field(field: str, tag: str, *, feature: str, alternatives: bool) -> str:

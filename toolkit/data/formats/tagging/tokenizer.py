@@ -7,13 +7,15 @@ evaluated on the same unknown and ambiguous words.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
@@ -26,6 +28,7 @@ from toolkit.data.formats.tagging.treebanks import (
     TaggedFile,
     TaggedSentence,
 )
+from toolkit.data.text_files import open_text, raise_at_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
@@ -126,15 +129,12 @@ class TaggingTokenizer(WrappedTokenizer):
             return "" if self.tables.tags == other.tables.tags else "their tags differ"
         return super().describe_difference(other)
 
-    @cached_property
-    def _character_ids(self) -> Mapping[str, int]:
-        return {c: i for i, c in enumerate(self.tables.characters, FIRST_CHARACTER)}
-
     def char_ids(self, words: Sequence[str]) -> IntArray:
         """Ids of the first 20 characters of each word, padded with 0; 1 is an unknown character."""
+        known = {c: i for i, c in enumerate(self.tables.characters, FIRST_CHARACTER)}
         char_ids = np.zeros((len(words), MAX_WORD_CHARACTERS), np.int64)
         for row, word in enumerate(words):
-            ids = [self._character_ids.get(c, 1) for c in word[:MAX_WORD_CHARACTERS]]
+            ids = [known.get(c, 1) for c in word[:MAX_WORD_CHARACTERS]]
             char_ids[row, : len(ids)] = ids
         return char_ids
 
@@ -261,3 +261,71 @@ def build_tables(
 def join_sentences(files: Iterable[TaggedFile]) -> list[TaggedSentence]:
     """The sentences of all files."""
     return [sentence for file in files for sentence in file.sentences]
+
+
+SPREAD = 0.05  # words without a vector: uniform in +-0.05 (Dufter et al. 2020, code)
+
+VectorTable = npt.NDArray[np.float32]
+
+
+def read_word_vectors(
+    path: Path, symbols: Sequence[str], *, limit: int = 0, seed: int = 0
+) -> tuple[VectorTable, int]:
+    """A row for each symbol: its vector, or a random one; and how many vectors were found.
+
+    Only the first `limit` vectors are read, or all. Vectors of other words are skipped unparsed;
+    of several vectors of one word the first counts.
+    """
+    rows = {symbol.encode(): row for row, symbol in enumerate(symbols)}
+    vectors: dict[int, VectorTable] = {}
+    with open_text(path, "--word-vectors", allow_pipe=True) as file:
+        sizes = (header := file.readline()).split()
+        if len(sizes) != 2 or not all(size.isdigit() and int(size) for size in sizes):
+            raise_at_line(
+                path,
+                1,
+                f"expected the number of vectors and their width, found {header[:40]!r}. Give "
+                f"fastText's text format, .vec.",
+            )
+        count, width = map(int, sizes)
+        for number, word, line in _read_lines(path, file, count, width, limit):
+            if (row := rows.get(word)) is not None and row not in vectors:
+                vectors[row] = _parse_numbers(path, number, line[len(word) :], width)
+    table = np.random.default_rng(seed).uniform(-SPREAD, SPREAD, (len(symbols), width))
+    if vectors:
+        table[list(vectors)] = np.stack(list(vectors.values()))
+    return table.astype(np.float32), len(vectors)
+
+
+def _read_lines(
+    path: Path, lines: Iterator[bytes], count: int, width: int, limit: int
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Line number, word and line of each vector; a word may contain spaces."""
+    number, last = 1, 1 + (min(limit, count) if limit else count)
+    for number, line in enumerate(islice(lines, last - 1), 2):
+        line = line.rstrip()
+        spaces = line.count(b" ")
+        if spaces < width:
+            raise_at_line(
+                path, number, f"expected a word and {width} numbers, found {spaces} numbers."
+            )
+        # most words contain no space: looking for the first one is fast
+        word = line[: line.index(b" ")] if spaces == width else line.rsplit(b" ", width)[0]
+        yield number, word, line
+    if number < last:
+        raise_at_line(
+            path,
+            number + 1,
+            f"expected {count} vectors, as the first line says, but the file ends here. It is cut "
+            f"off: copy it again.",
+        )
+
+
+def _parse_numbers(path: Path, number: int, text: bytes, width: int) -> VectorTable:
+    try:
+        vector = np.array([float(n) for n in text.split()], np.float32)
+    except ValueError as error:
+        raise_at_line(path, number, f"expected {width} numbers after the word: {error}.")
+    if len(vector) != width or not np.isfinite(vector).all():
+        raise_at_line(path, number, f"expected {width} finite numbers after the word.")
+    return vector

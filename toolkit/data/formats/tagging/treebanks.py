@@ -49,12 +49,8 @@ class TaggedSentence(NamedTuple):
         self.lines.append(line)
 
 
-class ParsedSentence(NamedTuple):
-    """A sentence without its bytes, and their span in the file; tag spans start with it."""
-
-    sentence: TaggedSentence
-    start: int
-    end: int
+ParsedSentence = tuple[TaggedSentence, int]
+"""A sentence without its bytes, whose tag spans are those in the file; and its end in the file."""
 
 
 class TaggedFile(NamedTuple):
@@ -71,11 +67,10 @@ def attach_source(parsed: Iterator[ParsedSentence], data: bytes) -> Iterator[Tag
     """
     pending: TaggedSentence | None = None
     reached = 0
-    for sentence, start, end in parsed:
+    for sentence, end in parsed:
         if pending is not None:
             yield pending
-        shift = start - reached
-        spans = [(first + shift, last + shift) for first, last in sentence.tag_spans]
+        spans = [(first - reached, last - reached) for first, last in sentence.tag_spans]
         pending = sentence._replace(tag_spans=spans, source=data[reached:end])
         reached = end
     if pending is not None:
@@ -103,7 +98,7 @@ def parse_sentences(
 ) -> Iterator[ParsedSentence]:
     """The sentences of a file, whose lines are checked."""
     separator, columns = b"", 0
-    offset = start = find_text_start(data)
+    offset = find_text_start(data)
     sentence = TaggedSentence.empty()
     for number, line in enumerate(data[offset:].split(b"\n"), 1):
         if line.strip() and not line.startswith(DOCUMENT_START):
@@ -116,15 +111,14 @@ def parse_sentences(
                 raise_at_line(
                     path, number, f"a word must have a tag, but {word!r} has {MISSING_TAG}."
                 )
-            start = start if sentence.words else offset
-            first = offset - start + sum(len(part) + 1 for part in parts[: tag_column - 1])
+            first = offset + sum(len(part) + 1 for part in parts[: tag_column - 1])
             sentence.add(word, tag, (first, first + len(parts[tag_column - 1])), number)
         elif sentence.words:
-            yield ParsedSentence(sentence, start, offset)
+            yield sentence, offset
             sentence = TaggedSentence.empty()
         offset += len(line) + 1
     if sentence.words:
-        yield ParsedSentence(sentence, start, len(data))
+        yield sentence, len(data)
 
 
 def check_columns(
@@ -255,10 +249,10 @@ def parse_bracketed(path: Path, data: bytes) -> Iterator[ParsedSentence]:
         if token[1] is None:
             depth += {b"(": 1, b")": -1}.get(token[0], 0)
         elif token[1].decode() != TRACE:
-            span = (token.start(1) - start, token.end(1) - start)
-            sentence.add(unescape(token[2].decode()), first_tag(token[1].decode()), span, line)
+            word, tag = unescape(token[2].decode()), first_tag(token[1].decode())
+            sentence.add(word, tag, token.span(1), line)
         if depth == 0 and sentence.words:
-            yield ParsedSentence(sentence, start, token.end())
+            yield sentence, token.end()
     check_balanced(path, data, start, depth)
 
 
@@ -273,7 +267,7 @@ def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
 
 def parse_tagged(path: Path, data: bytes) -> Iterator[ParsedSentence]:
     """Words with a slash and their tags; a sentence ends after the tag `.` and at ====."""
-    sentence, start, end, ended = TaggedSentence.empty(), 0, 0, False
+    sentence, end, ended = TaggedSentence.empty(), 0, False
     inside, opening_line = False, 1
     for token, line in match_with_lines(_TAGGED, data):
         text = token[0].decode()
@@ -289,28 +283,22 @@ def parse_tagged(path: Path, data: bytes) -> Iterator[ParsedSentence]:
         if not (rule or (word and slash and tag)):
             raise_at_line(path, line, f"expected word/TAG, found {text!r}.")
         if sentence.words and (rule or (ended and tag not in _CLOSING)):
-            yield ParsedSentence(sentence, start, end)
+            yield sentence, end
             sentence, ended = TaggedSentence.empty(), False
         if rule or tag == TRACE:
             continue
-        start = start if sentence.words else token.start()
-        end, tag_start = token.end(), token.start() - start + len(word.encode()) + 1
-        sentence.add(unescape(word), first_tag(tag), (tag_start, end - start), line)
+        end, tag_start = token.end(), token.start() + len(word.encode()) + 1
+        sentence.add(unescape(word), first_tag(tag), (tag_start, end), line)
         ended = ended or (tag == "." and not inside)
     if inside:
         raise_at_line(path, opening_line, "brackets must be balanced, but this [ is not closed.")
     if sentence.words:
-        yield ParsedSentence(sentence, start, end)
+        yield sentence, end
 
 
 def quote(token: bytes) -> str:
     """The start of a token in quotes, for messages."""
     return repr(token[:40].decode())
-
-
-def tag_column(tag: str) -> int:
-    """The column of upos or xpos; for the name of a feature, the column of features."""
-    return TAG_COLUMNS.get(tag, FEATURES)
 
 
 def get_feature(field: str, name: str) -> str:

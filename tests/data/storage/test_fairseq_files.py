@@ -1,3 +1,4 @@
+import pickle
 import struct
 
 import numpy as np
@@ -5,7 +6,8 @@ import pytest
 
 from tests.helpers.fairseq_files import CODES, index_bytes, value_bytes, write_items
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.fairseq_files import read_index
+from toolkit.data.storage.column_files import Column
+from toolkit.data.storage.fairseq import FairseqColumnPart, read_index
 
 ITEMS = [[7, 8, 2], [2], [9, 2]]
 
@@ -40,22 +42,6 @@ def test_every_integer_type_is_read(tmp_path, dtype):
     assert found.sizes().tolist() == [3, 1, 2]
 
 
-def test_the_layout_is_the_described_one():
-    assert index_bytes([3, 1]).hex(" ") == (
-        "4d 4d 49 44 49 44 58 00 00 01 00 00 00 00 00 00 00 08 02 00 00 00 00 00 00 00 "
-        "03 00 00 00 01 00 00 00 00 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00"
-    )
-
-
-def test_older_index_format_is_reported(files):
-    assert "is in the older format of lazy or cached" in refusal(files(b"TNTIDX\0\0" + b"\0" * 40))
-
-
-@pytest.mark.parametrize("index", [b"", b"MMIDIDX\0\0", b"\x89TKCOL\r\n" + b"\0" * 200])
-def test_foreign_index_file_is_rejected(files, index):
-    assert "must start like fairseq's index, but is damaged or another" in refusal(files(index))
-
-
 @pytest.mark.parametrize(("version", "code"), [(2, 8), (1, 6), (1, 7), (1, 0), (1, 255)])
 def test_unknown_versions_and_types_are_rejected(files, version, code):
     index = header(version, code) + index_bytes([3, 1, 2])[26:]
@@ -66,10 +52,6 @@ def test_unknown_versions_and_types_are_rejected(files, version, code):
 def test_impossible_number_of_items_is_rejected(files, items):
     index = header(items=items) + index_bytes([3, 1, 2])[26:]
     assert f"must have {26 + 12 * items} bytes for its {items} items" in refusal(files(index))
-
-
-def test_index_without_items_is_rejected(files):
-    assert "must list items, but lists none" in refusal(files(index_bytes([]), b""))
 
 
 @pytest.mark.parametrize(
@@ -101,11 +83,58 @@ def test_items_with_gaps_are_rejected_before_use(files, lengths, offsets, item):
     assert f"must list items back to back, but item {item} has" in refusal(path)
 
 
-def test_half_a_value_is_rejected(files):
-    assert "must hold values of 2 bytes, but has 11 bytes" in refusal(files(values=b"\0" * 11))
+EOS = 2
 
 
-def test_a_missing_file_is_named(files):
-    path = files()
-    path.with_suffix(".bin").unlink()
-    assert "train.bin must be readable, but is not: No such file" in refusal(path)
+@pytest.fixture
+def part(tmp_path):
+    def open_part(*items, dtype="u2"):
+        write_items(tmp_path / "train", items, dtype)
+        return FairseqColumnPart(tmp_path / "train", "train", symbols=20, sep=EOS)
+
+    return open_part
+
+
+def sentences(part):
+    """Each item's values, read one by one."""
+    edges = zip(part.offsets[:-1], part.offsets[1:], strict=True)
+    rows = [(np.arange(b, e)[None], np.array([b]), np.array([e])) for b, e in edges]
+    return [Column("tokens", [part]).take(*row)[0].tolist() for row in rows]
+
+
+def test_fairseq_part_drops_eos_and_ends_documents_at_blank_lines(part):
+    found = part([7, 8, EOS], [9, EOS], [EOS], [EOS], [10, 11, 12, EOS], [EOS])
+    assert sentences(found) == [[7, 8], [9], [10, 11, 12]]
+    assert found.document_starts.tolist() == [0, 2]
+    assert (found.items, found.elements, found.documents) == (3, 6, 2)
+
+
+def test_fairseq_part_without_eos_is_read_as_it_is(part):
+    found = part([7, 8], [9], [], [10])
+    assert sentences(found) == [[7, 8], [9], [10]]
+    assert found.document_starts.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(("wrong", "dtype"), [(20, "u2"), (-1, "i4"), (2**64 - 1, "u8")])
+def test_an_id_outside_the_vocabulary_is_named_with_its_item(part, wrong, dtype):
+    found = part([7, EOS], [EOS], [8, wrong, EOS], dtype=dtype)
+    with pytest.raises(ToolkitError, match=r"item 2 of .*train.bin .* must hold ids below 20"):
+        sentences(found)
+
+
+def test_items_with_and_without_eos_cannot_be_mixed(part):
+    with pytest.raises(ToolkitError, match=r"item 1 of .* must end in </s> like the others"):
+        part([7, EOS], [8, 9], [10, EOS]).offsets  # noqa: B018
+
+
+def test_check_all_finds_a_missing_eos(part):
+    items = [[7, EOS]] * 5000
+    items[3333] = [7, 8]
+    with pytest.raises(ToolkitError, match=r"item 3333 of .* must end in </s>, but does not"):
+        part(*items).check_all()
+
+
+def test_part_is_pickled_as_its_path(part):
+    sent = pickle.dumps(part([7, EOS]))
+    assert len(sent) < 500
+    assert pickle.loads(sent).offsets.tolist() == [0, 1]

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.preprocessing import preprocess_config
+from toolkit.commands.describe_data import describe_data
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.parallel import (
+    EncodedPairs,
+    FilePair,
+    LineBlock,
+    ParallelFormatConfig,
+    ParallelSplit,
+    limit_pairs,
+    list_file_pairs,
+    read_blocks,
+)
+from toolkit.data.preprocess import preprocess
+from toolkit.data.samples.sequence_pairs import TokenTexts
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
+
+TRAIN = {
+    "de": "der Hund bellt\neine Katze\nder Hund\n" * 4,
+    "en": "the dog barks\na cat\nthe dog\n" * 4,
+}
+VALID = {"de": "die Katze\n\nHund\n", "en": "the cat\n\ndog\n"}
+
+
+@pytest.fixture
+def write_files(tmp_path):
+    """Writes a split's files, one for each language, and gives their common beginning."""
+
+    def write(texts, name="train", ending=""):
+        for language, text in texts.items():
+            path = tmp_path / f"{name}.{language}{ending}"
+            path.write_bytes(gzip.compress(text.encode()) if ending else text.encode())
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def folder(write_files, tmp_path):
+    """Preprocesses texts in two languages and opens the result."""
+
+    def make(train=TRAIN, valid=VALID, name="data", **options):
+        given = {"trainpref": write_files(train)} if train else {}
+        given |= {"validpref": write_files(valid, "valid")} if valid else {}
+        given |= {"source_lang": "de", "target_lang": "en", "tokenizer": "words", "workers": 1}
+        where = {"destdir": str(tmp_path / name), "overwrite": True}
+        preprocess(preprocess_config(**{**given, **where, **options}))
+        return DataFolder.open(where["destdir"])
+
+    return make
+
+
+@pytest.fixture
+def block(tmp_path):
+    """Three pairs, the second without a source, in the fourth to sixth lines of their files."""
+    for name in "ab":
+        (tmp_path / name).write_text("line\n")
+    return LineBlock(
+        FilePair(tmp_path / "a", tmp_path / "b"), 3, ["x y", "", "z"], ["u", "v", "w"], 9
+    )
+
+
+def limits(max_item_tokens, overlength):
+    return ParallelFormatConfig(max_item_tokens=max_item_tokens, overlength=overlength)
+
+
+FOUND = EncodedPairs(
+    TokenTexts(np.array([1, 2, 3]), np.array([2, 0, 1])),
+    TokenTexts(np.array([4, 5, 6]), np.array([1, 1, 1])),
+)
+
+
+def test_long_pairs_are_skipped_or_truncated_and_counted(block):
+    skipped = limit_pairs(block, FOUND, limits(1, "skip"), keep_empty=False)
+    assert skipped.kept.tolist() == [False, False, True]
+    assert (skipped.counts["overlength"], skipped.counts["lost_tokens"]) == (1, 3)
+    shortened = limit_pairs(block, FOUND, limits(1, "truncate"), keep_empty=False)
+    assert shortened.pairs.source.ids.tolist() == [1, 3] and shortened.counts["lost_tokens"] == 1
+    assert shortened.pairs.target.ids.tolist() == [4, 6]
+
+
+def test_long_line_is_named_with_its_file(block):
+    with pytest.raises(ToolkitError, match=r"a:4: .* at most 1 tokens, but 'x y'.* has 2"):
+        limit_pairs(block, FOUND, limits(1, "error"), keep_empty=False)
+
+
+def list_pairs(prefixes):
+    return list_file_pairs("trainpref", prefixes, ("de", "en"))
+
+
+def test_prefix_stands_for_a_file_in_each_language(write_files):
+    first, second = (
+        write_files({"de": "a\n", "en": "b\n"}),
+        write_files({"de": "c\n", "en": "d\n"}, "more"),
+    )
+    write_files({"de": "", "en": ""}, "more", ".gz")  # what is not packed goes first
+    found = list_pairs(f"{first},{second}")
+    assert found == [FilePair(Path(f"{it}.de"), Path(f"{it}.en")) for it in (first, second)]
+
+
+def test_missing_language_is_reported_with_those_that_exist(write_files):
+    prefix = write_files({"de": "a\n", "fr": "b\n"}, ending=".gz")
+    with pytest.raises(ToolkitError, match=r"train\.en is not there, only de, fr\. Give the path"):
+        list_pairs(prefix)
+    with pytest.raises(ToolkitError, match=r"nowhere.de is not there, no such file in any"):
+        list_pairs(prefix + "/nowhere")
+
+
+def test_blocks_hold_corresponding_lines(write_files):
+    prefix = write_files({"de": "a\r\nb\r\n\r\nd", "en": "A\nB\n\nD\n"}, ending=".gz")
+    found = list(read_blocks(list_pairs(prefix)[0], 3, 100))
+    assert [block.source for block in found] == [["a", "b", ""], ["d"]]
+    assert [block.target for block in found] == [["A", "B", ""], ["D"]]
+    assert [block.first for block in found] == [0, 3]
+    sizes = sum(Path(f"{prefix}.{language}.gz").stat().st_size for language in ("de", "en"))
+    assert sum(block.read_bytes for block in found) == sizes
+
+
+def test_unequal_numbers_of_lines_are_rejected(write_files):
+    [pair] = list_pairs(write_files({"de": "a\n" * 5, "en": "b\n" * 7}))
+    with pytest.raises(ToolkitError, match=r"equally many lines, but have 5 and 7\. Line n of one"):
+        list(read_blocks(pair, 3, 100))
+
+
+def texts(split, column, tokenizer):
+    found = column.take(np.arange(len(split)), column.lengths)
+    rows = np.split(found.ids, np.cumsum(found.lengths)[:-1])
+    return [tokenizer.decode(row.tolist()) for row in rows]
+
+
+def test_both_languages_are_read_back_line_by_line(folder):
+    data = folder()
+    split, tokenizer = ParallelSplit(data, "train"), data.tokenizer
+    assert texts(split, split.source, tokenizer)[:3] == ["der Hund bellt", "eine Katze", "der Hund"]
+    assert texts(split, split.target, tokenizer.target)[:3] == ["the dog barks", "a cat", "the dog"]
+    assert split.references(np.array([1, 0])) == ["a cat", "the dog barks"]
+
+
+def test_validation_keeps_blank_lines_and_reference_texts(folder):
+    split = ParallelSplit(folder(), "valid")
+    assert split.source.lengths.tolist() == [2, 0, 1]
+    assert split.references(np.arange(3)) == ["the cat", "", "dog"]  # the cat is in no dictionary
+    assert texts(split, split.target, split.tokenizer.target)[0] == "the cat"
+
+
+def test_training_leaves_out_and_counts_pairs_with_a_blank_side(folder, capsys, tmp_path):
+    train = {"de": TRAIN["de"] + "allein\n", "en": TRAIN["en"] + "\n"}
+    data = folder(train, json=str(tmp_path / "report.jsonl"))
+    assert data.split("train").items == 12 and "blank, left out" in capsys.readouterr().out
+    events = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert next(e for e in events if e.get("split") == "train")["empty"] == 1
+
+
+def test_languages_have_separate_or_joined_vocabularies(folder):
+    apart, joined = folder(), folder(name="joined", joined_dictionary=True)
+    assert apart.tokenizer.sizes == {"tokens": 10, "targets": 10}
+    assert apart.tokenizer.vocabulary.symbols != apart.tokenizer.target.vocabulary.symbols
+    assert joined.tokenizer.joined and joined.tokenizer.sizes == {"tokens": 15, "targets": 15}
+    assert not (joined.path / "target").exists()
+    for data in (apart, joined):
+        again = Tokenizer.load(data.path)
+        assert (
+            isinstance(again, ParallelTokenizer) and again.fingerprint == data.tokenizer.fingerprint
+        )
+        assert again.languages == "de-en"
+
+
+def test_tokenizer_from_reuses_both_vocabularies(folder):
+    first = folder()
+    second = folder(None, name="more", tokenizer=None, tokenizer_from=str(first.path))
+    assert second.tokenizer.fingerprint == first.tokenizer.fingerprint and second.splits == [
+        "valid"
+    ]
+    with pytest.raises(ToolkitError, match=r"has the languages de-en, not de-fr"):
+        folder(
+            None, {**VALID, "fr": "le chat\n\nchien\n"}, name="other", tokenizer=None,
+            tokenizer_from=str(first.path), target_lang="fr",
+        )  # fmt: skip
+
+
+def test_parallel_folder_is_described_and_verified(folder):
+    data = folder()
+    description = describe_data(str(data.path), verify=True, examples=1)
+    assert description.items["train 0"] == "der Hund bellt -> the dog barks"
+    assert "target 10 symbols" in description.facts["vocabulary"]
+    files = [path for path in data.path.rglob("*") if path.is_file()]
+    assert description.facts["size"].endswith(f"in {len(files)} files")
+    file = data.path / "target" / "dict.txt"
+    file.write_text(file.read_text().replace("cat", "car"))
+    with pytest.raises(ToolkitError, match=r"target/dict.txt must match its digest in meta.json"):
+        DataFolder.open(data.path)
+
+
+def test_other_kinds_of_data_are_rejected(folder, data):
+    with pytest.raises(ToolkitError, match=r"task translation must have a folder of parallel text"):
+        ParallelSplit(DataFolder.open(data), "train")
+
+
+def test_table_counts_pairs_and_tokens_of_both_languages(folder, capsys):
+    folder(max_item_tokens=2, overlength="truncate")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("de-en, 10 and 10 symbols")
+    heads, train = " ".join(lines[1].split()), lines[2].split()
+    assert heads.startswith("split pairs tokens de tokens en unknown de") and "over 2" in heads
+    assert train[:4] == ["train", "12", "24", "24"] and train[-2:] == ["4", "8"]
+    assert "train: 4 pairs too long, truncated" in lines

@@ -1,0 +1,402 @@
+"""Parallel text: files in two languages whose lines correspond, and the pairs of a split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray, ragged_arange, split_rows
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import register_format
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.declared import NonNegativeInt, Options
+from toolkit.data.formats.format import (
+    Block,
+    Format,
+    Job,
+    SplitReport,
+    count_column,
+    select_counts,
+)
+from toolkit.data.preprocessing.choose_tokenizer import (
+    TrainingText,
+    choose_tokenizer,
+    load_given_tokenizer,
+)
+from toolkit.data.preprocessing.input_files import plan_parts
+from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
+from toolkit.data.records import list_lines
+from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
+from toolkit.data.storage.column_files import ColumnType
+from toolkit.data.storage.data_folder import DataFolder, check_same_tokenizer, tokenizer_of_kind
+from toolkit.data.text_files import (
+    COMPRESSION_SUFFIXES,
+    raise_at_line,
+    strip_compression_suffix,
+    whole_file,
+)
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer, unwrap_tokenizer
+from toolkit.reporting.console import Progress
+
+BLOCK_LINES = 8192
+ONE_PROCESS_BYTES = 4 << 20
+"""Less text is encoded in this process, because starting others would take longer."""
+HANDLED = {"skip": "left out", "truncate": "truncated"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelFormatConfig(Options, section="format"):
+    """Options of the format for parallel text."""
+
+    source_lang: str = ""
+    """Source language, such as de. trainpref P stands for the files P.de and P.en, plain, .gz,
+    .xz or .zst, whose lines correspond."""
+    target_lang: str = ""
+    """Target language, such as en."""
+    joined_dictionary: bool = False
+    """Learn one vocabulary from both languages, so that models may share embedding tables, instead
+    of those of the following options."""
+    tgtdict: str | None = None
+    """Vocabulary of target words to use, as srcdict is that of source words; learned by default."""
+    target_sentencepiece_model: str | None = None
+    """SentencePiece model of the target language, as sentencepiece-model is that of the source."""
+    max_item_tokens: NonNegativeInt = 0
+    """Maximum number of tokens on either side of a pair, without special symbols; 0 for no
+    limit."""
+    overlength: Literal["error", "skip", "truncate"] = "error"
+    """How to handle pairs with a side that exceeds the limit. error: stop and name the line. skip:
+    leave them out. truncate: drop the tail of the side."""
+
+
+class FilePair(NamedTuple):
+    """Two files whose lines correspond."""
+
+    source: Path
+    target: Path
+
+
+class LineBlock(NamedTuple):
+    """Consecutive lines of a pair of files."""
+
+    files: FilePair
+    first: int
+    """Number of the first line, counted from 0."""
+    source: list[str]
+    target: list[str]
+    read_bytes: int
+    """Bytes of both files that were read for it."""
+
+
+def list_file_pairs(option: str, names: str, languages: tuple[str, str]) -> list[FilePair]:
+    """The pairs of files P.de and P.en of each prefix P that a comma-separated option names."""
+    return [
+        FilePair(*(find_language_file(Path(name), language, option) for language in languages))
+        for name in filter(None, names.split(","))
+    ]
+
+
+def find_language_file(prefix: Path, language: str, option: str) -> Path:
+    """P.de, P.de.gz, P.de.xz or P.de.zst, the first that exists."""
+    for suffix in COMPRESSION_SUFFIXES:
+        path = prefix.parent / f"{prefix.name}.{language}{suffix}"
+        if path.is_file():
+            if path.stat().st_size == 0:
+                raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
+            return path
+    others = prefix.parent.iterdir() if prefix.name and prefix.parent.is_dir() else ()
+    names, start = {strip_compression_suffix(it.name) for it in others}, f"{prefix.name}."
+    languages = sorted(name.removeprefix(start) for name in names if name.startswith(start))
+    known = f"only {', '.join(languages)}" if languages else "no such file in any language"
+    raise ToolkitError(
+        f"{option} must name files in both languages, but {prefix}.{language} is not there, "
+        f"{known}. Give the path without the language's ending, and its languages with "
+        f"--source-lang and --target-lang."
+    )
+
+
+def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[LineBlock]:
+    """Blocks of `lines` lines of both files, which must have equally many lines."""
+    readers = [list_lines(whole_file(path, max_line_bytes)) for path in files]
+    pairs, first, reported = zip_longest(*readers), 0, 0
+    while block := list(islice(pairs, lines)):
+        if None in block[-1]:
+            counts = [first, first]
+            for pair in chain(block, pairs):
+                counts = [n + (line is not None) for n, line in zip(counts, pair, strict=True)]
+            raise ToolkitError(
+                f"{files.source} and {files.target} must have equally many lines, but have "
+                f"{counts[0]:,} and {counts[1]:,}. Line n of one must translate line n of the "
+                f"other; look for a blank line at the end."
+            )
+        read_bytes = sum(line[-1] for line in block[-1])
+        source, target = ([it[0].strip() for it in side] for side in zip(*block, strict=True))
+        yield LineBlock(files, first, source, target, read_bytes - reported)
+        first, reported = first + lines, read_bytes
+
+
+KIND = "parallel"
+SOURCE, TARGET_TOKENS, REFERENCE = "tokens", "target", "reference"
+
+
+class ParallelSplit:
+    """Source and target sentences, read on demand."""
+
+    def __init__(self, folder: DataFolder, split: str) -> None:
+        self.folder, self.name = folder, split
+        self.tokenizer = tokenizer_of_kind(
+            folder,
+            ParallelTokenizer,
+            task="translation",
+            holds="parallel text",
+            options="--source-lang and --target-lang",
+        )
+        check_same_tokenizer(folder, "both vocabularies")
+        columns = folder.split(split)
+        self.source = TokenColumn(columns.column(SOURCE))
+        self.target = TokenColumn(columns.column(TARGET_TOKENS))
+        reference = columns.columns.get(REFERENCE)
+        has_all = reference is not None and reference.items == columns.items
+        self._reference = TokenColumn(reference) if reference is not None and has_all else None
+
+    def __len__(self) -> int:
+        return len(self.source.lengths)
+
+    def references(self, ids: IntArray) -> list[str]:
+        """Target sentences as in the file, or, if the folder lacks these, decoded from tokens."""
+        column = self._reference or self.target
+        rows = split_rows(*column.take(ids, column.lengths[ids]))
+        if self._reference is not None:
+            return [bytes(row.astype(np.uint8)).decode() for row in rows]
+        return [self.tokenizer.target.decode(row.tolist()) for row in rows]
+
+
+class EncodedPairs(NamedTuple):
+    """A block of pairs as ids."""
+
+    source: TokenTexts
+    target: TokenTexts
+
+
+def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
+    """The block's ids, by the tokenizer of the folder."""
+    tokenizer = load_tokenizer(folder)
+    source = tokenizer.encode_lines(block.source)
+    target = tokenizer.target.encode_lines(block.target)
+    return EncodedPairs(TokenTexts(*source), TokenTexts(*target))
+
+
+class LimitedPairs(NamedTuple):
+    """The pairs of a block that stay."""
+
+    pairs: EncodedPairs
+    kept: BoolArray
+    """For each line of the block, whether it stays."""
+    counts: dict[str, int]
+    """Pairs that were left out because a side has no text, pairs that exceed the limit, and tokens
+    of both sides that it drops."""
+
+
+def limit_pairs(
+    block: LineBlock, encoded: EncodedPairs, options: ParallelFormatConfig, *, keep_empty: bool
+) -> LimitedPairs:
+    """Leave out or truncate pairs as the options say.
+
+    With `keep_empty`, pairs without text on a side stay, so that every line keeps its number.
+    """
+    lengths = np.stack([encoded.source.lengths, encoded.target.lengths])
+    filled: BoolArray = np.logical_or(lengths.min(0) > 0, keep_empty)
+    max_tokens = options.max_item_tokens or int(lengths.max(initial=0))
+    long = (lengths > max_tokens).any(0) & filled
+    if options.overlength == "error" and long.any():
+        row = int(np.flatnonzero(long)[0])
+        side = int(lengths[1, row] > max_tokens)
+        line = (block.source, block.target)[side][row]
+        raise_at_line(
+            block.files[side],
+            1 + block.first + row,
+            f"an item must have at most {max_tokens} tokens, but {line[:40]!r}... has "
+            f"{lengths[side, row]}. Raise --max-item-tokens, or choose --overlength skip or "
+            f"truncate.",
+        )
+    kept: BoolArray = np.logical_and(filled, ~long) if options.overlength == "skip" else filled
+    kept_lengths = np.where(kept, np.minimum(lengths, max_tokens), 0)
+    sides = zip(encoded, kept_lengths, strict=True)
+    pairs = EncodedPairs(*(truncate(text, sizes, kept) for text, sizes in sides))
+    lost = int((lengths[:, long] - kept_lengths[:, long]).sum())
+    counts = {"empty": int((~filled).sum()), "overlength": int(long.sum()), "lost_tokens": lost}
+    return LimitedPairs(pairs, kept, counts)
+
+
+def truncate(text: TokenTexts, lengths: IntArray, kept: BoolArray) -> TokenTexts:
+    """The first tokens of each item, without the items that are left out."""
+    ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(lengths, text.lengths)]
+    return TokenTexts(ids, lengths[kept])
+
+
+@register_format("parallel", ParallelFormatConfig())
+class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
+    """Two languages line by line."""
+
+    kind, unit = KIND, "tokens"
+    options: ParallelFormatConfig
+
+    def check(self) -> None:
+        self.languages = source, target = self.options.source_lang, self.options.target_lang
+        if not all(self.languages):
+            raise ToolkitError("parallel text requires --source-lang and --target-lang.")
+        if source == target:
+            raise ToolkitError(f"source_lang and target_lang must differ, but both are {source}.")
+
+    def read(self) -> dict[str, list[FilePair]]:
+        return {
+            split: list_file_pairs(f"{split}pref", names, self.languages)
+            for split, names in self.config.inputs.items()
+        }
+
+    def max_workers(self, splits: Mapping[str, list[FilePair]]) -> int:
+        size = sum(map(sum_bytes, splits.values()))
+        return 1 if size < ONE_PROCESS_BYTES else size
+
+    def choose_tokenizer(
+        self, splits: Mapping[str, list[FilePair]], folder: Path, pool: WorkerPool
+    ) -> ParallelTokenizer:
+        """One vocabulary for both languages, one for each, or those of another folder."""
+        given, origin = load_given_tokenizer(self.config), self.config.tokenizer_from
+        if isinstance(given, ParallelTokenizer):
+            if given.languages != (languages := "-".join(self.languages)):
+                raise ToolkitError(
+                    f"--tokenizer-from {origin} has the languages {given.languages}, not "
+                    f"{languages}. Change --source-lang and --target-lang, or leave "
+                    f"--tokenizer-from out."
+                )
+            return given
+        if origin and not self.options.joined_dictionary:
+            raise ToolkitError(
+                f"--tokenizer-from {origin} has one vocabulary, for one language. Give a folder of "
+                f"parallel text, or --joined-dictionary to read both languages with it."
+            )
+        pairs = splits.get("train", [])
+        names = dict(zip(("source_lang", "target_lang"), self.languages, strict=True))
+        if self.options.joined_dictionary:
+            files = [path for pair in pairs for path in pair]
+            return ParallelTokenizer(self.choose_one(files, pool, self.config), None, **names)
+        given_target = self.options.tgtdict or self.options.target_sentencepiece_model
+        target_config = replace(
+            self.config,
+            tokenizer=None if given_target else self.config.tokenizer_kind,
+            srcdict=self.options.tgtdict,
+            sentencepiece_model=self.options.target_sentencepiece_model,
+            wordpiece_vocab=None,
+        )
+        source = self.choose_one([pair.source for pair in pairs], pool, self.config)
+        target = self.choose_one([pair.target for pair in pairs], pool, target_config)
+        return ParallelTokenizer(source, target, **names)
+
+    def choose_one(
+        self, files: Sequence[Path], pool: WorkerPool, config: PreprocessConfig
+    ) -> Tokenizer:
+        """A tokenizer of plain text, for the language or languages of the files."""
+        parts = plan_parts(files, "lines") if files else []
+        text = TrainingText(parts, "lines", self.config.max_line_bytes)
+        tokenizer = unwrap_tokenizer(choose_tokenizer(config, text, pool))
+        if tokenizer.vocabulary.sep == tokenizer.vocabulary.pad:
+            raise ToolkitError(
+                "the vocabulary must have a symbol that ends sentences, but that of "
+                "--tokenizer-from has none. Name another, or leave it out to train one."
+            )
+        return tokenizer
+
+    def columns(self, split: str, tokenizer: ParallelTokenizer) -> Mapping[str, ColumnType]:
+        """The target's text is kept for evaluation, but not in the training split."""
+        reference = {} if split == "train" else {REFERENCE: "<u1"}
+        vocabularies = {SOURCE: tokenizer.vocabulary, TARGET_TOKENS: tokenizer.target.vocabulary}
+        return {**vocabularies, **reference}
+
+    def encode(
+        self, split: str, content: list[FilePair], job: Job[ParallelTokenizer]
+    ) -> Iterator[Block]:
+        """Each pair of files is a document."""
+        source_unk = job.tokenizer.vocabulary.unk
+        target_unk = job.tokenizer.target.vocabulary.unk
+        limit = self.config.max_line_bytes
+        blocks = (block for pair in content for block in read_blocks(pair, BLOCK_LINES, limit))
+        with Progress(f"binarizing {split}", sum_bytes(content), "tokens") as progress:
+            for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
+                keep = split != "train"
+                limited = limit_pairs(block, encoded, self.options, keep_empty=keep)
+                source, target = limited.pairs
+                columns: dict[str, tuple[AnyArray, IntArray]] = {
+                    SOURCE: source,
+                    TARGET_TOKENS: target,
+                }
+                if split != "train":
+                    lines = zip(block.target, limited.kept, strict=True)
+                    columns[REFERENCE] = encode_bytes([line for line, stays in lines if stays])
+                starts_document = np.arange(len(source.lengths)) + block.first == 0
+                counts = {
+                    **limited.counts,
+                    "unknown": int((source.ids == source_unk).sum()),
+                    "target_unknown": int((target.ids == target_unk).sum()),
+                }
+                yield Block(columns, starts_document, counts)
+                progress.advance(block.read_bytes, len(source.ids) + len(target.ids))
+
+    def settings(self, tokenizer: ParallelTokenizer) -> JsonObject:
+        return {
+            "tokenizer": tokenizer.inner.kind,
+            "languages": tokenizer.languages,
+            "joined": tokenizer.joined,
+            "max_item_tokens": self.options.max_item_tokens,
+            "overlength": self.options.overlength,
+        }
+
+    def describe(self, tokenizer: ParallelTokenizer) -> tuple[str, JsonObject]:
+        sizes = tokenizer.sizes
+        shown = " and ".join(f"{size:,}" for size in sizes.values()) + " symbols"
+        if tokenizer.joined:
+            shown = f"{sizes['tokens']:,} symbols for both languages"
+        facts = {"symbols": sizes["tokens"], "target_symbols": sizes["targets"]}
+        return f"{tokenizer.languages}, {shown}", facts
+
+    def report_split(
+        self, split: str, content: list[FilePair] | None, entry: JsonObject
+    ) -> SplitReport:
+        sizes, limit = count_column(entry["columns"][SOURCE]), self.options.max_item_tokens
+        pairs, tokens = sizes["items"], sizes["tokens"]
+        target_tokens = count_column(entry["columns"][TARGET_TOKENS])["tokens"]
+        source, target = self.languages
+        row = {
+            "pairs": pairs,
+            f"tokens {source}": tokens,
+            f"tokens {target}": target_tokens,
+            f"unknown {source}": f"{entry['unknown'] / max(1, tokens):.3%}",
+            f"unknown {target}": f"{entry['target_unknown'] / max(1, target_tokens):.3%}",
+            "blank, left out": entry["empty"],
+        }
+        if limit:
+            row |= {f"over {limit}": entry["overlength"], "tokens lost": entry["lost_tokens"]}
+        record = {"pairs": pairs, "tokens": tokens, "target_tokens": target_tokens}
+        handled, long = HANDLED.get(self.options.overlength), entry["overlength"]
+        notes = [f"{split}: {long:,} pairs too long, {handled}"] if long else []
+        total = tokens + target_tokens
+        return SplitReport({**record, **select_counts(entry)}, row, total, notes)
+
+
+def sum_bytes(pairs: Sequence[FilePair]) -> int:
+    """Bytes of all files."""
+    return sum(path.stat().st_size for pair in pairs for path in pair)
+
+
+def encode_bytes(lines: Sequence[str]) -> tuple[AnyArray, IntArray]:
+    """The bytes of the lines back to back, and the number of each."""
+    data = [line.encode() for line in lines]
+    lengths = np.array([len(line) for line in data], np.int64)
+    return np.frombuffer(b"".join(data), np.uint8), lengths

@@ -1,1 +1,0 @@
-"""Parallel text for translation."""

@@ -1,0 +1,400 @@
+"""Running text: one column of tokens, encoded in parts by all workers, which are then joined.
+
+Held-out items are selected by their position alone; items with too many tokens are left out,
+truncated or split.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.common.registry import register_format
+from toolkit.config.declared import NonNegativeInt, Options, Rate
+from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
+from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
+from toolkit.data.preprocessing.input_files import (
+    estimate_bytes,
+    list_row_files,
+    plan_parts,
+    read_items,
+)
+from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer, report_progress
+from toolkit.data.records import Record, check_plain
+from toolkit.data.storage.column_files import (
+    CheckedColumnPart,
+    ColumnType,
+    ColumnWriter,
+    SplitWriter,
+)
+from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.text_files import FileChunk
+from toolkit.data.tokenizers.offsets import clean_texts
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.reporting.console import Progress
+
+HANDLED = {"skip": "left out", "truncate": "truncated", "split": "split into several"}
+ROWS = ("text_field", "rows")
+SETTINGS = ("segment_by", "valid_fraction", "test_fraction", "max_item_tokens", "overlength")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormatConfig(Options, section="format"):
+    """Options of the format for running text."""
+
+    segment_by: Literal["lines", "paragraphs", "sentences"] = "lines"
+    """What makes an item. lines: each line (one sentence per line, as in Chang et al.); a blank
+    line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs split
+    after . ! ? if a new sentence seems to begin; suits books and other running text."""
+    text_field: str = ""
+    """Field or column that holds the text of each row of JSON lines, CSV, TSV, Parquet or Arrow
+    files. A folder stands for its .jsonl, .ndjson, .csv, .tsv, .parquet and .arrow files."""
+    rows: Literal["documents", "lines"] = "documents"
+    """What the rows of --text-field are. documents: each row is read like a file. lines: all rows
+    of a file are read like the lines of one; an empty row is a blank line."""
+    valid_fraction: Rate = 0.0
+    """Fraction of the training text to hold out as split valid: runs of 16 items at regular
+    intervals, chosen by their position alone."""
+    test_fraction: Rate = 0.0
+    """Fraction of the training text to hold out as split test."""
+    max_item_tokens: NonNegativeInt = 0
+    """Maximum number of tokens per item, without special symbols; 0 for no limit."""
+    overlength: Literal["error", "skip", "truncate", "split"] = "error"
+    """How to handle items that exceed the limit. error: stop and name the line. skip: leave them
+    out. truncate: drop their tail. split: split them into several items, before a word if
+    possible. The table and meta.json give the number of items and tokens of each split."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.valid_fraction + self.test_fraction >= 1:
+            raise ToolkitError(
+                f"valid_fraction and test_fraction must leave text to train on, but are "
+                f"{self.valid_fraction} and {self.test_fraction}."
+            )
+
+
+RUN_LENGTH = 16  # consecutive items that are held out together, so that neighbors stay together
+HELD_STEP, TEST_STEP = (5**0.5 - 1) / 2, 2**0.5 - 1  # multiples mod 1 fill 0 .. 1 evenly
+
+
+def assign_splits(
+    split: str, numbers: IntArray, valid_fraction: float, test_fraction: float, part: int = 0
+) -> Iterator[tuple[str, BoolArray, IntArray]]:
+    """The items of a batch that go to each split, and the run of each item.
+
+    It differs between items that are no longer neighbors in a split; 0 continues the part before.
+    Hold out run b of a part's runs 0, 1, 2, ... if floor(b s + phase) increases from b to b + 1.
+
+    s is the sum of the fractions. The phases of the parts are spread evenly over 0 .. 1, so the
+    fractions also hold over many parts that are shorter than 1 / s runs.
+    """
+    held_fraction = valid_fraction + test_fraction
+    if split != "train" or held_fraction == 0:
+        yield split, np.ones(len(numbers), bool), np.zeros(len(numbers), np.int64)
+        return
+    run = numbers // RUN_LENGTH
+    before, after = _steps(run, held_fraction, part * HELD_STEP)
+    held = after > before
+    first, second = _steps(before, test_fraction / held_fraction, part * TEST_STEP)
+    test = held & (second > first)
+    yield "train", ~held, before
+    yield "valid", held & ~test, run + 1
+    yield "test", test, run + 1
+
+
+def _steps(numbers: IntArray, fraction: float, offset: float) -> tuple[IntArray, IntArray]:
+    """floor(b s + phase) for the numbers b and for b + 1."""
+    phase = (0.5 + offset) % 1
+    before, after = (np.floor(it * fraction + phase) for it in (numbers, numbers + 1))
+    return before.astype(np.int64), after.astype(np.int64)
+
+
+class LimitedItems(NamedTuple):
+    """Items within the limit."""
+
+    ids: IntArray
+    lengths: IntArray
+    sources: IntArray
+    """Index of the original item of each."""
+    overlength: int
+    """Number of items that exceeded the limit."""
+    lost: int
+    """Number of dropped tokens."""
+
+
+def apply_length_limit(
+    ids: IntArray, lengths: IntArray, limit: int, policy: str, starts_word: BoolArray
+) -> LimitedItems:
+    """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split."""
+    long = lengths > limit
+    overlength, sources = int(long.sum()), np.arange(len(lengths))
+    if overlength == 0:
+        return LimitedItems(ids, lengths, sources, 0, 0)
+    if policy == "split":
+        pieces = _split(ids, lengths, limit, starts_word)
+        counts = np.array([len(sizes) for sizes in pieces], np.int64)
+        piece_lengths = np.array([size for sizes in pieces for size in sizes], np.int64)
+        return LimitedItems(ids, piece_lengths, np.repeat(sources, counts), overlength, 0)
+    kept_lengths = np.where(long, 0 if policy == "skip" else limit, lengths)
+    kept = ids[ragged_arange(0, lengths) < np.repeat(kept_lengths, lengths)]
+    stays = ~long if policy == "skip" else np.ones(len(long), bool)
+    lost = len(ids) - len(kept)
+    return LimitedItems(kept, kept_lengths[stays], sources[stays], overlength, lost)
+
+
+def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray) -> list[list[int]]:
+    """Lengths of the pieces of each item: maximal, and cut before a word if possible."""
+    pieces, ends = [], np.cumsum(lengths)
+    for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
+        sizes, start = [], end - length
+        while end - start > limit:
+            words = np.flatnonzero(starts_word[ids[start + 1 : start + limit + 1]])
+            sizes.append(int(words[-1]) + 1 if len(words) else limit)
+            start += sizes[-1]
+        pieces.append([*sizes, end - start])
+    return pieces
+
+
+TOKENS = "tokens"
+
+
+class PartTask(NamedTuple):
+    """A part of a split's text."""
+
+    split: str
+    number: int
+    chunks: Sequence[FileChunk]
+
+    def text_bytes(self) -> int:
+        """Estimated number of bytes of the text."""
+        return sum(map(estimate_bytes, self.chunks))
+
+
+class EncodedItems(NamedTuple):
+    """Token ids of items back to back, with the lengths of items and documents."""
+
+    ids: IntArray
+    lengths: IntArray
+    documents: IntArray
+
+
+class PartWriter:
+    """Writes the items of one split in a part; a document starts where neighbors are missing."""
+
+    def __init__(self, stem: Path, vocabulary: Vocabulary, options: TextFormatConfig) -> None:
+        self._vocabulary, self._options = vocabulary, options
+        self.column = ColumnWriter(stem, vocabulary)
+        self.counts = Counter(unknown=0, empty=0, overlength=0, lost_tokens=0)
+        self._last = np.zeros((1, 2), np.int64)
+
+    def add(self, batch: EncodedItems, selected: BoolArray, runs: IntArray) -> None:
+        kept = np.logical_and(selected, batch.lengths > 0)
+        self.counts["empty"] += int(selected.sum() - kept.sum())
+        ids, lengths = batch.ids[np.repeat(kept, batch.lengths)], batch.lengths[kept]
+        neighborhood = np.stack([batch.documents, runs], 1)[kept]
+        if limit := self._options.max_item_tokens:
+            limited = apply_length_limit(
+                ids, lengths, limit, self._options.overlength, self._vocabulary.starts_word
+            )
+            ids, lengths = limited.ids, limited.lengths
+            neighborhood = neighborhood[limited.sources]
+            self.counts.update(overlength=limited.overlength, lost_tokens=limited.lost)
+        if len(lengths) == 0:
+            return
+        starts_document = (np.diff(neighborhood, axis=0, prepend=self._last) != 0).any(1)
+        self._last = neighborhood[-1:]
+        self.column.add(ids, lengths, starts_document)
+        self.counts["unknown"] += int(np.count_nonzero(ids == self._vocabulary.unk))
+
+
+def binarize(
+    task: PartTask, *, folder: Path, options: TextFormatConfig, max_line_bytes: int
+) -> dict[str, tuple[CheckedColumnPart, Counter[str]]]:
+    """Write the items of a part, each to the part of its split; returns these and their counts."""
+    writers: dict[str, PartWriter] = {}
+    items = 0
+    for batch in encode_chunks(task.chunks, folder, options, max_line_bytes):
+        numbers = np.arange(items, items + len(batch.lengths))
+        items += len(numbers)
+        fractions = options.valid_fraction, options.test_fraction
+        for split, selected, runs in assign_splits(task.split, numbers, *fractions, task.number):
+            if selected.any():
+                if split not in writers:
+                    stem = folder / f"{split}.{TOKENS}.{task.number}"
+                    vocabulary = load_tokenizer(folder).vocabulary
+                    writers[split] = PartWriter(stem, vocabulary, options)
+                writers[split].add(batch, selected, runs)
+    return {
+        split: (CheckedColumnPart(writer.column.stem, writer.column.finish()), writer.counts)
+        for split, writer in writers.items()
+    }
+
+
+def encode_chunks(
+    chunks: Sequence[FileChunk], folder: Path, options: TextFormatConfig, max_line_bytes: int
+) -> Iterator[EncodedItems]:
+    """Encode the items; documents are numbered across chunks, and 0 continues the part before."""
+    tokenizer, document = load_tokenizer(folder), 0
+    for chunk in chunks:
+        before, reported = document, 0
+        for batch in read_items(chunk, options.segment_by, max_line_bytes):
+            ids, lengths = tokenizer.encode_lines(batch.items)
+            limit = options.max_item_tokens
+            if limit and options.overlength == "error" and (long := lengths > limit).any():
+                first = int(long.argmax())
+                raise Record(None, chunk, batch.lines[first]).error(
+                    f"an item must have at most {limit} tokens, but {batch.items[first][:40]!r}... "
+                    f"has {lengths[first]}. Raise --max-item-tokens, or choose --overlength skip, "
+                    f"truncate or split.",
+                )
+            documents = before + np.array(batch.documents, np.int64)
+            document = int(documents.max(initial=document))
+            report_progress(batch.read_bytes - reported, len(ids))
+            reported = batch.read_bytes
+            yield EncodedItems(ids, lengths, documents)
+
+
+@register_format("text", TextFormatConfig())
+class TextFormat(Format[list[PartTask], Tokenizer]):
+    """Running text, one item per line, paragraph or sentence."""
+
+    kind, unit = "text", "tokens"
+    options: TextFormatConfig
+
+    def check(self) -> None:
+        super().check()
+        self.held_out = {"valid": self.options.valid_fraction, "test": self.options.test_fraction}
+        """Split -> the fraction of the training text that is held out for it."""
+        for split, fraction in self.held_out.items():
+            if fraction and split in self.config.inputs:
+                raise ToolkitError(f"--{split}-fraction cannot be combined with --{split}pref.")
+
+    def list_files(self) -> Mapping[str, list[Path]]:
+        if not self.options.text_field:
+            return super().list_files()
+        return {split: list_row_files(split, names) for split, names in self.config.inputs.items()}
+
+    def read_split(self, split: str, files: Sequence[Path]) -> list[PartTask]:
+        """The parts that workers write, decided by the text alone."""
+        field, documents = self.options.text_field, self.options.rows == "documents"
+        for path in () if field else files:
+            check_plain(path)
+        parts = plan_parts(files, self.options.segment_by, field, row_is_document=documents)
+        return [PartTask(split, number, part) for number, part in enumerate(parts)]
+
+    def max_workers(self, splits: Mapping[str, list[PartTask]]) -> int:
+        return sum(len(tasks) for tasks in splits.values())
+
+    def choose_tokenizer(
+        self, splits: Mapping[str, list[PartTask]], folder: Path, pool: WorkerPool
+    ) -> Tokenizer:
+        parts = [task.chunks for task in splits.get("train", ())]
+        text = TrainingText(parts, self.options.segment_by, self.config.max_line_bytes)
+        return unwrap_tokenizer(choose_tokenizer(self.config, text, pool))
+
+    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
+        return {TOKENS: tokenizer.vocabulary}
+
+    def write(
+        self, splits: Mapping[str, list[PartTask]], job: Job[Tokenizer]
+    ) -> dict[str, JsonObject]:
+        """Workers encode parts, which are then joined in order."""
+        tasks = [task for split in splits.values() for task in split]
+        limit = self.config.max_line_bytes
+        work = partial(binarize, folder=job.folder, options=self.options, max_line_bytes=limit)
+        with Progress(
+            "binarizing", sum(chunk.size for task in tasks for chunk in task.chunks), "tokens"
+        ) as progress:
+            results = job.pool.map(work, tasks, PartTask.text_bytes, progress.advance)
+        parts: dict[str, list[CheckedColumnPart]] = defaultdict(list)
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        for result in results:
+            for split, (part, part_counts) in result.items():
+                counts[split].update(part_counts)
+                parts[split].append(part)
+        written = {split for split, found in parts.items() if any(part.items for part in found)}
+        self.check_not_empty(written)
+        return {
+            split: {**counts[split], "columns": self.join_parts(split, parts[split], job)}
+            for split in SPLITS
+            if split in written
+        }
+
+    def join_parts(
+        self, split: str, parts: Sequence[CheckedColumnPart], job: Job[Tokenizer]
+    ) -> JsonObject:
+        """Write the column of a split from its parts, and delete them; returns its entry."""
+        writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
+        for part in parts:
+            starts_document = np.zeros(part.items, bool)
+            starts_document[part.document_starts] = True
+            writer.add({TOKENS: (part.values, np.diff(part.offsets))}, starts_document)
+            for file in part.files:
+                file.unlink()
+        return writer.finish()
+
+    def check_not_empty(self, written: set[str]) -> None:
+        """Raise if a requested split has no items."""
+        limit, nothing = self.options.max_item_tokens, "blank lines"
+        if limit and self.options.overlength == "skip":
+            nothing = f"lines that are blank or have more than {limit} tokens"
+        for split, files in self.config.inputs.items():
+            if split not in written:
+                raise ToolkitError(
+                    f"{split}pref must hold text, but {files} has only {nothing}. Give other files."
+                )
+        for split, fraction in self.held_out.items():
+            if fraction and split not in written:
+                raise ToolkitError(
+                    f"the text is too short to hold out {fraction} of it. Raise "
+                    f"--{split}-fraction, or give --{split}pref."
+                )
+
+    def settings(self, tokenizer: Tokenizer) -> JsonObject:
+        settings = tokenizer.settings()
+        del settings["special"]
+        names = (*SETTINGS, *ROWS) if self.options.text_field else SETTINGS
+        return {
+            "tokenizer": settings.pop("kind"),
+            **settings,
+            **{name: getattr(self.options, name) for name in names},
+        }
+
+    def report_split(
+        self, split: str, content: list[PartTask] | None, entry: JsonObject
+    ) -> SplitReport:
+        column, limit = entry["columns"][TOKENS], self.options.max_item_tokens
+        sizes = count_column(column)
+        counts = {name: entry[name] for name in ("unknown", "overlength", "lost_tokens", "empty")}
+        row: dict[str, int | str] = {**sizes}
+        row["unknown"] = f"{counts['unknown'] / sizes['tokens']:.3%}"
+        if limit:
+            row |= {f"over {limit}": counts["overlength"], "tokens lost": counts["lost_tokens"]}
+        notes = []
+        if number := counts["overlength"]:
+            handled = HANDLED[self.options.overlength]
+            notes.append(f"{split}: {number:,} item{'s' * (number != 1)} too long, {handled}")
+        if number := counts["empty"]:
+            items = f"{number:,} item{'s' * (number != 1)}"
+            notes.append(f"{split}: {items} of invisible characters only, left out")
+        return SplitReport({**sizes, **counts}, row, sizes["tokens"], notes)
+
+
+def encode_raw_texts(
+    tokenizer: Tokenizer, texts: Sequence[object], labels: Sequence[object] | None
+) -> MemoryFolder:
+    """A folder with one item per text that is not blank, as a single document."""
+    if labels is not None:
+        raise ToolkitError("this task learns from texts alone, but labels are given. Omit them.")
+    return MemoryFolder("text", tokenizer, {"tokens": tokenizer.encode_lines(clean_texts(texts))})

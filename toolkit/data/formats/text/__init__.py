@@ -1,1 +1,0 @@
-"""The format for running text."""
