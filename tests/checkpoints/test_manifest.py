@@ -35,12 +35,6 @@ def test_verify_names_a_changed_file(sealed):
         verify_checkpoint(sealed)
 
 
-def test_verify_names_a_missing_file(sealed):
-    (sealed / "weights").unlink()
-    with pytest.raises(ToolkitError, match=r"must hold weights, but it is missing"):
-        verify_checkpoint(sealed)
-
-
 def test_verify_names_an_unreadable_file(sealed, monkeypatch):
     def broken(path):
         raise OSError(5, "Input/output error")
@@ -68,10 +62,4 @@ def test_verify_rejects_names_outside_the_folder(sealed, name):
 def test_read_rejects_other_json(sealed, text):
     (sealed / "manifest.json").write_text(text)
     with pytest.raises(ToolkitError, match=r"manifest"):
-        read_manifest(sealed)
-
-
-def test_read_suggests_an_upgrade_for_a_newer_format(sealed):
-    sign_manifest(sealed, format=9)
-    with pytest.raises(ToolkitError, match=r"has format 9, but this toolkit reads formats up to 1"):
         read_manifest(sealed)

@@ -53,12 +53,6 @@ def test_checkpoint_of_two_sharded_ranks_resumes_on_any_number(config, ranks):
         assert ranks(lambda world, other=other: made(other, world, False)) == [first, first]
 
 
-def test_checkpoint_of_one_process_resumes_sharded(config, ranks):
-    alone = made(config(max_update=3), World())
-    sharded = config(sharding="full", max_update=3)
-    assert ranks(lambda world: made(sharded, world, False), 3) == [alone] * 3
-
-
 def test_sharded_run_equals_one_process(config, ranks, tmp_path):
     """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
     whole = run(config(save_dir=str(tmp_path / "whole"), micro_batches_per_update=2))

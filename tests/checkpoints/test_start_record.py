@@ -12,7 +12,7 @@ from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import to_yaml_file
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import run
 
 COMPONENTS = [
     {"arch": "composite_bert_tiny", "task": "rtd", "task.generator_size": 0.25},
@@ -112,13 +112,6 @@ def test_damaged_record_is_reported_and_left_alone(config, tmp_path, capfd):
     assert run(config(max_update=1)).updates == 1
     assert "the start of this run was not recorded: " in capfd.readouterr().err
     assert (tmp_path / "run" / "environment.json").read_text() == content
-
-
-def test_only_the_main_rank_writes_the_record(config, tmp_path, ranks):
-    c = config(save_dir=str(tmp_path / "run"), batch_size=4, max_update=1)
-    ranks(lambda world: TrainingRun(c, world).fit().updates)
-    (start,) = read_starts(tmp_path / "run")
-    assert start["ranks"] == 2
 
 
 def test_record_names_the_plugins_of_the_run(repository, monkeypatch):

@@ -58,12 +58,6 @@ def test_describe_data_names_shards_by_their_folders(fairseq, tmp_path):
     assert set(table(found)) == {f"{fairseq}/train", f"{fairseq}/valid", f"{second}/train"}
 
 
-def test_describe_data_counts_overlong_items_if_there_are_any(make_folder, random_prose):
-    options = {"max_item_tokens": 20, "overlength": "skip"}
-    found = describe_data(str(make_folder(random_prose(100), **options).path))
-    assert "too long" in found.splits and "max_item_tokens 20" in found.facts["made with"]
-
-
 def test_describe_data_verifies_every_byte(folder, fairseq, tmp_path):
     own, other = (describe_data(it, verify=True).facts["verified"] for it in (folder, fairseq))
     assert own.endswith("read, all checksums match")

@@ -255,16 +255,6 @@ def test_forced_score_equals_the_score_of_the_hypothesis(generated):
     assert (scored["source"], scored["reference"]) == ("a dog runs far", free["text"])
 
 
-def test_perplexity_excludes_unscored_lines(generated):
-    _, captured = generated(b"a dog\n", "--score-reference")
-    assert captured.out == "1\t\t\n" and "Perplexity" not in captured.err
-    assert "1 line skipped: line 1 (no tab followed by text)." in captured.err
-    _, captured = generated(b"a dog\na dog\tein hund\n", "--score-reference")
-    assert (
-        captured.out.startswith("1\t\t\n2\t-") and "Perplexity of 1 of 2 references" in captured.err
-    )
-
-
 def test_hypotheses_begin_with_their_prefixes(generated, folder):
     (one, two), _ = generated(b"a dog runs far\tzwei hunde\nthe cat\tdie\n", "--prefixes")
     assert one["hypotheses"][0]["text"].startswith("zwei hunde")
@@ -312,17 +302,6 @@ def test_generate_rejects_impossible_options_in_one_line(folder, capsys, words, 
     assert message in capsys.readouterr().err
 
 
-def test_fill_mask_rejects_options_of_text_generation(finished, capsys):
-    path = str(finished)
-    for words, message in (
-        (["--beam", "3", "--path", path], "no option is called --beam"),
-        (["data", "--path", path], "unexpected argument 'data'"),
-        (["--path", path, path], "--path must name one checkpoint"),
-    ):
-        assert main(words) == 2
-        assert message in capsys.readouterr().err
-
-
 def test_results_path_cannot_be_the_input(tmp_path):
     (tmp_path / "in.txt").write_text("a dog\n")
     source, results = (str(tmp_path / name) for name in ("in.txt", "in.jsonl"))
@@ -334,16 +313,6 @@ def test_results_path_cannot_be_the_input(tmp_path):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
     assert (tmp_path / "in.txt").read_text() == "a dog\n"
-
-
-def test_results_path_and_json_cannot_be_one_file(tmp_path):
-    for results, events in (("out.jsonl", "out.jsonl"), ("out.jsonl", "out.txt")):
-        names = {"results_path": str(tmp_path / results), "json": str(tmp_path / events)}
-        with (
-            pytest.raises(ToolkitError, match="--json and --results-path must name different"),
-            open_writers(TranslateConfig(path=["run"], **names), Output(None), *FORMATS),
-        ):
-            pass
 
 
 @pytest.mark.parametrize(("lowercase", "case"), [(True, "lc"), (False, "mixed")])

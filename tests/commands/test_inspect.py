@@ -32,17 +32,6 @@ def test_describe_checkpoint_gives_run_size_and_best_metric(trained):
     assert "fingerprint" in found["data"] and "sentencepiece" in found["vocabulary"]
 
 
-def test_describe_checkpoint_counts_parameters(trained):
-    from toolkit import load_checkpoint
-
-    count = sum(p.numel() for p in load_checkpoint(trained).parameters())
-    assert (
-        describe_checkpoint(trained / "checkpoint_last")
-        .facts["parameters"]
-        .startswith(f"{count:,} in ")
-    )
-
-
 def test_describe_checkpoint_shows_the_metadata_of_a_saved_learner(trained, tmp_path):
     from toolkit import load_checkpoint
 
@@ -143,9 +132,3 @@ def test_start_of_a_checkpoint_is_the_last_one_before_its_update(record):
 @pytest.mark.parametrize("starts", [{}, [], [1], [{}], [{**START, "toolkit": "0.1"}]])
 def test_damaged_records_are_ignored(record, starts):
     assert find_start(record(starts), 5) is None
-
-
-def test_checkpoint_without_a_record_has_no_start(tmp_path):
-    assert find_start(tmp_path / "checkpoint_e1_u5", 5) is None
-    (tmp_path / "environment.json").mkdir()
-    assert find_start(tmp_path / "checkpoint_e1_u5", 5) is None

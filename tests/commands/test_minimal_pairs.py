@@ -118,12 +118,6 @@ def test_ranks_share_the_work(runs, blimp, monkeypatch, ranks):
         assert found == [pytest.approx(pair, abs=1e-4) for pair in alone]
 
 
-def test_limit_takes_the_first_pairs_of_each_paradigm(runs, blimp, tmp_path):
-    assert ask(blimp, "--limit", 2, "--results-path", tmp_path / "x", runs=runs) == 0
-    record = json.loads((tmp_path / "x").read_text())
-    assert [paradigm["pairs"] for paradigm in record["paradigms"]] == [2, 2]
-
-
 def test_two_columns_are_read_with_a_language_model(runs, tmp_path, capsys):
     lines = ["sentence_good\tsentence_bad", *("\t".join(pair) for pair in PAIRS)]
     (tmp_path / "own.tsv").write_text("\r\n".join(lines) + "\n\n")
@@ -228,9 +222,3 @@ def test_results_are_written_after_each_checkpoint(runs, blimp, tmp_path, capsys
     words = ["--task", "minimal_pairs", "--path", runs / "mlm", runs / "rtd"]
     assert main([str(blimp), *map(str, words), "--results-path", str(results)]) == 2
     assert json.loads(results.read_text())["path"] == str(runs / "mlm")
-
-
-def test_a_results_path_that_cannot_be_written_is_reported_before_scoring(runs, blimp, capsys):
-    assert ask(blimp, "--results-path", runs, runs=runs) == 2
-    printed = capsys.readouterr()
-    assert "Cannot write --results-path" in printed.err and "overall" not in printed.out

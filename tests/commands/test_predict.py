@@ -1,6 +1,5 @@
 """toolkit-predict: the predictions of toolkit-validate, for every line and in order."""
 
-import gzip
 import io
 import json
 import sys
@@ -183,16 +182,6 @@ def test_spans_equal_those_of_validate(tagged, train, validated, predict):
     assert sum(len(answer["spans"]) for answer in answers) > 0
 
 
-def test_features_are_written_to_their_column(treebank, tagged, tmp_path, train, predict):
-    prefix = str(tmp_path / "train.conllu")
-    folder = tagged(format="conllu", trainpref=prefix, validpref=prefix, tag="Mood")
-    path = train("pos_tagging", folder, **WORDS)
-    lines = predict(path, CONLLU, name="a.conllu")
-    assert [line.split("\t")[3] for line in lines[2:4]] == ["PRON", "VERB"]
-    assert {line.split("\t")[5] for line in lines[2:4]} <= {"_", "Mood=Ind"}
-    assert lines[1] == CONLLU.split("\n")[1]  # a range is no word
-
-
 def test_order_does_not_depend_on_windows_and_batches(classifier, predict):
     path, _ = classifier
     text = "".join(f"cats {'sat ' * (7 * n % 11)}\tdogs {'run ' * (n % 3)}\n" for n in range(30))
@@ -257,22 +246,6 @@ def test_every_format_answers_every_line(classifier, predict, tmp_path):
     assert predict(path, plain, "--output", str(output)) == []
     written = [json.loads(line) for line in output.read_text().splitlines()]
     assert [answer["label"] for answer in written] == [row[0] for row in rows]
-
-
-def test_text_columns_name_other_columns(classifier, predict):
-    path, _ = classifier
-    table = "a\tb\nthe cat\tcats\n"
-    assert predict(path, table, "--text-columns", "b,a", name="a.tsv")[1:] == predict(
-        path, "cats\tthe cat\n"
-    )
-
-
-@pytest.mark.parametrize(("name", "compress"), [("a.tsv.gz", gzip)])
-def test_compressed_files_and_byte_order_marks_are_read(classifier, predict, name, compress):
-    path, _ = classifier
-    data = b"\xef\xbb\xbfsentence1\tsentence2\r\ncats\tdogs\r\n"
-    rows = predict(path, data, "--input-format", "tsv")
-    assert predict(path, compress.compress(data), name=name) == rows
 
 
 def test_truncation_is_said_once(classifier, tmp_path, capsys):

@@ -11,7 +11,6 @@ from toolkit.commands.validate import Evaluation, evaluate_checkpoints, list_var
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.checkpoints import ValidateConfig
-from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
 from toolkit.config.sections import ComponentConfig
 from toolkit.config.values import Overrides
@@ -78,14 +77,6 @@ def test_validate_rejects_an_unwritable_path_before_the_work(data, tmp_path, nam
         evaluate_checkpoints(asked(data, tmp_path / "no checkpoint", **{name: file}))
 
 
-def test_failing_command_keeps_the_earlier_results(data, tmp_path):
-    file = tmp_path / "out.json"
-    file.write_text("earlier results")
-    with pytest.raises(ToolkitError, match="No such checkpoint"):
-        evaluate_checkpoints(asked(data, tmp_path / "mistyped", results_path=str(file)))
-    assert file.read_text() == "earlier results"
-
-
 def test_validate_rejects_data_of_another_vocabulary(config, trained, tmp_path):
     (tmp_path / "text").write_text("completely other words\nwith other letters xyz\n" * 20)
     text, other = str(tmp_path / "text"), str(tmp_path / "other")
@@ -134,13 +125,6 @@ def test_flags_override_files(tmp_path):
     assert read(*from_file) == {"tokens_per_sample": ["8", "16"], "mask_rate": ["0.3"]}
     flags = ["--task.tokens-per-sample", "32"]
     assert read(*from_file, *flags) == {"tokens_per_sample": ["32"], "mask_rate": ["0.3"]}
-
-
-def test_printed_overrides_are_read_back(tmp_path):
-    words = [*GIVEN, "--task.tokens-per-sample", "8,16", "--task.mask-rate", "0.3"]
-    (tmp_path / "a.yaml").write_text(handle_info_flags([*words, "--print-config"], COMMAND))
-    found = load(["--config", str(tmp_path / "a.yaml")], COMMAND)
-    assert found.config == load(words, COMMAND).config
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,7 @@ import hashlib
 
 import numpy as np
 
-from toolkit.common.json_files import SAMPLE_BYTES, SAMPLES, sample_digest, sha256, sha256_file
-
-
-def test_sha256_is_that_of_hashlib_for_texts_bytes_and_files(tmp_path):
-    data = "\N{LATIN SMALL LETTER E WITH ACUTE}" * 2**20
-    (tmp_path / "a").write_text(data, "utf-8")
-    expected = hashlib.sha256(data.encode()).hexdigest()
-    assert sha256(data) == sha256(data.encode()) == sha256_file(tmp_path / "a") == expected
+from toolkit.common.json_files import SAMPLE_BYTES, SAMPLES, sample_digest
 
 
 def test_sample_digest_depends_on_the_size_and_on_bytes_throughout_the_file(tmp_path):

@@ -1,6 +1,5 @@
 import errno
 import fcntl
-import gc
 import json
 import multiprocessing
 import os
@@ -11,7 +10,7 @@ import filelock
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import HOLDER, LOCK, FolderLock
+from toolkit.common.system import HOLDER, FolderLock
 
 CONTEXT = multiprocessing.get_context("fork")
 
@@ -33,13 +32,6 @@ def error_of_another_process(folder):
     error = errors.get(timeout=30)
     process.join()
     return error
-
-
-def hold_until(folder, ready, release):
-    lock = FolderLock(folder)
-    lock.acquire()
-    ready.set()
-    release.wait(30)
 
 
 def hold(folder, child_id):
@@ -87,12 +79,6 @@ def test_folder_lock_rejects_a_second_process_and_names_the_first(tmp_path):
     assert error_of_another_process(tmp_path) == ""
 
 
-def test_folder_lock_ends_with_its_object(tmp_path):
-    FolderLock(tmp_path).acquire()
-    gc.collect()
-    assert error_of_another_process(tmp_path) == ""
-
-
 def test_folder_lock_is_reentrant(tmp_path):
     first, second = FolderLock(tmp_path), FolderLock(tmp_path)
     first.acquire()
@@ -130,13 +116,3 @@ def test_folder_lock_without_flock_is_taken_over_from_a_dead_process(
         return
     lock.acquire()
     assert json.loads((tmp_path / HOLDER).read_text())["pid"] == os.getpid()
-
-
-@pytest.mark.filterwarnings("ignore:flock not supported")
-def test_folder_lock_without_flock_respects_another_host(tmp_path, without_flock):
-    holder = {"host": "elsewhere", "pid": 77, "since": "noon"}
-    (tmp_path / HOLDER).write_text(json.dumps(holder))
-    for name in (LOCK, f"{LOCK}.exists"):
-        (tmp_path / name).write_text("77\nelsewhere\n")
-    with pytest.raises(ToolkitError, match=r"process 77 on elsewhere \(since noon\).* ended, del"):
-        FolderLock(tmp_path).acquire()

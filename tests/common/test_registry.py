@@ -32,14 +32,6 @@ def test_unknown_name_suggests_the_nearest_one():
         COMPONENTS["arch"]["something else"]
 
 
-def test_importing_one_file_twice_is_harmless(tmp_path):
-    registry = Registry("thing", {})
-    (tmp_path / "part.py").write_text("def build(): ...\n")
-    for name in ("one", "two"):
-        registry.register("a", 0)(module_from(tmp_path / "part.py", name).build)
-    assert registry["a"].factory.__module__ == "two"
-
-
 def test_same_name_from_two_files_is_an_error_that_names_both(tmp_path):
     registry = Registry("thing", {})
     builds = []
@@ -63,10 +55,3 @@ def test_name_of_a_built_in_is_reserved_before_its_import():
     registry = Registry("thing", {"a": Builtin("toolkit.some.module", "")})
     with pytest.raises(ToolkitError, match=r"'a' is registered by .*toolkit/some/module.py and by"):
         registry.register("a", 0)(thing)
-
-
-def test_summary_is_the_first_line_of_the_docstring():
-    registry = Registry("thing", {"b": Builtin("no.such.module", "not imported")})
-    registry.register("a", 0)(thing)
-    assert registry.summary("a") == "What a thing is."
-    assert registry.summary("b") == "not imported"

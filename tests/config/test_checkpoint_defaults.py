@@ -6,7 +6,6 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import SavedRun
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load
 from toolkit.config.serialize import diff_configs, to_dict
 
@@ -32,16 +31,6 @@ def test_finetune_from_sets_the_architecture(checkpoint):
 def test_named_architecture_ignores_the_checkpoint(checkpoint):
     arch = load([*WORDS, checkpoint, "--arch", "bert_small"], TRAIN).config.arch
     assert (arch.name, arch.config.layers, arch.config.max_positions) == ("bert_small", 12, 128)
-
-
-def test_finetune_from_may_come_from_a_file_and_name_a_save_folder(checkpoint, tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "checkpoint_best").symlink_to(checkpoint)
-    file = tmp_path / "run.yaml"
-    file.write_text(f"task: mlm\ncheckpoint: {{finetune_from: {run}}}\n")
-    loaded = load(["data", "--config", str(file)], TRAIN)
-    assert loaded.config.arch.config.layers == 5
 
 
 def test_finetune_from_rejects_other_folders(tmp_path):
@@ -150,11 +139,3 @@ def test_other_run_gives_no_options_about_saving_and_logging(resume):
     config = resume("--restore-file", "first", "--save-dir", "second", in_save_dir=False)
     assert config.optimizer.config.lr == 5e-4
     assert config.logging.log_interval == 100 and config.checkpoint.keep_last_epochs == 0
-
-
-def test_print_config_names_the_checkpoint_as_the_origin(train):
-    found = SavedRun(to_dict(compose(SAVED)), "first/checkpoint_e1_u4", in_save_dir=True)
-    command = dataclasses.replace(train, find_saved_run=lambda *paths: found)
-    lines = handle_info_flags(["--print-config", "--lr", "1"], command).splitlines()
-    (rate,) = [line for line in lines if line.startswith("  mask_rate:")]
-    assert rate.split() == ["mask_rate:", "0.2", "#", "first/checkpoint_e1_u4"]

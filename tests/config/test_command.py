@@ -40,12 +40,6 @@ def group(act, infer=None):
     )
 
 
-def test_first_word_selects_a_command():
-    seen = []
-    assert execute(group(seen.append), ["two", "--count", "3"]) == 0
-    assert seen == [Config(count=3)]
-
-
 def test_command_group_infers_the_command_from_its_options():
     seen = []
     inferring = group(seen.append, lambda argv: "one" if "--count" in argv else "")
@@ -56,12 +50,6 @@ def test_command_group_infers_the_command_from_its_options():
 def test_help_of_a_command_group_lists_its_commands(capsys):
     assert execute(group(pytest.fail), ["--help"]) == 0
     assert "MODE:\n  one  Do one.\n  two  Do two." in capsys.readouterr().out
-
-
-def test_unknown_first_word_is_a_user_error(capsys):
-    assert execute(group(pytest.fail), ["three"]) == 2
-    expected = "toolkit-test needs a MODE; the first word is 'three', but must be one of one, two."
-    assert expected in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -102,7 +90,6 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "description", "options"),
     [
-        ("book.txt", "book.txt is a text file", "--trainpref book.txt"),
         ("book.txt texts/a.txt", "book.txt is a text file", "--trainpref book.txt,texts/a.txt"),
         ("'my book.txt'", "my book.txt is a text file", "--trainpref 'my book.txt'"),
         ("rows.jsonl", "rows.jsonl is a .jsonl file", "--trainpref rows.jsonl --text-field FIELD"),

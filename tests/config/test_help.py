@@ -9,12 +9,6 @@ from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
 
 
-def test_bare_help_shows_summary_and_common_options(flat):
-    text = handle_info_flags(["-h"], flat)
-    assert text.startswith("usage: flat FILES... [options]\n\nDo it.\n\nexample:\n  flat x")
-    assert "common options:\n  --share X  Fraction to keep. (default: 0.5)" in text
-
-
 def test_help_shows_every_field_of_a_command_once(flat):
     text = handle_info_flags(["--help"], flat)
     for flag in ["language", "title", "share", "limit", "shout", "parts", "path"]:
@@ -39,14 +33,6 @@ def test_help_and_messages_fold_the_sizes_of_an_architecture(train):
     assert "composite_bert_tiny" not in text and "  mlm  " in text
     with pytest.raises(ToolkitError, match=r"--arch is required: one of bert\[.*_small\|_tiny\], "):
         load(["data"], train)
-
-
-def test_help_begins_with_the_common_options_and_counts_the_hidden_ones(train):
-    text, complete = (handle_info_flags([flag], train) for flag in ("--help", "--help-all"))
-    assert text.index("\ncommon options:") < text.index("\n--arch NAME") < text.index("\nlogging:")
-    hidden = complete.count("\n  --") - text.count("\n  --")
-    assert hidden > 1 and text.endswith(f"\n--help-all also shows {hidden} advanced options.")
-    assert "also shows" not in complete
 
 
 def test_help_with_a_plugin_shows_its_components_options(train, tmp_path):

@@ -1,9 +1,6 @@
-import dataclasses
-
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import LR_SCHEDULERS
 from toolkit.config.load import compose, load
 
 NAMED = ["--arch", "composite_bert_small", "--task", "mlm"]
@@ -35,25 +32,6 @@ def test_file_can_name_the_components(train, file):
     run = load(["--config", path], train).config
     assert (run.arch.name, run.task.config.mask_rate) == ("bert_tiny", 0.2)
     assert (run.optimizer.name, run.optimizer.config.weight_decay) == ("adam", 0.0)
-
-
-def test_default_components_are_the_tasks_criterion_adamw_and_linear(run):
-    found = run()
-    names = (found.criterion.name, found.optimizer.name, found.lr_scheduler.name)
-    assert names == ("cross_entropy", "adamw", "linear")
-
-
-def test_reserved_names_reach_sections_and_components(run):
-    found = run("folder", "--max-tokens", "512", "--lr", "1e-3", "--warmup-updates", "7", "--bf16")
-    assert found.data.dirs == ["folder"] and found.data.max_tokens == 512
-    assert found.optimizer.config.lr == 1e-3 and found.lr_scheduler.config.warmup_updates == 7
-    assert found.training.bf16
-
-
-def test_sections_of_a_command_are_loaded_with_the_run(train):
-    loaded = load([*NAMED, "--seeds", "0,1", "--grid", "layers=1,2", "--grid", "lr=1,2"], train)
-    assert loaded.extra["sweep"].seeds == [0, 1]
-    assert loaded.extra["sweep"].grid == ["layers=1,2", "lr=1,2"]
 
 
 @pytest.mark.parametrize(
@@ -101,14 +79,6 @@ def test_compose_rejects_unknown_options():
         compose({**named, "drpout": 0.0})
     with pytest.raises(ToolkitError, match=r"arch.dropout must be a number, but is 'none'"):
         compose({**named, "arch.dropout": "none"})
-
-
-def test_unsupported_option_of_a_schedule_names_other_schedules(run, monkeypatch):
-    empty = dataclasses.make_dataclass("Empty", [])()
-    bare = dataclasses.replace(LR_SCHEDULERS["linear"], registered=empty)
-    monkeypatch.setitem(LR_SCHEDULERS._entries, "constant", bare)
-    with pytest.raises(ToolkitError, match=r"--warmup-updates requires --lr-scheduler cosine"):
-        run("--lr-scheduler", "constant", "--warmup-updates", "3")
 
 
 def test_component_named_only_by_a_sweep_is_resolved(train, file):

@@ -98,14 +98,6 @@ def test_recipes_begin_with_their_summary():
     assert all(re.fullmatch(r"\w.{20,100}\.", text) for text in list_recipes().values())
 
 
-def test_options_override_a_recipe_which_is_their_origin():
-    text = handle_info_flags(
-        ["--config", "recipe:chang2021-small", "--lr", "1e-4", "--print-config"], TRAIN
-    )
-    assert re.search(r"name: composite_bert_small +# recipe:chang2021-small\n", text)
-    assert re.search(r"lr: 0.0001 +# --lr\n", text)
-
-
 def test_unknown_recipe_suggests_the_nearest_one():
     expected = r"^no recipe is called 'taco-bas'. Did you mean 'taco-base'\? Known: chang2021-base,"
     with pytest.raises(ToolkitError, match=expected):
@@ -125,8 +117,3 @@ def test_recipes_are_listed_with_their_summaries_by_commands_that_describe_runs(
         handle_info_flags(["--list", "recipes"], PREPROCESS)
     with pytest.raises(ToolkitError, match=r"positions, recipes, but is 'recipe'"):
         handle_info_flags(["--list", "recipe"], TRAIN)
-
-
-def test_recipe_without_its_prefix_is_answered_with_what_to_write():
-    with pytest.raises(ToolkitError, match=r"taco-base must be readable, .* Write recipe:taco-"):
-        read_yaml("taco-base")

@@ -25,7 +25,6 @@ from toolkit.tasks.multiple_choice import MultipleChoiceBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
 from toolkit.tasks.tagging.task import SpanTagging
-from toolkit.training.resume import load_finetune_weights
 
 ROWS, LENGTH, OPTIONS = 6, 11, 3
 NOTHING = {"weights": {}, "sentences": 0, "tokens": 0}
@@ -239,16 +238,6 @@ def test_taggers_of_spans_are_recognized_by_their_tags(saved, converted, inner, 
     assert load_checkpoint(back).predict([sentence]) == load_checkpoint(source).predict([sentence])
 
 
-def test_labels_that_transformers_replaced_count(inner, tmp_path, converted):
-    tokenizer = ClassificationTokenizer(inner, labels(["no", "yes"], task="RTE", pairs=True))
-    folder = converted(train(tmp_path / "run", tokenizer, "bert", "glue"), "hf")
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"id2label": {"0": "off", "1": "on"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    found = load_checkpoint(converted(folder, name="back")).tokenizer.labels
-    assert found == labels(["off", "on"])
-
-
 def test_classifier_with_pairs_predicts_pairs(saved, converted):
     _, folder = saved("BertForSequenceClassification", id2label={0: "no", 1: "yes"})
     learner = load_checkpoint(converted(folder, pairs=True))
@@ -259,18 +248,6 @@ def test_classifier_with_pairs_predicts_pairs(saved, converted):
         [wanted] = hf_model(**tokenizer("the cats", "a dog ran", return_tensors="pt")).logits
     assert list(found.probabilities) == ["no", "yes"]
     assert list(found.probabilities.values()) == pytest.approx(wanted.softmax(-1).tolist())
-
-
-def test_fine_tuning_starts_from_the_head(saved, converted):
-    _, folder = saved("ElectraForSequenceClassification", num_labels=3, embedding_size=12)
-    checkpoint = converted(folder)
-    learner, messages = load_checkpoint(checkpoint), []
-    expected = {name: tensor.clone() for name, tensor in learner.state_dict().items()}
-    for parameter in learner.parameters():
-        parameter.data.zero_()
-    load_finetune_weights(str(checkpoint), learner, learner.tokenizer, messages.append)
-    assert len(messages) == 1  # nothing initialized, nothing unused
-    assert all(torch.equal(it, expected[name]) for name, it in learner.state_dict().items())
 
 
 @pytest.mark.parametrize(

@@ -96,18 +96,6 @@ def test_settings_of_transformers_4_are_read(saved, converted):
     assert config["layer_types"][:3] == ["full_attention", "sliding_attention", "full_attention"]
 
 
-def test_head_of_a_classifier_is_kept(saved, converted, capsys):
-    _, folder = saved("ModernBertForSequenceClassification", **SHORT_WINDOW)
-    checkpoint = converted(folder)
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "predicts from a map with a norm: kept, not used" in printed
-    before, after = (
-        load_file(path / "model.safetensors") for path in (folder, converted(checkpoint, "hf"))
-    )
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[key], after[key]) for key in before)
-
-
 @pytest.mark.parametrize(
     ("changes", "row"),
     [

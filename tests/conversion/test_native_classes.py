@@ -211,17 +211,6 @@ def test_exported_model_equals_the_model_trained_here(data, tmp_path, converted,
         torch.testing.assert_close(got, hf_model(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
 
 
-def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converted):
-    source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", layers=1, token_types=1)
-    folder = converted(source, "hf")
-    hf_model = transformers.AutoModel.from_pretrained(folder).eval()
-    pair = transformers.AutoTokenizer.from_pretrained(folder)("a cat", "a mat", return_tensors="pt")
-    segments = (pair["input_ids"] == pair["input_ids"][0, -1]).cumsum(-1)
-    with torch.no_grad():
-        got = load_checkpoint(source).encoder(Inputs(pair["input_ids"], segments=segments)).states
-        torch.testing.assert_close(got, hf_model(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("arch", "options", "message"),
     [
@@ -294,15 +283,6 @@ def test_export_of_a_tagger_keeps_its_subword_tokenizer(data, tagged, tmp_path, 
     tokenizer = Tokenizer.load(data)
     marks = tokenizer.vocabulary.cls, tokenizer.vocabulary.sep
     assert hf_tokenizer("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
-
-
-def test_export_reports_omitted_heads(data, tmp_path):
-    source = checkpoint(tmp_path / "checkpoint", data, "bert_tiny", "mpm", objectives="mlm")
-    facts = export_native(source, tmp_path / "exported")
-    parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
-    assert facts["omitted_tensors"] == sorted(f"task.head.{it}" for it in ["bias", *parts])
-    tensors = load_file(tmp_path / "exported" / "model.safetensors")
-    assert len(tensors) == facts["tensors"] and not any("discriminator" in it for it in tensors)
 
 
 @pytest.mark.parametrize(("arch", "native"), [("bert_tiny", True), ("deberta_tiny", False)])

@@ -128,13 +128,6 @@ def test_import_rejects_a_tokenizer_with_too_many_symbols(tmp_path):
         load_tokenizer(tmp_path, ROWS - 1)
 
 
-def test_import_rejects_unusual_splitting_without_tokenizer_json(tmp_path):
-    write_vocabulary(tmp_path)
-    settings(tmp_path, tokenize_chinese_chars=False)
-    with pytest.raises(ToolkitError, match=r"must describe BERT's own splitting of words"):
-        load_tokenizer(tmp_path, ROWS)
-
-
 TEXTS = [
     "The cats sat on a mat.",
     "",
@@ -189,14 +182,6 @@ def test_exported_tokenizer_adds_special_tokens(model, tmp_path):
     assert found["input_ids"] == ids + [roles["pad"]] * (9 - len(ids))
     assert found["token_type_ids"][: len(ids)] == [0] * (3 + len(a)) + [1] * (1 + len(b))
     assert hf_tokenizer.model_max_length == 16
-
-
-@pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
-def test_exported_tokenizer_has_the_token_types_of_the_model(tmp_path, token_types, second):
-    tokenizer = WordLevelTokenizer.from_symbols(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
-    write_tokenizer(tmp_path, tokenizer, positions=16, token_types=token_types)
-    found = opened(tmp_path)("cat", "dog", return_token_type_ids=True)
-    assert found["token_type_ids"] == [0, 0, 0, second, second]
 
 
 def score(proto, ids):
@@ -255,11 +240,6 @@ def test_a_tokenizer_json_keeps_its_flags_and_pair_template(byte_level, tmp_path
     assert opened(tmp_path)("a <mask>", "b")["input_ids"] == [0, 5, 4, 2, 2, 6, 2]
 
 
-def test_a_tokenizer_json_without_template_gets_special_tokens(byte_level, tmp_path):
-    write_tokenizer(tmp_path, byte_level, positions=16)
-    assert opened(tmp_path)("a", "b")["input_ids"] == [0, 5, 2, 6, 2]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -281,13 +261,6 @@ def test_export_rejects_tokenizers_that_tokenizer_json_cannot_express(tmp_path, 
     tokenizer = SentencePieceTokenizer((tmp_path / "m.model").read_bytes(), lowercase=False)
     with pytest.raises(ToolkitError, match=message):
         write_tokenizer(tmp_path, tokenizer, positions=16)
-
-
-def test_export_rejects_split_digit_commas(model, tmp_path):
-    tokenizer = SentencePieceTokenizer(model, lowercase=True, split_digit_commas=True)
-    with pytest.raises(ToolkitError, match=r"splits commas from digits .*Nothing was written"):
-        write_tokenizer(tmp_path, tokenizer, positions=16)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

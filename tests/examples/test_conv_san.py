@@ -60,13 +60,6 @@ def test_table_of_less_patience_uses_the_epoch_at_which_training_would_have_stop
     assert tables(runs)["ud"][1][1].startswith("90.00 ± 0.00")
 
 
-def test_reduced_treebanks_are_not_compared_with_the_paper():
-    runs = treebank("reduced/Czech-CAC") + treebank("ud/English-GUM")
-    found = tables(runs)
-    assert found["reduced"][1] == ["Czech-CAC", "91.00 ± 1.41", "91.00 ± 1.41", "", "", ""]
-    assert found["all"][1:] == [["PE[add]", *["91.00"] * 3], ["PE[add] + Conv2d", *["91.00"] * 3]]
-
-
 def test_every_row_of_the_papers_tables_has_a_recipe():
     paper = json.loads((FOLDER / "paper.json").read_text("utf-8"))
     assert len(paper["ud"]) == 44 and len(paper["penn"]) == 9

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.preprocessing import preprocess_config
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
-from toolkit.data.preprocess import preprocess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TABLES = EXAMPLES.parent / "tools" / "tables"
@@ -143,34 +141,6 @@ def test_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands,
     assert "| CoLA | Matthews | 0.0 |" in tables and "| difference |" in tables
     again = subprocess.run(script, **given, capture_output=True)
     assert again.returncode == 0 and "started" not in again.stdout + again.stderr
-
-
-@pytest.mark.parametrize("script", [EXAMPLES / "glue" / "short.sh"])
-def test_scripts_reject_a_folder_without_tasks_before_training(commands, tmp_path, script):
-    (tmp_path / "bin" / "toolkit-train").write_text("touch learned\n")
-    (tmp_path / "bin" / "toolkit-preprocess").write_text("touch learned\n")
-    words = ["bash", script, *(["checkpoint"] if script.name == "glue.sh" else []), "nowhere"]
-    more = [tmp_path / "text.txt"] if script.name == "short.sh" else []
-    found = subprocess.run([*words, *more], cwd=tmp_path, env=commands, capture_output=True)
-    assert found.returncode == 2 and b"nowhere contains no folder of a GLUE task" in found.stderr
-    assert not (tmp_path / "learned").exists()
-
-
-@pytest.fixture
-def films(tmp_path):
-    """A binarized task of six texts to train on, four of them good."""
-    rows = ["a\t1", "b\t1", "c\t1", "d\t1", "e\t0", "f\t0"]
-    (tmp_path / "t.tsv").write_text("\n".join(["sentence\tlabel", *rows]) + "\n")
-    files = dict.fromkeys(("trainpref", "validpref"), str(tmp_path / "t.tsv"))
-    where = str(tmp_path / "data" / "films")
-    preprocess(preprocess_config(format="tsv", **files, vocab_size=24, destdir=where))
-    return tmp_path / "data"
-
-
-def test_majority_scores_the_majority_class_of_the_training_set(films):
-    command = [sys.executable, EXAMPLES / "glue" / "majority.py", films]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert json.loads(found.stdout) == {"films": pytest.approx(400 / 6)}
 
 
 def scored(name, score):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-from toolkit.common.errors import ToolkitError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "glue" / "glue_table.py"
 NAMES = runpy.run_path(str(SCRIPT))
@@ -62,18 +58,3 @@ def test_means_over_tasks_are_unweighted_with_the_deviation_of_the_seeds_means(t
     assert eight[0] == "mean of eight"
     assert eight[1:] == pytest.approx([2, 60, 200**0.5, 10, 60, 70])
     assert nine[2] == pytest.approx((8 * 60 + 100) / len(NINE_TASKS))
-
-
-def test_runs_without_scores_are_rejected(tmp_path):
-    with pytest.raises(ToolkitError, match="expected TASK=FOLDER, got"):
-        table(["RTE"])
-    write(tmp_path, 0, [])
-    with pytest.raises(ToolkitError, match=r"the runs of RTE in .* have no validation score"):
-        table([f"RTE={tmp_path}"])
-
-
-def test_script_prints_markdown(tmp_path):
-    write(tmp_path, 0, [0.5])
-    command = [sys.executable, SCRIPT, "--at", "best", f"RTE={tmp_path}"]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert found.stdout.startswith("| task | n | mean |") and "| RTE | 1 | 50.000 |" in found.stdout

@@ -9,10 +9,7 @@ import pytest
 import torch
 
 import toolkit
-from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
-from toolkit.common.registry import CRITERIA
-from toolkit.criteria import IGNORED, Classes
 from toolkit.reporting.runs import read_log
 from toolkit.training.run import run
 
@@ -31,15 +28,6 @@ def test_attention_of_the_plugin_decays_with_distance(plugin):
     model = toolkit.build_model("distance_bert", vocabulary_size=9, **shape)
     taps = model.layers[0].attention.map.terms[0].kernels[0](None)[0, 0, 0]
     assert taps.argmax() == 4 and torch.equal(taps, taps.flip(0)) and taps[0] < taps[3]
-
-
-def test_focal_loss_without_gamma_is_cross_entropy(plugin):
-    classes = Classes(torch.randn(5, 7), torch.tensor([0, 3, 6, IGNORED, 2]))
-    focal, plain = CRITERIA["focal"], CRITERIA["cross_entropy"]
-    got = focal.factory(type(focal.config)(gamma=0.0))({"x": classes})["x"]
-    torch.testing.assert_close(got, plain.factory(plain.config)({"x": classes})["x"])
-    with pytest.raises(ToolkitError, match=r"criterion.gamma must not be negative, but is -1"):
-        type(focal.config)(gamma=-1.0)
 
 
 def command(name, *words, folder):

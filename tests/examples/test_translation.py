@@ -49,11 +49,6 @@ def test_scores_has_every_seed_in_both_cases(tmp_path, run_scores):
     assert line["bleu_by_seed"][0] == pytest.approx(100) and len(line["bleu_by_seed"]) == 2
 
 
-def test_folder_without_translations_is_rejected(tmp_path, run_scores):
-    with pytest.raises(SystemExit, match=r"has no translations of multi30k.sh"):
-        run_scores(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("recipe", "options", "parameters"),
     [

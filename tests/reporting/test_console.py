@@ -35,14 +35,6 @@ def test_console_without_a_terminal_prints_one_line_per_report():
     )
 
 
-def test_console_aligns_the_columns_of_its_lines():
-    first, second = written(
-        ("train", TRAIN), ("train", {**TRAIN, "update": 1000, "loss": 12.0})
-    ).splitlines()
-    assert first.index("lr") == second.index("lr")
-    assert first.index("updates/s") == second.index("updates/s")
-
-
 def test_console_on_a_terminal_shows_a_bar_and_a_line_per_validation():
     valid = {"update": 100, "epoch": 1, "subset": "valid", "loss": 4.0, "accuracy": 0.25}
     out = written(("train", TRAIN), ("valid", valid), ("train", TRAIN), terminal=True)
@@ -106,19 +98,6 @@ def test_progress_without_a_terminal_is_a_line_every_five_seconds(make_progress)
         for times[0] in (2.0, 4.0, 6.0, 8.0):
             progress.advance(60)
     assert out.getvalue() == "validating: 180 of 900 examples, 30 examples/s, 0:24 left\n"
-
-
-def test_progress_toward_a_total_in_another_unit_is_a_share(make_progress):
-    progress, out, times = make_progress(1000, "tokens")
-    with progress:
-        times[0] = 10.0
-        progress.advance(250, 5000)  # bytes, tokens
-        times[0] = 30.0
-        progress.advance(1000, 10000)  # more bytes than expected
-    assert out.getvalue().splitlines() == [
-        "validating: 25%, 500 tokens/s, 0:30 left",
-        "validating: 100%, 500 tokens/s, 0:00 left",
-    ]
 
 
 def test_progress_on_a_terminal_is_a_bar(make_progress):

@@ -115,23 +115,6 @@ def test_a_signal_stops_running_jobs_and_starts_no_others(tmp_path):
     assert not (tmp_path / "waiting").exists()
 
 
-def test_a_signal_sent_twice_at_once_does_not_kill_running_jobs(tmp_path):
-    script = "trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    slow = job(tmp_path, "slow", script)
-    log = tmp_path / "slow" / "log.txt"
-
-    def interrupt():
-        while not (log.exists() and log.read_text()):
-            time.sleep(0.02)
-        for _ in range(2):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.2)  # longer than POLL_SECONDS
-
-    threading.Thread(target=interrupt).start()
-    assert run_all([slow], [{}], lambda running, done: None) == signal.SIGTERM
-    assert log.read_text() == "up\nsaved\n"
-
-
 def test_a_second_signal_kills_running_jobs(tmp_path, monkeypatch):
     monkeypatch.setattr("toolkit.sweep.jobs.REPEAT_SECONDS", 0.2)
     deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {LOOP}"), {}
@@ -243,10 +226,3 @@ def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
         "finished  a in 1:01",
         "failed    b after 0:05: no such folder",
     ]
-
-
-def test_sweep_progress_reports_a_signaled_run_as_stopped(tmp_path):
-    out = io.StringIO()
-    with SweepProgress([job(tmp_path, "a")], total=1, console=Console(file=out)) as watch:
-        watch([], {"a": JobResult(143, 3.0, "save  update 5")})
-    assert out.getvalue() == "stopped   a after 0:03\n"

@@ -161,24 +161,11 @@ def write_start(folder, record):
     (folder / "environment.json").write_text(json.dumps([start]))
 
 
-def test_sweep_of_failed_runs_names_the_logs(words, trained):
-    trained.failing.add("seed=0")
-    with pytest.raises(ToolkitError, match=r"all 1 runs of the sweep failed. .*/s/\*/log.txt"):
-        run_sweep(words, SweepConfig(seeds=[0]))
-
-
 def test_an_interrupted_sweep_reports_unfinished_runs(words, trained, capsys):
     trained.ending.append(signal.SIGTERM)
     trained.failing.add("seed=1")
     assert run_sweep(words, SweepConfig(seeds=[0, 1])) == 143
     assert "1 of 2 runs are unfinished; the same command resumes" in capsys.readouterr().err
-
-
-def test_sweep_gives_each_run_its_own_folders(words, trained, tmp_path):
-    run_sweep([*words, "--tensorboard-logdir", f"{tmp_path}/tb"], SweepConfig(seeds=[3]))
-    options = json.loads((tmp_path / "s" / "seed=3" / "options.yaml").read_text())
-    assert options["checkpoint"]["save_dir"] == f"{tmp_path}/s/seed=3"
-    assert options["logging"]["tensorboard_logdir"] == f"{tmp_path}/tb/seed=3"
 
 
 def test_sweep_rejects_an_unknown_option_in_the_grid(words, trained, tmp_path):
