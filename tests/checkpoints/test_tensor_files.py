@@ -69,9 +69,7 @@ def test_open_tensors_reports_a_missing_shard(shares):
 
 @pytest.mark.parametrize(
     "header",
-    [
-        *("{", '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}', '{"a": {"saved_offsets": []}}'),
-    ],
+    [*("{", '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}', '{"a": {"saved_offsets": []}}')],
 )
 def test_open_tensors_rejects_malformed_offsets(tmp_path, header):
     file = tmp_path / "a.safetensors"

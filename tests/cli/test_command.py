@@ -21,12 +21,6 @@ class Config:
 COMMAND = Command(name="toolkit-test", summary="", example="", config=Config)
 
 
-def test_execute_calls_the_command_with_its_config(capsys):
-    seen = []
-    assert execute(replace(COMMAND, act=seen.append), ["--count", "3"]) == 0
-    assert seen == [Config(count=3)] and capsys.readouterr() == ("", "")
-
-
 def test_user_error_is_one_line_on_stderr_and_exit_code_2(capsys):
     def mistaken(_):
         raise ToolkitError("one must be two,\nbut is three.")
@@ -56,17 +50,6 @@ def test_interruption_is_exit_code_130():
 def test_other_exceptions_keep_their_traceback():
     with pytest.raises(ZeroDivisionError):
         execute(replace(COMMAND, act=lambda loaded: 1 // 0), [])
-
-
-def test_error_of_the_operating_system_is_one_line(capsys):
-    def denied(_):
-        raise PermissionError(13, "Permission denied", "run/log")
-
-    assert execute(replace(COMMAND, act=denied), []) == 2
-    assert capsys.readouterr() == (
-        "",
-        "toolkit-test: run/log: Permission denied. Check the path, or choose another.\n",
-    )
 
 
 def test_closed_reader_is_no_error():

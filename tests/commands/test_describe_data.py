@@ -51,13 +51,6 @@ def test_describe_data_shows_evenly_spaced_items_as_text(fairseq):
     }
 
 
-def test_describe_data_names_shards_by_their_folders(fairseq, tmp_path):
-    second = write_folder(tmp_path / "more", ["the", "cat", "sat", "a"], {"train": ["a cat"]})
-    found = describe_data(f"{fairseq}:{second}")
-    assert found.facts["shards"] == "2"
-    assert set(table(found)) == {f"{fairseq}/train", f"{fairseq}/valid", f"{second}/train"}
-
-
 def test_describe_data_verifies_every_byte(folder, fairseq, tmp_path):
     own, other = (describe_data(it, verify=True).facts["verified"] for it in (folder, fairseq))
     assert own.endswith("read, all checksums match")

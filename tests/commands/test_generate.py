@@ -101,19 +101,13 @@ def test_order_reorders_words_with_an_mpm_model(data, tmp_path, stdin, capsys):
     assert one["line"] == 3
 
 
-@pytest.mark.parametrize(
-    ("config", "tasks"),
-    [
-        (OrderConfig, "mpm"),
-    ],
-)
-def test_check_mode_rejects_checkpoints_of_other_tasks(config, tasks):
+def test_check_mode_rejects_checkpoints_of_other_tasks():
     arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
     components = ComponentConfig("bert_tiny", arch.config), ComponentConfig("encode", task.config)
     learner = build_learner(*components, Sizes(tokens=9))
-    message = f"a model trained with --task {tasks}; run was trained with --task encode"
+    message = "a model trained with --task mpm; run was trained with --task encode"
     with pytest.raises(ToolkitError, match=message):
-        check_mode(config(path=["run"]), "run", learner.task)
+        check_mode(OrderConfig(path=["run"]), "run", learner.task)
 
 
 def test_infer_mode_follows_the_task_of_the_checkpoint(path, tmp_path, capsys):

@@ -127,8 +127,3 @@ def test_start_of_a_checkpoint_is_the_last_one_before_its_update(record):
         4,
         8,
     ]
-
-
-@pytest.mark.parametrize("starts", [{}, [], [1], [{}], [{**START, "toolkit": "0.1"}]])
-def test_damaged_records_are_ignored(record, starts):
-    assert find_start(record(starts), 5) is None

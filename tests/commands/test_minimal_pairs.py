@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from toolkit import build_model, load_checkpoint
-from toolkit.cli.train import main as train
 from toolkit.cli.validate import main
 from toolkit.commands import minimal_pairs as command
 from toolkit.config.commands.checkpoints import MinimalPairsConfig
@@ -159,16 +158,8 @@ GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "a.jsonl",
-            GOOD + '{"good": "x", "bad": "y"}',
-            r"2: .* no field 'sentence_good'.* 'bad'",
-        ),
-        (
-            "a.jsonl",
-            GOOD.replace('"dogs run"', "3"),
-            r":1: the field .* must hold a string",
-        ),
+        ("a.jsonl", GOOD + '{"good": "x", "bad": "y"}', r"2: .* no field 'sentence_good'.* 'bad'"),
+        ("a.jsonl", GOOD.replace('"dogs run"', "3"), r":1: the field .* must hold a string"),
         ("a.jsonl", GOOD.replace("runs", "run"), r":1: the two sentences must differ, but are"),
         ("a.jsonl", GOOD + GOOD.replace("runs", "runs " * 15), r":2: .* at most 14 tokens .* has"),
         ("a.tsv", "dogs run\tdogs runs\nalone\n", r":2: expected two sentences .* found 1 column"),
@@ -208,13 +199,6 @@ def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, cap
         assert main([str(blimp), *start, *map(str, words)]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and message in error, error
-
-
-def test_the_task_cannot_be_trained(data, tmp_path, capsys):
-    words = [str(data), "--arch", "bert_tiny", "--task", "minimal_pairs", "--max-update", "1"]
-    assert train([*words, "--save-dir", str(tmp_path / "run")]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "evaluates checkpoints and trains nothing" in error
 
 
 def test_results_are_written_after_each_checkpoint(runs, blimp, tmp_path, capsys):

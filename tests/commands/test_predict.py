@@ -248,15 +248,6 @@ def test_every_format_answers_every_line(classifier, predict, tmp_path):
     assert [answer["label"] for answer in written] == [row[0] for row in rows]
 
 
-def test_truncation_is_said_once(classifier, tmp_path, capsys):
-    path, _ = classifier
-    text = "cats\tdogs\n" + ("cats " * 300 + "\tdogs\n") * 3
-    (tmp_path / "long.txt").write_text(text)
-    words = ["--buffer-size", "1", "--input", str(tmp_path / "long.txt")]
-    assert main(["--path", path, *words]) == 0
-    assert capsys.readouterr().err.count("3 of 4 lines were truncated, as in training.") == 1
-
-
 MALFORMED = [
     ("a.tsv", "sentence1\tlabel\na\tb\n", "a.tsv:1: the task reads 'sentence1' and 'sentence2', "
      "but 'sentence2' is missing among 'label' and 'sentence1'. Rename it, or give its name with "
@@ -334,10 +325,7 @@ def test_malformed_treebanks_are_named_by_line(treebank, train, predict, text, m
     [
         (["--text-columns", "a,b"], "--text-columns requires a table or JSON lines, but the input"),
         (["--output", "no/such/folder"], "Cannot write --output no/such/folder: No such file"),
-        (
-            ["--input-format", "tsv", "--text-columns", "a"],
-            "--text-columns must name 2 columns",
-        ),
+        (["--input-format", "tsv", "--text-columns", "a"], "--text-columns must name 2 columns"),
     ],
 )
 def test_options_that_cannot_work_are_rejected(classifier, capsys, monkeypatch, words, message):

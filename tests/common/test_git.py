@@ -45,11 +45,6 @@ def test_describe_commit_ignores_the_repository_around_an_installed_package(repo
     assert describe_commit(repository / "venv") == {"no_commit": "not a git repository"}
 
 
-def test_describe_commit_without_git_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert describe_commit(tmp_path) == {"no_commit": "git is not installed"}
-
-
 def test_describe_commit_ignores_git_variables_of_a_hook(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     commit = describe_commit(repository / "code")

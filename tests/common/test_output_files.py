@@ -32,16 +32,6 @@ def test_open_output_does_not_wait_for_the_reader_of_a_pipe(tmp_path):
     os.close(reader)
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-def test_outputs_to_standard_output_keep_their_order(capsys, name):
-    print("first")
-    with open_output("--out", name) as file:
-        file.write("second\n")
-    write_output("--out", name, "third\n")
-    print("fourth")
-    assert capsys.readouterr().out == "first\nsecond\nthird\nfourth\n"
-
-
 def test_write_output_replaces_a_file_and_the_target_of_a_link(tmp_path):
     (tmp_path / "a").write_text("old")
     (tmp_path / "link").symlink_to("a")

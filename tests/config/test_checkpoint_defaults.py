@@ -88,14 +88,6 @@ def test_options_that_are_not_given_keep_the_values_of_the_checkpoint(resume):
     assert resume.asked == [("first", "")]
 
 
-def test_folder_and_checkpoint_to_resume_are_read_from_flags_and_files(resume, tmp_path):
-    (tmp_path / "a.yaml").write_text("checkpoint: {save_dir: a, restore_file: b}\n")
-    resume("--config", str(tmp_path / "a.yaml"))
-    resume("--config", str(tmp_path / "a.yaml"), "--restore-file=c")
-    resume()
-    assert resume.asked == [("a", "b"), ("a", "c"), ("checkpoints", "")]
-
-
 def test_given_options_win_over_the_checkpoint_from_flags_and_files(resume, tmp_path):
     (tmp_path / "a.yaml").write_text("optimizer: {lr: 1e-3}\ntask: mlm\n")
     words = ["other", "--config", str(tmp_path / "a.yaml"), "--log-interval", "2"]

@@ -116,11 +116,7 @@ def test_training_on_raw_text_names_the_commands_to_run(files, words, descriptio
     ("command", "words", "expected"),
     [
         (TRAIN, "run", "run is a save folder, not a data folder. Write --finetune-from run, or"),
-        (
-            TRAIN,
-            "model",
-            "a model of Transformers, not a data folder. Run toolkit-convert import",
-        ),
+        (TRAIN, "model", "a model of Transformers, not a data folder. Run toolkit-convert import"),
         (VALIDATE, "run/checkpoint_best", "is a checkpoint, not a data folder. Write --path run/"),
         (PREDICT, "book.txt", "unexpected argument 'book.txt'. Write --input book.txt."),
         (PREDICT, "run", "unexpected argument 'run'. Write --path run."),

@@ -71,11 +71,7 @@ def test_bare_help_shows_common_options_of_the_default_component():
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("archs", "composite_bert_small"),
-        ("lr-schedulers", "linear"),
-    ],
+    ("kind", "name"), [("archs", "composite_bert_small"), ("lr-schedulers", "linear")]
 )
 def test_list_prints_a_line_per_component(train, kind, name):
     rows = handle_info_flags(["--list", kind], train).splitlines()

@@ -38,13 +38,7 @@ def test_ambiguous_last_part_lists_the_full_names():
         find_option("dropout", OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("widthh", "--width"),
-        ("arch.widthh", "--arch.width"),
-    ],
-)
+@pytest.mark.parametrize(("name", "hint"), [("widthh", "--width"), ("arch.widthh", "--arch.width")])
 def test_unknown_flag_suggests_the_nearest_one(name, hint):
     with pytest.raises(ToolkitError, match=rf"no option is called --\S+\. Did you mean {hint}\?"):
         find_option(name, OPTIONS)

@@ -12,21 +12,8 @@ from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, Onnx
 from toolkit.conversion.convert import convert  # noqa: E402
 
 FORMATS = {"toolkit": ImportConfig, "hf": ExportConfig, "onnx": OnnxConfig}
-PIECES = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "mat",
-    "##s",
-    ".",
-]
-PIECES += ["a", "dog", "##ed", "r", "##u", "##n", ",", "über", "u"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "on", "mat", "##s"]
+PIECES += [".", "a", "dog", "##ed", "r", "##u", "##n", ",", "über", "u"]
 SHAPE = {
     "vocab_size": len(PIECES),
     "hidden_size": 24,

@@ -13,11 +13,7 @@ import transformers
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.architectures import config_mismatches
-from toolkit.conversion.fairseq import (
-    ROBERTA,
-    read_settings,
-    read_tokenizer,
-)
+from toolkit.conversion.fairseq import ROBERTA, read_settings, read_tokenizer
 from toolkit.conversion.files import OpaqueObject
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.models.interface import Inputs
@@ -69,23 +65,22 @@ def roberta():
 
 def as_fairseq(model):
     """The model's tensors under fairseq's names."""
-    found = {}
+    found, place = {}, "decoder.sentence_encoder"
+    names = {f".{hf_part}.": f".{part}." for hf_part, part in LAYER.items()} | {
+        "roberta.embeddings.word_embeddings": f"{place}.embed_tokens",
+        "roberta.embeddings.position_embeddings": f"{place}.embed_positions",
+        "roberta.embeddings.LayerNorm": f"{place}.emb_layer_norm",
+        "roberta.encoder.layer": f"{place}.layers",
+        "lm_head.decoder": "lm_head",
+        "lm_head": "decoder.lm_head",
+    }
     for name, tensor in model.state_dict().items():
-        new = name.replace(
-            "roberta.embeddings.word_embeddings", "decoder.sentence_encoder.embed_tokens"
-        )
-        new = new.replace(
-            "roberta.embeddings.position_embeddings", "decoder.sentence_encoder.embed_positions"
-        )
-        new = new.replace("roberta.embeddings.LayerNorm", "decoder.sentence_encoder.emb_layer_norm")
-        new = new.replace("roberta.encoder.layer", "decoder.sentence_encoder.layers")
-        for hf_part, part in LAYER.items():
-            new = new.replace(f".{hf_part}.", f".{part}.")
+        new = name
+        for theirs, ours in names.items():
+            new = new.replace(theirs, ours)
         if "token_type" not in name and "decoder.bias" not in name:
-            found[
-                new.replace("lm_head.decoder", "lm_head").replace("lm_head", "decoder.lm_head")
-            ] = tensor
-    found["decoder.sentence_encoder.version"] = torch.ones(1)
+            found[new] = tensor
+    found[f"{place}.version"] = torch.ones(1)
     return found
 
 

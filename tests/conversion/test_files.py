@@ -10,10 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.files import (
-    read_all_tensors,
-    write_folder,
-)
+from toolkit.conversion.files import read_all_tensors, write_folder
 from toolkit.conversion.native_classes import read_model
 
 

@@ -154,23 +154,3 @@ def check_answers(case, sentences, folder):
 @pytest.mark.parametrize("case", [*IMPORTED, *EXPORTED])
 def test_masked_sentences_equal_the_pipeline(case, tmp_path):
     check_answers(case, SENTENCES, tmp_path / "hf")
-
-
-@pytest.mark.slow
-@pytest.mark.realdata
-@pytest.mark.parametrize("case", ["convbert", "unigram", "sentencepiece, lowercase"])
-def test_masked_sentences_of_novels_equal_the_pipeline(real_data, case, tmp_path):
-    check_answers(case, novel_sentences(real_data, 150), tmp_path / "hf")
-
-
-def novel_sentences(folder, count):
-    """Sentences with a mask, every other one right before punctuation, else in the middle."""
-    files = sorted((folder / "text" / "english_novels").glob("*.txt"))[:4]
-    text = " ".join(" ".join(file.read_text("utf-8", "replace").split()) for file in files)
-    lines = [line for line in re.split(r"(?<=[.!?]) ", text) if 40 < len(line) < 160]
-    found = []
-    for line in lines[:: len(lines) // (2 * count)]:
-        pattern = r"\w+(?=[^\w\s])" if len(found) % 2 else r"(?<= )\w+(?= )"
-        masked = re.sub(pattern, "[MASK]", line, count=1)
-        found += [masked] if "[MASK]" in masked else []
-    return found[:count]

@@ -5,10 +5,7 @@ import transformers
 from toolkit.config.load import compose
 from toolkit.conversion.architectures import arch_options
 from toolkit.conversion.files import build_on_meta
-from toolkit.conversion.model_types import (
-    DEBERTA,
-    MODEL_TYPES,
-)
+from toolkit.conversion.model_types import DEBERTA, MODEL_TYPES
 from toolkit.conversion.tensors import expected_shapes
 from toolkit.models.interface import Sizes
 

@@ -41,8 +41,7 @@ def padded_batch(length):
 
 
 @pytest.mark.parametrize(
-    ("settings", "length"),
-    [({}, 11), (OTHER_BASES, 330), ({"global_attn_every_n_layers": 9}, 11)],
+    ("settings", "length"), [({}, 11), (OTHER_BASES, 330), ({"global_attn_every_n_layers": 9}, 11)]
 )
 def test_imported_states_and_scores_equal_transformers(saved, converted, settings, length):
     model, folder = saved("ModernBertForMaskedLM", **{**SHORT_WINDOW, **settings})

@@ -2,12 +2,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.tensors import (
-    Mismatch,
-    check_none,
-    compare_tensors,
-    compare_tied,
-)
+from toolkit.conversion.tensors import Mismatch, check_none, compare_tensors, compare_tied
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,6 @@ def test_table_uses_the_last_or_the_best_validation_of_each_seed(tmp_path):
     assert row[2] == pytest.approx(100 * (0.9 + 0.7 + 0.9) / 3) and row[5] == pytest.approx(90)
 
 
-def test_mismatched_scores_come_from_the_update_with_the_best_matched_score(tmp_path):
-    write(tmp_path, 0, [0.8, 0.6], mismatched=[0.5, 0.9])
-    found = table([f"MNLI={tmp_path}"], "best")
-    assert [(row[0], row[2]) for row in found.rows] == [
-        ("MNLI-m", pytest.approx(80)), ("MNLI-mm", pytest.approx(50))
-    ]  # fmt: skip
-
-
 def test_means_over_tasks_are_unweighted_with_the_deviation_of_the_seeds_means(tmp_path):
     words = []
     for task in (*EIGHT_TASKS[:-1], "MNLI"):

@@ -11,10 +11,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tagging" / "fine_tu
 
 
 @pytest.mark.parametrize(
-    ("folders", "message"),
-    [
-        (["a/taco", "c/bert"], "c/bert has no checkpoint_best"),
-    ],
+    ("folders", "message"), [(["a/taco", "c/bert"], "c/bert has no checkpoint_best")]
 )
 def test_save_directories_with_equal_names_or_no_checkpoint_are_rejected(
     tmp_path, folders, message

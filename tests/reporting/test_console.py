@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from toolkit.reporting.console import Console, Progress, TrainingConsole, format_duration
+from toolkit.reporting.console import Console, Progress, TrainingConsole
 
 TRAIN = {
     "update": 100,
@@ -98,22 +98,6 @@ def test_progress_without_a_terminal_is_a_line_every_five_seconds(make_progress)
         for times[0] in (2.0, 4.0, 6.0, 8.0):
             progress.advance(60)
     assert out.getvalue() == "validating: 180 of 900 examples, 30 examples/s, 0:24 left\n"
-
-
-def test_progress_on_a_terminal_is_a_bar(make_progress):
-    progress, out, times = make_progress(100, force_terminal=True)
-    with progress:
-        progress.bar.refresh()
-        assert "0 of 100 examples" in out.getvalue() and "/s" not in out.getvalue()
-        times[0] = 1.0
-        progress.advance(50)
-        progress.bar.refresh()
-    assert "50 of 100 examples, 50 examples/s, 0:01 left" in out.getvalue()
-
-
-def test_durations_show_hours_only_if_there_are_some():
-    durations = [format_duration(seconds) for seconds in (5.0, 125.2, 3723.0)]
-    assert durations == ["0:05", "2:05", "1:02:03"]
 
 
 def test_console_leaves_a_closed_pipe_to_its_caller():

@@ -3,13 +3,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.runs import (
-    group_runs,
-    read_log,
-    read_runs,
-    short_names,
-    to_scalars,
-)
+from toolkit.reporting.runs import group_runs, read_log, read_runs, short_names
 
 
 def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert", **more):
@@ -63,12 +57,6 @@ def test_groups_are_sorted_by_numeric_options(tmp_path):
     assert list(names(tmp_path / "flags")) == ["fixed=true", "fixed=false"]
 
 
-def test_a_single_group_is_named_by_its_folder(tmp_path):
-    make_run(tmp_path / "a,seed=1")
-    make_run(tmp_path / "a,seed=2", seed=2)
-    assert names(tmp_path) == {"a": 2}
-
-
 def test_runs_without_a_configuration_are_grouped_by_folder_name(tmp_path):
     for name in ("x,seed=1", "x,seed=2", "y,seed=1"):
         make_run(tmp_path / name, result="")
@@ -116,10 +104,3 @@ def test_read_records_names_the_line_that_is_not_json(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"update": 1}\n[1]\n{"update": 2}\n')
     with pytest.raises(ToolkitError, match="one JSON object per line, but line 2 is '"):
         read_log(tmp_path / "metrics.jsonl")
-
-
-def test_scalars_are_named_by_event_and_subset():
-    values = {"update": 3, "loss": 2, "path": "x", "best": None}
-    assert to_scalars("train", values) == {"train/loss": 2.0}
-    assert to_scalars("valid", {**values, "subset": "valid"}) == {"valid/loss": 2.0}
-    assert to_scalars("valid", {**values, "subset": "test"}) == {"valid/test/loss": 2.0}

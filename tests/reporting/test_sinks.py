@@ -7,12 +7,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.runs import read_log
-from toolkit.reporting.sinks import (
-    RUN_ID_FILE,
-    JsonLinesSink,
-    TensorBoardSink,
-    WandbSink,
-)
+from toolkit.reporting.sinks import RUN_ID_FILE, JsonLinesSink, TensorBoardSink, WandbSink
 
 
 def updates(path):

@@ -67,13 +67,6 @@ def test_json_table_keeps_full_precision():
     assert (value["marked"], value["metric"]) == ([0], "loss")
 
 
-def test_columns_of_shared_precision_have_equal_decimals():
-    table = Table(
-        columns=["mean", "deviation"], rows=[[6.5, 0.0123]], shared_precision=("mean", "deviation")
-    )
-    assert table.text().splitlines()[1].split() == ["6.5000", "0.0123"]
-
-
 def test_a_table_uses_rich_only_on_a_terminal():
     drawn, plain = io.StringIO(), io.StringIO()
     TABLE.print(Console(file=drawn, force_terminal=True, width=60))

@@ -66,10 +66,7 @@ def test_a_failed_job_reports_its_last_log_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "reason"),
-    [
-        (9, "killed by SIGKILL, as the system does when it runs out of memory"),
-    ],
+    ("number", "reason"), [(9, "killed by SIGKILL, as the system does when it runs out of memory")]
 )
 def test_a_job_killed_by_the_system_has_failed(tmp_path, number, reason):
     found, _ = ended([job(tmp_path, "killed", f"kill -{number} $$")])
@@ -181,13 +178,6 @@ def gpus(monkeypatch):
 def test_slots_keep_the_names_of_visible_gpus(gpus):
     gpus(2, "5,7")
     assert [slot["CUDA_VISIBLE_DEVICES"] for slot in allocate_slots(3, "cuda")] == ["5", "7", "5"]
-
-
-def test_slots_share_cpu_threads_without_gpus(gpus, monkeypatch):
-    gpus(0)
-    monkeypatch.setattr(jobs, "available_cores", lambda: 8)
-    assert allocate_slots(0, "auto") == [{}]
-    assert allocate_slots(3, "auto") == [{"OMP_NUM_THREADS": "2"}] * 3
 
 
 def run_script(script, task):

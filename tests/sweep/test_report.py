@@ -68,14 +68,6 @@ def test_sweep_draws_the_split_that_the_table_compares(train, drawn, tmp_path, c
     assert capsys.readouterr().out.startswith("loss on dev\n")
 
 
-def test_sweep_draws_no_runs_that_the_table_leaves_out(train, drawn, tmp_path):
-    train("a", 1, {10: 9.0})  # failed
-    train("b", 1, {10: 8.0})
-    outcomes = [train("a", seed, {10: 3.0, 20: 1.0 + seed}) for seed in (2, 3)]
-    report.report_sweep(outcomes, LOSS_ON_DEV, SweepConfig(), {"arch=a": 1, "arch=b": 1}, tmp_path)
-    assert [curve for _, curve in drawn.values()] == [{10: 3.0, 20: 3.5}]
-
-
 def test_sweep_of_many_runs_names_the_command_that_draws_some(train, drawn, tmp_path, capsys):
     outcomes = [train("a", seed, {10: 3.0, 20: 2.0}) for seed in (1, 2)]
     report.draw_learning_curves(outcomes * 251, LOSS_ON_DEV, tmp_path)

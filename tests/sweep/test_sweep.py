@@ -104,14 +104,12 @@ def test_sweep_extends_runs_but_rejects_other_options(words, trained, tmp_path):
     assert (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes() == options
 
 
-@pytest.mark.parametrize("limit", ["--max-epoch=1"])
-def test_sweep_rejects_shorter_runs(words, trained, tmp_path, limit):
+def test_sweep_rejects_shorter_runs(words, trained, tmp_path):
     (tmp_path / "s" / "seed=0" / "checkpoint_e2_u5").mkdir(parents=True)
     (tmp_path / "s" / "seed=0" / "checkpoint_e1_u3").mkdir()
-    name, _, most = limit[2:].replace("-", "_").partition("=")
-    text = rf"{name} is {most}, but .*checkpoint_e2_u5 is from a longer run\. Raise it"
+    text = r"max_epoch is 1, but .*checkpoint_e2_u5 is from a longer run\. Raise it"
     with pytest.raises(ToolkitError, match=text):
-        run_sweep([*words, "--max-update=5", limit], SweepConfig(seeds=[0]))
+        run_sweep([*words, "--max-update=5", "--max-epoch=1"], SweepConfig(seeds=[0]))
     assert not trained.names
     assert run_sweep([*words, "--max-update=5", "--max-epoch=2"], SweepConfig(seeds=[0])) == 0
 

@@ -45,18 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def answer(words: Sequence[str]) -> int:
     """Print help or version; raises ToolkitError if the first word is no command."""
     if not words or words[0] in HELP:
-        print(help_text())
-    elif words[0] == "--version":
-        print(f"toolkit {toolkit.__version__}")
-    else:
-        raise ToolkitError(unknown_command(words[0]))
-    return 0
-
-
-def help_text() -> str:
-    """The text of `toolkit --help`."""
-    return "\n\n".join(
-        [
+        parts = [
             "usage: toolkit COMMAND [options]",
             wrap_paragraph(toolkit.__doc__.partition("\n")[0]),
             f"COMMAND:\n{format_columns(COMMANDS.items())}",
@@ -66,7 +55,12 @@ def help_text() -> str:
                 "architectures. toolkit-train, toolkit-validate and so on are the same commands."
             ),
         ]
-    )
+        print("\n\n".join(parts))
+    elif words[0] == "--version":
+        print(f"toolkit {toolkit.__version__}")
+    else:
+        raise ToolkitError(unknown_command(words[0]))
+    return 0
 
 
 def unknown_command(word: str) -> str:

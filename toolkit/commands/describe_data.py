@@ -188,48 +188,39 @@ def quantile(lengths: Counter[int], fraction: float) -> int:
 
 
 def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:
-    """Evenly spaced items of a split with their numbers, as text."""
+    """Evenly spaced items of a split with their numbers, as text.
+
+    Tagged sentences are word/TAG; tags unknown in training are omitted.
+    """
     folder = DataFolder([source])
     if folder.kind == TAGGING:
-        return example_tagged_sentences(TaggedSplit(folder, split), count)
-    if folder.kind == PARALLEL:
-        return example_pairs(ParallelSplit(folder, split), count)
-    column = folder.split(split).columns.get(TEXT)
-    return iter(()) if column is None else example_texts(column, folder.tokenizer, count)
+        tagged = TaggedSplit(folder, split)
+        ends, tags = np.cumsum(tagged.lengths), [*tagged.tables.tags, ""]
+        for number in spread_indices(len(ends), count):
+            positions = range(ends[number] - tagged.lengths[number], ends[number])
+            words = (f"{tagged.words[tagged.types[p]]}/{tags[tagged.tags[p]]}" for p in positions)
+            yield number, " ".join(words)
+    elif folder.kind == PARALLEL:
+        pairs = ParallelSplit(folder, split)
+        for number in spread_indices(len(pairs), count):
+            ids = np.array([number])
+            text = pairs.tokenizer.decode(
+                pairs.source.take(ids, pairs.source.lengths[ids]).ids.tolist()
+            )
+            yield number, f"{text} -> {pairs.references(ids)[0]}"
+    elif column := folder.split(split).columns.get(TEXT):
+        ends = np.cumsum([part.items for part in column.parts])
+        for number in spread_indices(column.items, count):
+            owner = int(np.searchsorted(ends, number, side="right"))
+            part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
+            start, end = part.offsets[local : local + 2] + column.part_offsets[owner]
+            yield number, folder.tokenizer.decode(column.read(int(start), int(end)).tolist())
 
 
 def spread_indices(total: int, count: int) -> list[int]:
     """At most `count` evenly spaced indices below `total`."""
     indices: list[int] = np.unique(np.linspace(0, total - 1, count, dtype=np.int64)).tolist()
     return indices if total else []
-
-
-def example_texts(column: Column, tokenizer: Tokenizer, count: int) -> Iterator[tuple[int, str]]:
-    """Items spread over a column, as text with their numbers."""
-    ends = np.cumsum([part.items for part in column.parts])
-    for number in spread_indices(column.items, count):
-        owner = int(np.searchsorted(ends, number, side="right"))
-        part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
-        start, end = part.offsets[local : local + 2] + column.part_offsets[owner]
-        yield number, tokenizer.decode(column.read(int(start), int(end)).tolist())
-
-
-def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
-    """Pairs spread over a split, as text with their numbers."""
-    for number in spread_indices(len(split), count):
-        ids = np.array([number])
-        source = split.source.take(ids, split.source.lengths[ids])
-        text = split.tokenizer.decode(source.ids.tolist())
-        yield number, f"{text} -> {split.references(ids)[0]}"
-
-
-def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
-    """Sentences as word/TAG; tags unknown in training are omitted."""
-    ends, tags = np.cumsum(split.lengths), [*split.tables.tags, ""]
-    for number in spread_indices(len(ends), count):
-        positions = range(ends[number] - split.lengths[number], ends[number])
-        words = (f"{split.words[split.types[p]]}/{tags[split.tags[p]]}" for p in positions)
-        yield number, " ".join(words)
 
 
 def format_bytes(count: int) -> str:

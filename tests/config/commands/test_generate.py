@@ -33,10 +33,6 @@ def test_options_of_sampling_imply_it(options):
     assert SearchConfig(**options).samples and not SearchConfig().samples
 
 
-def test_maximum_length_grows_with_the_source():
-    assert SearchConfig(max_len_a=1.5, max_len_b=10).max_length(4) == 16
-
-
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [

@@ -12,7 +12,6 @@ from toolkit.config.commands.plot import (
 
 RUN = {"runs": ["run"]}
 PATH = {"path": ["run"]}
-SENTENCE = {**PATH, "sentence": "Hello."}
 
 
 @pytest.mark.parametrize(
@@ -41,13 +40,3 @@ def test_plot_rejects_impossible_options(config, options, message):
 )
 def test_size_is_read_in_inches(size, inches):
     assert CurveConfig(**RUN, size=size).inches == inches
-
-
-def test_output_file_defaults_to_the_kind_of_plot():
-    assert KernelsConfig(**PATH).output_file == "kernels.png"
-    assert AttentionConfig(**SENTENCE, output="x.svg").output_file == "x.svg"
-
-
-def test_several_attention_maps_are_drawn_as_means():
-    c = AttentionConfig(**{**SENTENCE, "path": ["a", "b"]})
-    assert c.draws_means and not AttentionConfig(**{**SENTENCE, "path": ["a"]}).draws_means

@@ -56,10 +56,6 @@ def test_options_of_a_format_are_checked(options, complaint):
         build_format(**options)
 
 
-def test_pieces_of_tagged_text_may_be_lowercased():
-    assert build_format(**TAGGED, wordpiece_vocab="v", lowercase=True).config.lowercase
-
-
 @pytest.mark.parametrize(
     ("form", "option"),
     [

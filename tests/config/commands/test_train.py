@@ -74,10 +74,7 @@ def test_ranges_are_read_as_numbers():
         ),
         ({"grid": ["lr=0..1"]}, "sweep.grid lr=0..1 must be a range of positive numbers"),
         ({"grid": ["lr=-1..1"]}, "must be a range of positive numbers"),
-        (
-            {"grid": [LR], "tune": ["rate"]},
-            "must name options of sweep.grid, but is rate.",
-        ),
+        ({"grid": [LR], "tune": ["rate"]}, "must name options of sweep.grid, but is rate."),
     ],
 )
 def test_search_rejects_options_that_do_not_fit_together(options, message):
