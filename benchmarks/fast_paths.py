@@ -76,9 +76,9 @@ def replaced(load: Load) -> Update:
     return load.update("convbert_small", "rtd", ReplacedTokensBatch(**fields), max_positions=512)
 
 
-def masked_positions(load: Load) -> Update:
+def masked_positions(load: Load, arch: str) -> Update:
     batch = add_masked_positions(load._replace(tokens=load.tokens // 2).batch())
-    return load.update("taco_small", "mpm", batch)
+    return load.update(arch, "mpm", batch)
 
 
 def exchanged_positions(load: Load) -> Update:
@@ -117,8 +117,12 @@ MODELS: dict[str, tuple[Callable[[Load], Update], tuple[str, ...]]] = {
     ),
     "convbert_small rtd": (replaced, (*EVERYWHERE, "banded_convolution", "depthwise")),
     "taco_small mpm": (
-        masked_positions,
+        partial(masked_positions, arch="taco_small"),
         (*EVERYWHERE, "channel_mixing", "token_order", *RELATIVE),
+    ),
+    "composite_bert_small mpm": (
+        partial(masked_positions, arch="composite_bert_small"),
+        ("token_order", *RELATIVE),
     ),
     "deberta_small": (partial(masked, arch="deberta_small"), (*EVERYWHERE, *RELATIVE)),
     "decoder": (decoder, EVERYWHERE),
