@@ -78,7 +78,7 @@ def replaced(load: Load) -> Update:
 
 def masked_positions(load: Load, arch: str) -> Update:
     batch = add_masked_positions(load._replace(tokens=load.tokens // 2).batch())
-    return load.update(arch, "mpm", batch)
+    return load.update(arch, "mpm", batch, max_positions=512)
 
 
 def exchanged_positions(load: Load) -> Update:
