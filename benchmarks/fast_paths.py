@@ -78,7 +78,8 @@ def replaced(load: Load) -> Update:
 
 def masked_positions(load: Load, arch: str) -> Update:
     batch = add_masked_positions(load._replace(tokens=load.tokens // 2).batch())
-    return load.update(arch, "mpm", batch, max_positions=512)
+    task_options = {"tokens_per_sample": load.length}
+    return load.update(arch, "mpm", batch, max_positions=512, task_options=task_options)
 
 
 def exchanged_positions(load: Load) -> Update:
