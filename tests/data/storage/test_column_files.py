@@ -67,6 +67,21 @@ def test_numpy_reads_what_was_added(tmp_path):
     assert counts == {"dtype": "<u2", "items": 3, "elements": 4, "documents": 2}
 
 
+def test_floating_point_values_are_read_as_they_were_written(tmp_path):
+    parts = []
+    for name, values in (("one", [2.75, 0.5]), ("two", [np.nan])):
+        writer = ColumnWriter(tmp_path / name, "<f4")
+        writer.add(
+            np.array(values, np.float32), np.ones(len(values), np.int64), np.ones(len(values), bool)
+        )
+        parts.append(CheckedColumnPart(tmp_path / name, writer.finish()))
+    column = Column("score", parts)
+    np.testing.assert_array_equal(column.read_all(), np.array([2.75, 0.5, np.nan], np.float32))
+    assert column.take(np.array([[2], [0]]), np.array([2, 0]), np.array([3, 1]))[1].tolist() == [
+        2.75
+    ]
+
+
 def test_checksums_are_the_crc32_of_each_mebibyte():
     draw = np.random.default_rng(0)
     arrays = [draw.integers(0, 1 << 16, n).astype("<u2") for n in (0, 5, BLOCK_BYTES, 7)]

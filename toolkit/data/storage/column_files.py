@@ -85,6 +85,7 @@ class Column:
     def __init__(self, name: str, parts: Sequence[ColumnPart]) -> None:
         self.name, self.parts = name, list(parts)
         self.dtype = np.result_type(*(part.dtype for part in self.parts))
+        self.read_as = self.dtype if self.dtype.kind == "f" else np.dtype(np.int64)
 
     @cached_property
     def part_offsets(self) -> IntArray:
@@ -103,7 +104,7 @@ class Column:
     def documents(self) -> int:
         return sum(part.documents for part in self.parts)
 
-    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> IntArray:
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
 
         No row crosses a part.
@@ -112,7 +113,7 @@ class Column:
         order = np.argsort(owners, kind="stable")
         offsets = self.part_offsets[owners[order]]
         local, starts, ends = indices[order] - offsets[:, None], starts[order], ends[order]
-        by_part = np.empty(indices.shape, np.int64)
+        by_part = np.empty(indices.shape, self.read_as)
         parts, edges = np.unique(offsets, return_index=True)
         for offset, low, high in zip(parts, edges, [*edges[1:], len(order)], strict=True):
             part = self.parts[owners[order[low]]]
@@ -123,18 +124,18 @@ class Column:
         values[order] = by_part
         return values
 
-    def read(self, start: int, end: int) -> IntArray:
-        """Consecutive values, possibly of several parts."""
+    def read(self, start: int, end: int) -> AnyArray:
+        """Consecutive values, possibly of several parts; all integers as int64."""
         edges = self.part_offsets
         cuts = [start, *edges[(edges > start) & (edges < end)].tolist(), end]
-        values = [np.zeros(0, np.int64)]
+        values = [np.zeros(0, self.read_as)]
         for low, high in pairwise(cuts):
             if low < high:
                 row = self.take(np.arange(low, high)[None], np.array([low]), np.array([high]))
                 values.append(row[0])
         return np.concatenate(values)
 
-    def read_all(self) -> IntArray:
+    def read_all(self) -> AnyArray:
         return self.read(0, self.elements)
 
 
