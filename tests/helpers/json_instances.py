@@ -249,10 +249,6 @@ class Kind(NamedTuple):
     def replace(self, folder: Path, text: str) -> None:
         self.change(folder, self.file, text)
 
-    @property
-    def has_digest(self) -> bool:
-        return self.change in (in_checkpoint, in_data, signed, signed_manifest)
-
     def __str__(self) -> str:
         return f"{self.instance}/{self.file}"
 

@@ -53,7 +53,8 @@ class FairseqFolder(FolderSource):
         self._dictionaries = [self._read_dictionary(language) for language in self.languages]
         self.vocabulary_fingerprint = self._dictionaries[0].vocabulary.fingerprint
         self._stems: dict[str, list[str]] = {}
-        for name in list_splits(path, self._pair):
+        matches = [it for it in match_names(path) if (it["pair"] or "") == self._pair]
+        for name in sorted({match["split"] for match in matches}, key=by_number):
             split = "train" if re.fullmatch(r"train\d+", name) else name
             self._stems.setdefault(split, []).append(name)
         self.splits = sorted(self._stems, key=lambda name: (name != "train", name != "valid", name))
@@ -361,12 +362,6 @@ def find_languages(folder: Path, preferred: LanguagePair | None) -> tuple[str, t
         f"train.de-en.de.idx and train.de-en.en.idx, but holds {names}. Give each pair its own "
         f"folder."
     )
-
-
-def list_splits(folder: Path, pair: str) -> list[str]:
-    """The splits of a pair, train10 after train9."""
-    matches = [match for match in match_names(folder) if (match["pair"] or "") == pair]
-    return sorted({match["split"] for match in matches}, key=by_number)
 
 
 def match_names(folder: Path) -> list[re.Match[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -284,7 +285,11 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
             answer = None if label is None else parse_label(cells[label], task)
             number = record.number - first_row
             if answer is None and index is not None:
-                number = parse_index(cells[index])
+                if not re.fullmatch("[0-9]{1,18}", cell := cells[index]):
+                    raise ValueError(
+                        f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}."
+                    )
+                number = int(cell)
             row_texts = tuple(cells[name] for name in texts)
             rows.append(TableRow(record.number + 1, number, row_texts, answer))
         except ValueError as error:
@@ -303,13 +308,6 @@ def find_texts(names: Sequence[str], task: TableSchema) -> list[str]:
 def find_column(names: Sequence[str], known: Sequence[str]) -> str | None:
     """The first known name that one of the columns has; None without one."""
     return next((name for name in known if names.count(name) == 1), None)
-
-
-def parse_index(cell: str) -> int:
-    """The number of a row in the benchmark."""
-    if not (cell.isascii() and cell.isdigit() and len(cell) < 19):
-        raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
-    return int(cell)
 
 
 def parse_label(label: str, task: TableSchema) -> str:
