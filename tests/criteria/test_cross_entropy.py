@@ -85,11 +85,6 @@ def test_cross_entropy_of_no_predictions_is_0():
     assert loss == 0
 
 
-def test_cross_entropy_of_equal_scores_is_the_logarithm_of_the_number_of_classes():
-    loss = total(Classes(torch.zeros(1, CLASSES), torch.tensor([4])))
-    assert loss.item() == pytest.approx(torch.tensor(CLASSES).log().item())
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_binary_cross_entropy_equals_that_of_two_classes(smoothing):
     logits, answers = torch.tensor([2.0, -0.5, 30.0, 7.0], dtype=torch.float64), [1, 0, 0, IGNORED]

@@ -1,5 +1,4 @@
 import io
-import json
 from functools import partial
 
 from toolkit.data.tokenizers.vocabulary import append_special
@@ -9,7 +8,6 @@ from toolkit.generation.output import (
     GenerationOutput,
     console_writer,
     file_writer,
-    to_json_line,
 )
 from toolkit.reporting.console import Console
 
@@ -37,14 +35,6 @@ def print_to_console(records, to_rows, width):
     return file.getvalue().splitlines()
 
 
-def test_fill_mask_json_has_every_probability_and_the_note():
-    first, second = map(json.loads, write(FILLED, to_json_line))
-    assert first["masks"] == [
-        [{"token": START + "cat", "probability": 0.75}, {"token": "s", "probability": 0.125}]
-    ]
-    assert (second["line"], second["masks"], second["note"]) == (2, [], "empty")
-
-
 def test_fill_mask_tsv_has_one_line_per_line():
     lines = write(FILLED, FillMaskOutput.to_tsv)
     assert lines == [f"A\\t[MASK].\t{START}cat 0.7500 s 0.1250", "\t# empty"]
@@ -62,14 +52,6 @@ def test_fill_mask_console_aligns_the_candidates_of_each_mask():
         "    cat 75.0%  ##s 12.5%",
         "    on 50.0%   . 25.0%",
     ]
-
-
-def test_generation_json_has_all_fields():
-    first, second = map(json.loads, write(GENERATED, to_json_line))
-    assert first["line"] == 9 and first["reference"] == "a dog runs"
-    assert first["hypotheses"][0] == ALIGNED._asdict()
-    assert "alignment" not in first["hypotheses"][1]
-    assert second == {"line": 10, "source": "", "hypotheses": [], "note": "empty"}
 
 
 def test_generation_fairseq_lines_have_the_format_of_fairseq():

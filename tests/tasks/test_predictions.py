@@ -1,18 +1,12 @@
-"""Predictions on raw items equal those of an evaluation of the same items in a data folder."""
+"""Predictions on raw items in Python: their order, limits of batches, and items of other kinds."""
 
 import logging
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.tasks.examples import SplitSource
-
-TABLE = "sentence1\tsentence2\tlabel\n"
-SENTENCES = [["I", "bark", "."], ["the", "cat", "barks", "loudly", "."], ["dog"]]
 
 
 def build(task, folder, arch="bert_tiny", **overrides):
@@ -27,91 +21,8 @@ def build(task, folder, arch="bert_tiny", **overrides):
     return learner
 
 
-@torch.no_grad()
-def collect(learner, folder, split):
-    """The results of toolkit-validate after one batch of the whole split."""
-    task = learner.task
-    config = task.resolve_for(task.config, learner.encoder)
-    examples = task.examples(config, SplitSource(folder, split))
-    results = task.results(examples)
-    batch = examples.collate(np.arange(len(examples)), None)
-    results.update(batch, learner(batch))
-    return results
-
-
-TOWN = "The old mill was built in 1905 by Anna Bell. Later a cook, Jose, came to the mill."
-ASKED = ["Who built the mill?", "When was it built?", "Who cooks?"]
-RACE = {
-    "article": "the cat sat on a mat and saw dogs",
-    "questions": ["who sat", "the cat saw _"],
-    "options": [["dogs", "the cat"], ["dogs", "cats"]],
-}
-ITEMS = {  # items of a split, with the values of a prediction that are compared
-    "glue": ([("cats run", "a cat"), ("dogs", "cats")], "valid", "probabilities"),
-    "regression": ([("the cat sat", "a cat sat"), ("dogs run", "cats")], "train", "value"),
-    "squad": ([(it, TOWN) for it in ASKED], "valid", "answer start end probability"),
-    "race": (
-        [
-            {"article": RACE["article"], "question": question, "options": options}
-            for question, options in zip(RACE["questions"], RACE["options"], strict=True)
-        ],
-        *("valid", "option probabilities"),
-    ),
-    "tags": (SENTENCES, "valid", "words tags probabilities"),
-}
-
-
-@pytest.fixture
-def make(request):
-    """The data of a kind, and a learner."""
-
-    def call(kind):
-        fixture, given = {
-            "glue": ("glue", ("RTE",)),
-            "regression": ("glue", ("STS-B",)),
-            "tags": ("tagged", ()),
-        }.get(kind, ("questions", (kind,)))
-        folder = request.getfixturevalue(fixture)(*given)
-        if kind == "tags":
-            shape = {"heads": 2, "fixed_length": 3, "word_width": 16}
-            return folder, build("pos_tagging", folder, "conv_san_ud", **shape)
-        task = {"race": "multiple_choice", "squad": "squad"}.get(kind, "glue")
-        return folder, build(task, folder, max_positions=48)
-
-    return call
-
-
-@pytest.mark.parametrize("kind", ITEMS)
-def test_predictions_equal_those_of_an_evaluation(make, kind):
-    folder, learner = make(kind)
-    items, split, names = ITEMS[kind]
-    if kind == "regression":
-        learner.task.head.output.weight.data.mul_(0.01)
-        learner.task.head.output.bias.data.fill_(2.0)
-    predictions, results = learner.predict(items, batch_size=1), collect(learner, folder, split)
-    if kind == "race":  # a split has no texts of options
-        rows = zip(results.predicted.tolist(), results.probabilities.tolist(), strict=True)
-        expectations = [SimpleNamespace(option=best, probabilities=row) for best, row in rows]
-    else:
-        expectations = results.records()
-    for prediction, expected in zip(predictions, expectations, strict=False):
-        for name in names.split():
-            found, wanted = getattr(prediction, name), getattr(expected, name)
-            exact = name in ("answer", "words", "tags")
-            assert found == (wanted if exact else pytest.approx(wanted, abs=1e-6))
-    if kind in ("glue", "race"):
-        values = predictions[0].probabilities
-        values = [*values.values()] if kind == "glue" else values
-        assert sum(values) == pytest.approx(1.0) and predictions[0].probability == max(values)
-    if kind == "squad":
-        assert [TOWN[it.start : it.end] for it in predictions] == [it.answer for it in predictions]
-    if kind == "tags":
-        assert learner.predict([" ".join(words) for words in items], batch_size=1) == predictions
-        assert [it.tags for it in predictions] == learner.tag(items)
-
-
-def test_numbers_are_clipped_to_the_range_of_the_labels(make):
-    _, learner = make("regression")
+def test_numbers_are_clipped_to_the_range_of_the_labels(glue):
+    learner = build("glue", glue("STS-B"))
     learner.task.head.output.bias.data.fill_(99.0)
     assert [it.value for it in learner.predict([("a cat", "the cat")])] == [5.0]
 
@@ -124,21 +35,6 @@ def test_answers_do_not_depend_on_the_order_of_passages(questions):
     backward = learner.predict(items[::-1], batch_size=1)
     assert [p.answer for p in forward] == [p.answer for p in backward[::-1]]
     assert [p.start for p in forward] == [p.start for p in backward[::-1]]
-
-
-def test_only_a_tuned_threshold_leaves_questions_unanswered(questions):
-    learner = build("squad", questions("squad"), max_positions=48)
-    items = [
-        {"question": question, "context": context}
-        for question in ("Who built the mill?", "When?", "Jose")
-        for context in ("Anna", "Later a cook, Jose, came to the mill.", "1905")
-    ]
-    predictions = learner.predict(items)
-    assert all(p.answer for p in predictions) and any(p.no_answer_odds > 0 for p in predictions)
-    item, answered = items[0], predictions[0]
-    learner.task.null_threshold.fill_(answered.no_answer_odds - 1.0)
-    [unanswered] = learner.predict([item])
-    assert (unanswered.answer, unanswered.start, unanswered.end) == ("", -1, -1)
 
 
 def test_options_may_differ_in_number(questions):
@@ -154,17 +50,6 @@ def test_options_may_differ_in_number(questions):
         [alone] = learner.predict([item])
         assert alone.option == prediction.option
         assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-6)
-
-
-@pytest.mark.parametrize("max_tokens", [1, 30])
-def test_items_longer_than_max_tokens_are_answered(questions, max_tokens):
-    """Multiple choice: all options of a question are in one batch."""
-    learner = build("multiple_choice", questions("race"), max_positions=48)
-    items = [("the cat sat", "dogs", "cats"), ("the cat sat " * 9, "on", "a", "mat")] * 2
-    limited = learner.predict(items, max_tokens=max_tokens)
-    for prediction, expected in zip(limited, learner.predict(items), strict=True):
-        assert prediction.option == expected.option
-        assert prediction.probabilities == pytest.approx(expected.probabilities, abs=1e-6)
 
 
 def test_only_single_items_exceed_max_tokens(glue):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -213,14 +212,3 @@ def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens
     early = batch.selected % batch.previous.shape[1] < 2
     torch.testing.assert_close(changed[early], logits[early])
     assert not torch.allclose(changed[~early], logits[~early])
-
-
-def test_metrics_are_without_label_smoothing(examples):
-    model, batch = learner(), examples.collate(np.arange(5), None)
-    predictions = model(batch)
-    logits, targets = predictions["translation"]
-    metrics = model.task.metrics(predictions, batch)
-    loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum").item()
-    assert metrics["nll"].total.item() == pytest.approx(loss, rel=1e-5)
-    assert metrics["ppl"] == metrics["nll"] and metrics["nll"].weight == len(targets)
-    assert math.isclose(metrics["accuracy"].total, (logits.argmax(-1) == targets).sum())

@@ -61,12 +61,3 @@ def test_tables_list_phenomena_by_field_and_few_paradigms(summary):
     many = {**record, "paradigms": summary["paradigms"] * 3}
     assert len(make_tables(many, paradigms=False)) == 1
     assert len(make_tables(many, paradigms=True)) == 2
-
-
-def test_captions_of_tables_name_the_scoring_with_its_normalization(summary):
-    for normalization, caption in (
-        ("none", "run: log_likelihood"),
-        ("tokens", "run: log_likelihood, per token"),
-    ):
-        record = {**RECORD, **summary, "normalization": normalization}
-        assert [it.caption for it in make_tables(record, paradigms=True)] == [caption] * 2

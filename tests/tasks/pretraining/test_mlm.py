@@ -8,8 +8,7 @@ import torch
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.criteria import IGNORED, Classes
-from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
+from toolkit.criteria import IGNORED
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs, Sizes
@@ -53,26 +52,6 @@ def test_embedding_table_is_tied_by_use_and_registered_once():
     task.predict(encoder, batch([7], [3]))["mlm"].logits.sum().backward()
     unseen = [i for i in range(12) if i not in batch([7], [3]).inputs.tokens]
     assert table.grad[unseen].abs().sum() > 0
-
-
-def test_accuracy_counts_the_positions_with_a_target():
-    _, task = build()
-    logits = torch.eye(12)[[2, 3, 4, 5]]
-    metrics = task.metrics(
-        {"mlm": Classes(logits, torch.tensor([2, 3, 9, IGNORED]))}, batch([0], [1])
-    )
-    assert metrics["accuracy"].total == 2 and metrics["accuracy"].weight == 3
-
-
-def test_padding_rows_change_no_gradient():
-    encoder, task = build()
-    cross_entropy = CrossEntropy(CrossEntropyConfig())
-    gradients = []
-    for b in (batch([7, 2], [3, 4]), batch([7, 2, 0, 0], [3, 4, IGNORED, IGNORED])):
-        encoder.zero_grad()
-        cross_entropy(task.predict(encoder, b))["mlm"].backward()
-        gradients.append(encoder.token_embedding.weight.grad.clone())
-    torch.testing.assert_close(*gradients)
 
 
 @pytest.fixture(scope="module")

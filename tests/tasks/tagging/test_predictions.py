@@ -56,12 +56,6 @@ def test_events_report_each_tag_and_the_confusion_matrix(results):
     assert confusions["counts"][-1][confusions["predicted"].index("NOUN")] == 1  # loudly/ADV
 
 
-def test_predictions_are_written_into_the_treebank(results, tmp_path):
-    results.write(tmp_path / "out.txt")
-    words = (tmp_path / "out.txt").read_text().split()
-    assert words[1::2] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]
-
-
 TRAIN = "the/B-NP dog/I-NP barks/B-VP ./O|a/B-NP bark/I-NP|in/B-PP it/B-NP"
 VALID = "a/B-NP dog/I-NP barks/B-VP|in/B-LST it/I-LST barks/B-VP|the/B-NP dog/I-NP|it/B-NP"
 GUESSES = "B-NP I-NP B-VP|B-NP I-NP B-VP|I-NP B-NP|B-VP"
