@@ -5,11 +5,15 @@ It is read sentence by sentence from a stream, and written back with other tags.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
+
+from conllu import parse_token_and_metadata
+from conllu.exceptions import ParseException
+from conllu.models import Token
+from conllu.parser import DEFAULT_FIELDS
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import render_field
@@ -18,7 +22,6 @@ from toolkit.data.formats.tagging.treebanks import (
     MISSING_TAG,
     TAG_COLUMNS,
     TaggedSentence,
-    get_feature,
 )
 from toolkit.data.text_files import decode_strict, raise_at_line, read_strict_text
 
@@ -84,8 +87,8 @@ def replace_sentence_tags(
     return b"".join([*parts, sentence.source[reached:]]).decode("utf-8", "replace")
 
 
-NUMBER = re.compile(r"(0|[1-9]\d{0,8})|\d+([-.])\d+|_?", re.ASCII)
-"""A word; a range of words or an empty node; or neither."""
+INVALID = ParseException, ValueError
+"""What the package conllu raises; the second for numbers of thousands of digits."""
 
 
 class ConlluOptions(NamedTuple):
@@ -134,31 +137,26 @@ def parse_sentence(
     sentence = TaggedSentence.empty(b"".join(line + b"\n" for line in byte_lines))
     column, expected = TAG_COLUMNS.get(options.tag, FEATURES), 1
     for number, line in words.items():
-        columns = split_columns(path, number + 1, line)
-        if (found := NUMBER.fullmatch(columns[0])) is None:
-            raise_at_line(
-                path,
-                number + 1,
-                f"a word must have a number, a range or the number of an empty node in its first "
-                f"column, but has {columns[0][:40]!r}.",
-            )
-        if found[1]:
-            if int(found[1]) != expected:
+        check_columns(path, number + 1, line)
+    tokens = parse_words(path, words, DEFAULT_FIELDS[: column + 1])
+    for token, number in zip(tokens, words, strict=True):
+        if isinstance(token["id"], int):
+            if token["id"] != expected:
                 twice = "A line is missing or twice."
-                remedy = "A blank line is missing before it." if found[1] == "1" else twice
-                wrong = f"must be {expected}, but is {found[1]}"
+                remedy = "A blank line is missing before it." if token["id"] == 1 else twice
+                wrong = f"must be {expected}, but is {token['id']}"
                 raise_at_line(path, number + 1, f"the word's number {wrong}. {remedy}")
             expected += 1
-        elif found[2] != "." or not options.empty_nodes:
+        elif token["id"] is None or token["id"][1] == "-" or not options.empty_nodes:
             continue
-        if not columns[1].strip():
+        if not token["form"].strip():
             raise_at_line(
                 path, number + 1, "a word must not be empty, but this one is. Fill in FORM."
             )
         fields = byte_lines[number - first].split(b"\t", column + 1)
         start = starts[number - first] + sum(len(field) + 1 for field in fields[:column])
-        tag = read_tag(path, number + 1, columns, options)
-        sentence.add(columns[1], tag, (start, start + len(fields[column])), number + 1)
+        tag = read_tag(path, number + 1, token, options)
+        sentence.add(token["form"], tag, (start, start + len(fields[column])), number + 1)
     if not sentence.words:
         raise_at_line(path, min(words) + 1, "a sentence must have a word, but has only ranges.")
     return sentence
@@ -173,28 +171,44 @@ def find_block_end(lines: Sequence[str], start: int) -> int:
     return end
 
 
-def split_columns(path: Path, number: int, line: str) -> list[str]:
-    """CoNLL-U's ten columns."""
+def check_columns(path: Path, number: int, line: str) -> None:
+    """Raise a ToolkitError unless a line has CoNLL-U's ten columns."""
     columns = line.split("\t")
     if len(columns) != 10:
         found = f"but there are {len(columns)}. Correct the line."
         if len(columns) == 1 and len(line.split()) >= 10:
             found = "but these are separated by spaces. Save the file with its tabs."
         raise_at_line(path, number, f"a word must have 10 columns separated by tabs, {found}")
-    return columns
+    if "  " in line and any("  " in column for column in columns[: FEATURES + 1]):
+        raise_at_line(path, number, "a column must not have two spaces in a row, but one has.")
 
 
-def read_tag(path: Path, line: int, columns: Sequence[str], options: ConlluOptions) -> str:
+def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -> Sequence[Token]:
+    """The words of one sentence, parsed by the package conllu."""
+    try:
+        return parse_token_and_metadata("\n".join(words.values()), fields)
+    except INVALID:
+        for number, line in words.items():
+            problem = "a number has thousands of digits"
+            try:
+                parse_token_and_metadata(line, fields)
+            except INVALID as error:
+                problem = str(error) if isinstance(error, ParseException) else problem
+                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {problem}.")
+        raise
+
+
+def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:
     """The tag of a word in the chosen column or feature."""
-    if options.tag not in TAG_COLUMNS:
-        return get_feature(columns[FEATURES], options.tag) or MISSING_TAG
-    tag = columns[TAG_COLUMNS[options.tag]] or MISSING_TAG
-    if tag == MISSING_TAG and not options.untagged:
-        article = "an" if options.tag == "xpos" else "a"
+    tag = options.tag
+    if tag not in TAG_COLUMNS:
+        return str((token["feats"] or {}).get(tag) or MISSING_TAG)
+    if token[tag] in (None, MISSING_TAG, "") and not options.untagged:
+        article = "an" if tag == "xpos" else "a"
         raise_at_line(
             path,
             line,
-            f"a word must have {article} {options.tag.upper()} tag, but {columns[1]!r} has _. "
-            f"Choose another --tag, or complete the treebank.",
+            f"a word must have {article} {tag.upper()} tag, but {token['form']!r} has _. Choose "
+            f"another --tag, or complete the treebank.",
         )
-    return tag
+    return str(token[tag] or MISSING_TAG)
