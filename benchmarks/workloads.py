@@ -93,7 +93,7 @@ def make_trainer(
         clip_norm=clip_norm,
     )
     if "cuda_graph" in (training or {}):
-        from toolkit.training.cuda_graphs.update import enable_cuda_graphs
+        from toolkit.training.cuda_graphs import enable_cuda_graphs
 
         enable_cuda_graphs(trainer, TrainingConfig(**(training or {})), fail)
     return trainer

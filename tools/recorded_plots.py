@@ -9,12 +9,11 @@ from typing import Any
 
 from run_records import read_lines
 
-from toolkit.analysis.attention_plot import HeadMap, MeanMap, draw_maps, draw_mean_maps
-from toolkit.analysis.kernels import kernels_to_draw
+from toolkit.analysis.attention import HeadMap, MapPanel, draw_maps
 from toolkit.analysis.kernels_plot import KernelRows, draw_kernels
-from toolkit.analysis.minimal_pairs_plot import GroupAccuracy, draw_panels
+from toolkit.analysis.minimal_pairs import GroupAccuracy, draw_panels
 from toolkit.analysis.perturbation import VectorDifference, draw_differences
-from toolkit.analysis.plot_style import Figure, plot_style, save_plot, to_words
+from toolkit.analysis.plot_style import Figure, to_words, write_plot
 from toolkit.config.commands.plot import KernelsConfig, PairPlotConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
@@ -37,8 +36,7 @@ Events = Sequence[dict[str, Any]]
 def draw_from_json(source: str, draw: Callable[[Events], Figure], file: Path) -> None:
     """Draw the events of a file that toolkit-plot --json wrote, a path in the repository."""
     c = KernelsConfig(path=["recorded"], output=str(file))  # its options for style
-    with plot_style(c):
-        save_plot(draw(read_lines(ROOT / source)), c)
+    write_plot(c, draw, read_lines(ROOT / source))
 
 
 def kernels(events: Events) -> Figure:
@@ -47,24 +45,28 @@ def kernels(events: Events) -> Figure:
         KernelRows(it["layer"], it["kernel"], it["by"], it["offsets"], it["mean"], it["deviation"])
         for it in events
     ]
-    return draw_kernels({"": kernels_to_draw(rows, KernelsConfig(path=["recorded"]))}, "")
+    deepest = max(row.layer for row in rows)
+    return draw_kernels({"": [it for it in rows if it.by == "head" or it.layer == deepest]})
 
 
 def attention(events: Events) -> Figure:
     """The attention maps of a sentence."""
     [sentence] = [it for it in events if it["event"] == "sentence"]
-    return draw_maps(read_maps(events), display(sentence["tokens"]), SENTENCES["attention"])
+    maps, tokens = read_maps(events), display(sentence["tokens"])
+    columns = len({it.head for it in maps})
+    panels = [MapPanel(it.title, tokens, it.weights) for it in maps]
+    return draw_maps(panels, columns, SENTENCES["attention"], False)
 
 
 def mean_attention(events: Events) -> Figure:
     """The mean attention maps of several checkpoints."""
     tokens = [display(it["tokens"]) for it in events if it["event"] == "sentence"]
     means = [it for it in events if it["event"] == "concentration" and it["layer"] is None]
-    maps = [
-        MeanMap(Path(it["checkpoint"]).name, row, head_map.weights, it["mean"])
+    panels = [
+        MapPanel(f"{Path(it['checkpoint']).name}, C = {it['mean']:.3f}", row, head_map.weights)
         for it, row, head_map in zip(means, tokens, read_maps(events), strict=True)
     ]
-    return draw_mean_maps(maps, SENTENCES["mean_attention"])
+    return draw_maps(panels, len(panels), SENTENCES["mean_attention"], True)
 
 
 def minimal_pairs(events: Events) -> Figure:
@@ -104,4 +106,4 @@ def perturbation(events: Events) -> Figure:
         )
         for it in events
     ]
-    return draw_differences(differences, "")
+    return draw_differences(differences)

@@ -1,22 +1,20 @@
 from itertools import pairwise
 
-import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from toolkit.analysis.attention_plot import (
-    HeadMap,
-    MeanMap,
-    draw_maps,
-    draw_mean_maps,
-    grid_shape,
-)
+from toolkit.analysis.attention import MapPanel, draw_maps
 
 TOKENS = ["[CLS]", "word", "[SEP]"]
 WEIGHTS = [[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [1.0, 0.0, 0.0]]
 
 
-def maps(layers, heads):
-    return [HeadMap(layer, head, WEIGHTS) for layer in layers for head in heads]
+def maps(layers, heads, columns, tokens=TOKENS):
+    panels = [
+        MapPanel(f"layer {layer}, head {head}", tokens, WEIGHTS)
+        for layer in layers
+        for head in heads
+    ]
+    return draw_maps(panels, columns, "a sentence", False)
 
 
 def labels(ax):
@@ -26,7 +24,7 @@ def labels(ax):
 
 
 def test_draw_maps_has_layers_as_rows_and_heads_as_columns():
-    fig = draw_maps(maps([1, 4], [1, 2, 3]), TOKENS, "a sentence")
+    fig = maps([1, 4], [1, 2, 3], 3)
     axes = fig.axes[:-1]  # the last one is the color bar
     assert [p.get_title() for p in axes][::4] == ["layer 1, head 1", "layer 4, head 2"]
     assert labels(axes[0]) == (TOKENS, []) and labels(axes[3]) == (TOKENS, TOKENS)
@@ -34,23 +32,18 @@ def test_draw_maps_has_layers_as_rows_and_heads_as_columns():
 
 
 def test_draw_maps_uses_one_scale():
-    fig = draw_maps(maps([1], [1, 2]), TOKENS, "")
+    fig = maps([1], [1, 2], 2)
     assert [p.images[0].get_clim() for p in fig.axes[:-1]] == [(0.0, 1.0)] * 2
 
 
-@pytest.mark.parametrize(("layers", "expected"), [(1, (1, 1)), (4, (1, 4)), (6, (2, 4))])
-def test_draw_maps_fills_rows_of_four_means(layers, expected):
-    assert grid_shape(maps(range(1, layers + 1), [None])) == expected
-
-
 def test_draw_maps_labels_columns_above_an_unfilled_row():
-    fig = draw_maps(maps(range(1, 7), [None]), TOKENS, "")
+    fig = maps(range(1, 7), [None], 4)
     below = [bool(labels(p)[1]) for p in fig.axes[:-1]]
     assert below == [False, False, True, True, True, True]
 
 
 def test_draw_maps_has_no_overlaps_with_144_maps():
-    fig = draw_maps(maps(range(1, 13), range(1, 13)), ["longest-token", *TOKENS[1:]], "")
+    fig = maps(range(1, 13), range(1, 13), 12, ["longest-token", *TOKENS[1:]])
     boxes = [p.get_position() for p in fig.axes]
     assert all(b.x0 > 0 and b.y0 > 0 and b.x1 < 1 and b.y1 < 1 for b in boxes)
     neighbors = pairwise(boxes[:-1])
@@ -60,12 +53,12 @@ def test_draw_maps_has_no_overlaps_with_144_maps():
 TWO_BY_TWO = [[0.5, 0.5], [0.25, 0.75]]
 
 
-def test_draw_mean_maps_has_one_panel_per_model_on_one_scale():
+def test_draw_maps_of_means_has_one_panel_per_model_on_one_scale():
     means = [
-        MeanMap("bert", ["[CLS]", "food"], TWO_BY_TWO, 0.941),
-        MeanMap("convbert", ["<s>", "foo", "-d"], [[0.9, 0.1, 0.0]] * 3, 0.608),
+        MapPanel("bert, C = 0.941", ["[CLS]", "food"], TWO_BY_TWO),
+        MapPanel("convbert, C = 0.608", ["<s>", "foo", "-d"], [[0.9, 0.1, 0.0]] * 3),
     ]
-    fig = draw_mean_maps(means, "a sentence")
+    fig = draw_maps(means, 2, "a sentence", True)
     *axes, bar = fig.axes
     assert [p.get_title() for p in axes] == ["bert, C = 0.941", "convbert, C = 0.608"]
     assert [p.images[0].get_clim() for p in axes] == [(0.0, 0.9)] * 2
@@ -75,15 +68,7 @@ def test_draw_mean_maps_has_one_panel_per_model_on_one_scale():
     assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colors.x0 < colors.x1 < 1
 
 
-def test_mean_map_title_omits_missing_parts():
-    titles = {
-        c: draw_mean_maps([MeanMap("", ["a", "b"], TWO_BY_TWO, c)], "").axes[0].get_title()
-        for c in (0.5, None)
-    }
-    assert titles == {0.5: "C = 0.500", None: ""}
-
-
-def test_draw_mean_maps_shortens_long_titles():
-    fig = draw_mean_maps([MeanMap("", ["a", "b"], TWO_BY_TWO, 0.5)], "word " * 200)
+def test_draw_maps_of_means_shortens_long_titles():
+    fig = draw_maps([MapPanel("", ["a", "b"], TWO_BY_TWO)], 1, "word " * 200, True)
     box = fig.texts[-1].get_window_extent(FigureCanvasAgg(fig).get_renderer())
     assert box.x0 >= 0 and box.x1 <= fig.bbox.x1

@@ -4,7 +4,6 @@ import pytest
 
 from toolkit.analysis.confusion import list_mistakes, read_confusions
 from toolkit.cli.plot import main
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 
 EVENT = {
@@ -28,13 +27,6 @@ def test_mistakes_are_listed_by_frequency(file):
         ("VERB", "NOUN", 2),
         ("NOUN", "VERB", 1),
     ]
-
-
-def test_read_confusions_accepts_classes_with_unicode_line_ends(tmp_path):
-    event = {**EVENT, "predicted": ["\u2028", "\x85"]}
-    (tmp_path / "metrics.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
-    [table] = read_confusions(tmp_path / "metrics.jsonl")
-    assert table.predicted == ["\u2028", "\x85"]
 
 
 def test_plot_confusion_writes_an_image_and_json(file, tmp_path, capsys):

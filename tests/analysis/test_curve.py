@@ -9,7 +9,7 @@ from toolkit.analysis.curve import (
     CurveLine,
     band_edges,
     compute_curve,
-    draw_line,
+    draw_curve,
     new_panels,
     plot_curves,
     smooth,
@@ -90,7 +90,7 @@ def test_plot_curves_smooths_only_training_and_keeps_the_raw_line(subset, lines)
     ax = new_plot(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([4.0]), summarize([2.0])], 1)
     c = CurveConfig(runs=["run"], output="x.svg", smoothing=0.5)
-    draw_line(ax, CurveLine("run", subset, found, 0), c)
+    draw_curve(ax, CurveLine("run", subset, found, 0), c)
     assert len(ax.get_lines()) == lines
     assert (ax.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
 
@@ -117,7 +117,7 @@ def test_plot_curves_draws_a_metric_of_a_single_validation(tmp_path):
 def test_plot_curves_draws_fractions_in_percent():
     ax = new_plot(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([0.5]), summarize([0.25, 0.75])], 2)
-    draw_line(ax, CurveLine("run", "valid", found, 0), CurveConfig(runs=["run"]), factor=100.0)
+    draw_curve(ax, CurveLine("run", "valid", found, 0), CurveConfig(runs=["run"]), factor=100.0)
     assert list(ax.get_lines()[0].get_ydata()) == [50.0, 50.0]
 
 
@@ -159,7 +159,7 @@ def test_plot_curves_rejects_seeds_without_common_updates(tmp_path):
 
 
 def test_plot_without_matplotlib_says_what_to_install(drawn, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ToolkitError, match=r"requires matplotlib.*pip install 'toolkit-seq"):
         drawn("a")
 
@@ -200,7 +200,3 @@ def test_smooth_is_an_unbiased_exponential_moving_average():
 )
 def test_band_edges_follow_the_option(band, expected):
     assert band_edges(CURVE, band) == expected
-
-
-def test_curve_record_has_one_value_per_update():
-    assert CURVE.record()["mean"] == [2.0, 5.0] and CURVE.record()["updates"] == [1, 2]

@@ -10,7 +10,6 @@ from toolkit.analysis.perturbation import (
     compare_vectors,
     difference_table,
     draw_differences,
-    group_by_sentences,
     plot_perturbation,
     split_words,
 )
@@ -109,17 +108,10 @@ WORDS = [
 ]
 
 
-def test_group_by_sentences_groups_words_and_cls():
-    groups = group_by_sentences(WORDS)
-    assert list(groups) == [
-        "words of sentences 1 and 2", "words of sentences 1 and 3", "[CLS] of sentences"
-    ]  # fmt: skip
-    assert [one.word for one in groups["[CLS] of sentences"][:2]] == ["1 and 2", "1 and 3"]
-
-
 def test_draw_differences_has_panels_for_distance_and_angle():
-    fig = draw_differences(WORDS, "title")
-    assert len(fig.axes) == 6
+    fig = draw_differences(WORDS)
+    titles = [f"words of sentences 1 and {n}" for n in (2, 3)] + ["[CLS] of sentences"]
+    assert [ax.get_title() for ax in fig.axes[::2]] == titles and len(fig.axes) == 6
     distances, angles = fig.axes[:2]
     assert [bar.get_height() for bar in distances.patches] == [0.5, 0.7, 0.5, 0.7]
     assert [bar.get_height() for bar in angles.patches] == [30.0, 40.0, 30.0, 40.0]
@@ -127,6 +119,6 @@ def test_draw_differences_has_panels_for_distance_and_angle():
 
 
 def test_draw_differences_shares_a_scale_among_words_only():
-    first, _, second, _, whole, _ = draw_differences(WORDS, "").axes
+    first, _, second, _, whole, _ = draw_differences(WORDS).axes
     assert first.get_ylim() == second.get_ylim() and whole.get_ylim()[1] < 0.05
     assert first.get_ylim()[1] > 0.9  # the highest bar of both

@@ -12,11 +12,10 @@ pytest.importorskip("matplotlib")
 
 from toolkit.analysis.plot_style import (
     line_style,
-    marked_points,
     new_plot,
     plot_style,
-    save_plot,
     style_colorbar,
+    write_plot,
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
@@ -30,11 +29,15 @@ def config(tmp_path):
 
 
 def draw(c):
-    with plot_style(c):
-        fig = new_plot(4.0, 2.0)
-        fig.add_subplot().set(xlabel="updates", ylim=(-1, 1))
-        save_plot(fig, c)
-    return fig
+    figures = []
+
+    def draw_axis():
+        figures.append(new_plot(4.0, 2.0))
+        figures[0].add_subplot().set(xlabel="updates", ylim=(-1, 1))
+        return figures[0]
+
+    write_plot(c, draw_axis)
+    return figures[0]
 
 
 def test_pdf_has_true_type_fonts(config):
@@ -50,13 +53,17 @@ def test_pdf_has_true_type_fonts(config):
 def test_text_is_drawn_as_it_is(config, ending, tmp_path):
     texts = ["$", "$$", r"$\frac$", r"\$ \ _", "a_b $x_1$ %", "<&>", "\n"]
     c = config(output=str(tmp_path / f"plot.{ending}"), title="".join(texts))
-    with plot_style(c):
+    drawn = []
+
+    def draw_texts():
         fig = new_plot(4.0, 3.0)
-        ax = fig.add_subplot()
-        ax.set_xticks(range(len(texts)), texts)
-        fig.suptitle(c.title)
-        fig.legend(ax.plot([1, 2]), [texts[2]], loc="outside lower center")
-        save_plot(fig, c)
+        drawn.append(fig.add_subplot())
+        drawn[0].set_xticks(range(len(texts)), texts)
+        fig.legend(drawn[0].plot([1, 2]), [texts[2]], loc="outside lower center")
+        return fig
+
+    write_plot(c, draw_texts)
+    [ax] = drawn
     assert [label.get_text() for label in ax.get_xticklabels()] == texts
     assert not any(label.get_parse_math() for label in ax.get_xticklabels())
     assert (tmp_path / f"plot.{ending}").stat().st_size > 1000
@@ -64,10 +71,7 @@ def test_text_is_drawn_as_it_is(config, ending, tmp_path):
 
 def test_text_without_glyphs_is_one_warning_and_valid_svg(config, tmp_path, caplog):
     c = config(output=str(tmp_path / ".svg"), title="a \x01 \0 \ue000 -- \x7f \ue000")
-    with plot_style(c):
-        fig = new_plot(4.0, 3.0)
-        fig.suptitle(c.title)
-        save_plot(fig, c)
+    draw(c)
     ElementTree.parse(c.output_file)
     assert caplog.messages == [
         r"The font has no glyph for '\x01', '\x00', '\ue000', '\x7f'. "
@@ -83,15 +87,15 @@ def test_other_warnings_are_a_line_each(config, caplog):
 
 
 def test_lines_differ_in_dashes_and_markers_without_color():
-    styles = [line_style(index)[1:] for index in range(20)]
+    styles = [[*line_style(index).values()][1:3] for index in range(20)]
     assert all(a != b for a, b in combinations(styles, 2))
-    colors = [line_style(index).color for index in range(7)]
+    colors = [line_style(index)["color"] for index in range(7)]
     assert len(set(colors)) == 7
 
 
 @pytest.mark.parametrize(("points", "marked"), [(6, 6), (10, 10), (100, 10), (1000, 10)])
 def test_long_lines_have_about_ten_markers(points, marked):
-    start, step = marked_points(points, index=1)
+    start, step = line_style(1, points)["markevery"]
     assert len(range(points)[start::step]) in (marked, marked - 1, marked + 1)
 
 

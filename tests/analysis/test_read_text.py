@@ -3,7 +3,7 @@ import torch
 
 from toolkit import build_model, load_checkpoint
 from toolkit.analysis import read_text
-from toolkit.analysis.read_text import batch_lines, load_reader, max_length, read_lines
+from toolkit.analysis.read_text import batch_lines, load_reader, read_lines
 from toolkit.common.errors import ToolkitError
 
 
@@ -20,7 +20,7 @@ def test_batch_lines_excludes_special_tokens(trained):
 def test_batch_lines_truncates_long_lines(trained):
     learner = load_checkpoint(trained)
     [batch] = batch_lines(learner, ["the cat " * 500])
-    assert batch.inputs.tokens.shape == (1, max_length(learner))
+    assert batch.inputs.tokens.shape == (1, 512)
 
 
 def test_read_lines_skips_blank_lines_and_a_byte_order_mark(tmp_path):

@@ -6,7 +6,6 @@ from scipy import stats
 from toolkit import build_model
 from toolkit.analysis.word_order import (
     SentenceSample,
-    SentenceSums,
     compare_with_original,
     count_read_tokens,
     measure_word_order,
@@ -144,7 +143,7 @@ def test_measurement_is_repeatable_and_independent_of_the_batches(sampled, monke
 def test_standard_error_is_that_of_a_mean_if_sentences_are_equally_long():
     random = np.random.default_rng(0)
     losses, shuffled = random.normal(5, 1, (2, 50))
-    sums = [SentenceSums(it, np.ones(50)) for it in (losses, shuffled)]
+    sums = [np.stack([it, np.ones(50)]) for it in (losses, shuffled)]
     found = compare_with_original(2, sums[1], sums[0], np.full(50, 4.0))
     assert found.increase == pytest.approx((shuffled - losses).mean() / 4)
     assert found.standard_error == pytest.approx(stats.sem((shuffled - losses) / 4))

@@ -9,7 +9,7 @@ from torch.distributed import checkpoint as dcp
 
 from toolkit.checkpoints.tensor_files import check_header, open_tensors, write_shard
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import apply_fsdp
+from toolkit.distributed.sharded_tensors import apply_fsdp
 
 
 class Tables(nn.Module):

@@ -9,8 +9,8 @@ from torch import nn
 from toolkit import build_model
 from toolkit.criteria import Criterion
 from toolkit.distributed import World, no_sync
-from toolkit.distributed.fsdp import apply_fsdp
 from toolkit.distributed.sharded_tensors import (
+    apply_fsdp,
     local_rows,
     shard_like,
     to_full,
@@ -23,6 +23,13 @@ from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.callbacks.non_finite import diagnose_non_finite
 from toolkit.training.trainer import Trainer
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sharding():
+    """What forked ranks would otherwise import anew."""
+    import torch.distributed.fsdp
+    import torch.distributed.tensor  # noqa: F401
 
 
 def micro_batches(count=6):
@@ -82,8 +89,7 @@ def trained(world, sharding, arch, *, updates=4, precision="fp32"):
     return parameters, [float(outcome.norm) for outcome in outcomes]
 
 
-@pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny"])
-def test_fsdp_equals_ddp_and_one_process(ranks, arch):
+def test_fsdp_equals_ddp_and_one_process(ranks, arch="composite_bert_tiny"):
     def both(world):
         (sharded, norms), (ddp, _) = (trained(world, sharding, arch) for sharding in (True, False))
         return sharded.tolist(), ddp.tolist(), norms
@@ -95,6 +101,7 @@ def test_fsdp_equals_ddp_and_one_process(ranks, arch):
         assert norms == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_only_the_last_micro_batch_exchanges_gradients(ranks):
     def gradients(world):
         learner = nn.Sequential(nn.Linear(2, 3))
@@ -109,6 +116,7 @@ def test_only_the_last_micro_batch_exchanges_gradients(ranks):
     assert ranks(gradients) == [([None, None], [[4.0, 4.0]] * 3)] * 2  # 1 + (2 + 4) / 2
 
 
+@pytest.mark.slow
 def test_fsdp_in_bf16_gathers_bf16_and_equals_ddp(ranks):
     def both(world):
         options = {"arch": "composite_bert_tiny", "precision": "bf16", "updates": 2}
@@ -118,6 +126,7 @@ def test_fsdp_in_bf16_gathers_bf16_and_equals_ddp(ranks):
         assert sharded == pytest.approx(ddp, rel=0.02)
 
 
+@pytest.mark.slow
 def test_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks):
     def step(world):
         trainer = make_trainer(world, True, "bert_tiny")
@@ -146,33 +155,30 @@ class Tied(nn.Module):
         return x @ self.three_rows.weight.T * self.one_row.sum()
 
 
-def test_layers_that_share_parameters_are_gathered_with_the_rest(ranks):
-    def grouped(world):
-        torch.manual_seed(0)
-        learner = Tied()
-        apply_fsdp(learner, learner.layers, world)
-        learner(torch.ones(2, 3)).sum().backward()
-        return [isinstance(layer, torch.distributed.fsdp.FSDPModule) for layer in learner.layers]
-
-    assert ranks(grouped) == [[False, False, True]] * 2
-
-
 def test_rows_are_sharded_and_gathered_for_any_number_of_rows(ranks):
     def there_and_back(world):
         torch.manual_seed(0)
         learner = Tied()
         tables = {name: p.detach().clone() for name, p in learner.named_parameters()}
         apply_fsdp(learner, learner.layers, world)
-        return [
-            torch.equal(to_local(p), tables[name][local_rows(p)])
-            and torch.equal(to_full(shard_like(p, tables[name][local_rows(p)])), tables[name])
+        grouped = [isinstance(it, torch.distributed.fsdp.FSDPModule) for it in learner.layers]
+        rows = {name: tables[name][local_rows(p)] for name, p in learner.named_parameters()}
+        found = [
+            torch.equal(to_local(p), rows[name])
+            and torch.equal(to_full(shard_like(p, rows[name])), tables[name])
             for name, p in learner.named_parameters()
         ]
+        with torch.no_grad():
+            learner(torch.ones(2, 3))
+        kept = all(isinstance(p, torch.distributed.tensor.DTensor) for p in learner.parameters())
+        learner(torch.ones(2, 3)).sum().backward()
+        return grouped, found, kept
 
-    for found in ranks(there_and_back, 3):
-        assert len(found) == 7 and all(found)
+    # layers that share parameters are gathered with the rest, and rows stay sharded after a pass
+    assert ranks(there_and_back, 3) == [([False, False, True], [True] * 7, True)] * 3
 
 
+@pytest.mark.slow
 def test_total_norm_is_that_of_all_rows_even_if_squares_overflow_fp32(ranks):
     def norms(world):
         learner = nn.Linear(2, 3)
@@ -183,40 +189,29 @@ def test_total_norm_is_that_of_all_rows_even_if_squares_overflow_fp32(ranks):
     assert ranks(norms) == pytest.approx([6**0.5 * 8e18] * 2)
 
 
-def test_parameters_stay_sharded_after_a_pass_without_gradients(ranks):
-    def kept(world):
-        learner = Tied()
-        apply_fsdp(learner, learner.layers, world)
-        with torch.no_grad():
-            learner(torch.ones(2, 3))
-        return all(isinstance(p, torch.distributed.tensor.DTensor) for p in learner.parameters())
-
-    assert ranks(kept) == [True, True]
-
-
-def test_apply_fsdp_without_torchrun_changes_nothing():
-    learner = nn.Linear(2, 2)
-    assert apply_fsdp(learner, [], World()) is learner
-    assert local_rows(learner.weight) is ... and to_full(learner.weight) is learner.weight
-
-
-@pytest.mark.parametrize("at", ["parameter", "forward", "backward"])
-def test_diagnosis_names_the_non_finite_value_on_both_ranks(ranks, at):
+@pytest.mark.slow
+def test_diagnosis_names_the_non_finite_value_on_both_ranks(ranks):
     def diagnose(world):
-        trainer = make_trainer(world, True, "bert_tiny")
-        output = trainer.learner.encoder.layers[1].attention.output
-        if world.rank == 1 and at == "parameter":
-            to_local(output.weight.detach()).fill_(torch.nan)
-        if world.rank == 1 and at == "forward":
-            output.register_forward_hook(lambda module, inputs, outputs: outputs / 0)
-        if world.rank == 1 and at == "backward":
-            output.register_forward_hook(lambda module, inputs, outputs: Overflow.apply(outputs))
-        return diagnose_non_finite(trainer.accumulator, micro_batches()[:2], {"mlm": 10.0})
+        found = []
+        for at in ("parameter", "forward", "backward"):
+            trainer = make_trainer(world, True, "bert_tiny")
+            output = trainer.learner.encoder.layers[1].attention.output
+            if world.rank == 1 and at == "parameter":
+                to_local(output.weight.detach()).fill_(torch.nan)
+            if world.rank == 1 and at == "forward":
+                output.register_forward_hook(lambda module, inputs, outputs: outputs / 0)
+            if world.rank == 1 and at == "backward":
+                output.register_forward_hook(lambda module, given, out: Overflow.apply(out))
+            batches = micro_batches()[:2]
+            found.append(diagnose_non_finite(trainer.accumulator, batches, {"mlm": 10.0}))
+        return found
 
     first, second = ranks(diagnose)
-    assert first == second and "encoder.layers.1." in first and "rank 1" in first
+    assert first == second
+    assert all("encoder.layers.1." in found and "rank 1" in found for found in first)
 
 
+@pytest.mark.slow
 def test_flops_of_sharded_layers_are_counted(ranks):
     def counted(world):
         learner = make_trainer(world, world.size > 1, "bert_tiny").learner

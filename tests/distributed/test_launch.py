@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed import World, launch, no_sync, wrap_data_parallel
+from toolkit.distributed import launch
 
 
 def test_launch_without_torchrun_is_one_process(monkeypatch):
@@ -12,14 +12,6 @@ def test_launch_without_torchrun_is_one_process(monkeypatch):
         assert (world.rank, world.size, world.is_main) == (0, 1, True)
         assert world.all_gather("a") == ["a"] and world.broadcast("b") == "b"
         assert world.all_reduce(torch.tensor([1.0, 2.0])).tolist() == [1, 2]
-        world.barrier()
-
-
-def test_wrap_data_parallel_leaves_a_single_process():
-    layer = torch.nn.Linear(2, 2)
-    assert wrap_data_parallel(layer, World()) is layer
-    with no_sync(layer):
-        pass
 
 
 def test_launch_reports_a_malformed_environment(monkeypatch):

@@ -6,8 +6,7 @@ import pytest
 from torch.distributed import HashStore
 
 from toolkit.distributed import World, watchdog
-from toolkit.distributed.heartbeat import DONE
-from toolkit.distributed.watchdog import Watchdog
+from toolkit.distributed.watchdog import DONE, Watchdog
 
 
 class Left(BaseException):
@@ -35,15 +34,6 @@ def dogs(monkeypatch):
 
     monkeypatch.setattr(watchdog.os, "_exit", leave)
     return make
-
-
-def test_watchdog_reads_the_heartbeats_of_all_ranks(dogs):
-    first, second = dogs()
-    with second.world.collectives.waiting("a sum over the ranks"):
-        second.poll()
-    found, failure = first.read_heartbeats()
-    assert [heartbeat.entered for heartbeat in found] == [0, 1]
-    assert found[1].collective == "a sum over the ranks" and failure == ""
 
 
 def test_watchdog_reports_a_rank_whose_heartbeats_stop(dogs):
@@ -104,7 +94,7 @@ def test_watchdog_does_not_wait_after_a_second_ctrl_c(dogs, monkeypatch):
     first, _ = dogs()
     first.thread.start()
     monkeypatch.setattr(watchdog.Watchdog, "wait_for_peers", pytest.fail)
-    monkeypatch.setattr(watchdog.Watchdog, "abort_if_peer_failed", pytest.fail)
+    monkeypatch.setattr("time.sleep", pytest.fail)  # while it looks for another rank that failed
     with pytest.raises(KeyboardInterrupt), first.world.collectives.waiting("a sum"):
         raise KeyboardInterrupt
     first.close(KeyboardInterrupt())

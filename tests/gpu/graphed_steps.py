@@ -13,9 +13,8 @@ from tests.gpu.batches import full_packing, zeros
 from tests.gpu.launches import LaunchCounter, calling_function, name_of, tensors
 from tests.gpu.steps import Case, build_trainer, fake_device, take_step
 from toolkit.models.packing import Packing
-from toolkit.training.cuda_graphs import gradients
-from toolkit.training.cuda_graphs.gradients import GraphSet
-from toolkit.training.cuda_graphs.update import record_updates
+from toolkit.training import cuda_graphs
+from toolkit.training.cuda_graphs import GraphSet, record_updates
 from toolkit.training.trainer import Trainer
 
 UPDATES = 3
@@ -81,7 +80,7 @@ def graphed_trainer(case: Case, recorder: RegionRecorder) -> Iterator[Trainer]:
 
     with (
         fake_device(),
-        patch.object(gradients, "keep_padding", keep_all),
+        patch.object(cuda_graphs, "keep_padding", keep_all),
         patch.object(GraphSet, "stop", fail),
     ):
         trainer = build_trainer(case)

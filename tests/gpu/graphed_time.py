@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tests.gpu.graphed_steps import CapturedRegion, take_graphed_step
 from tests.gpu.steps import Case
 from tests.gpu.time_model import HOST_SECONDS, TimedCounter
-from toolkit.training.cuda_graphs.gradients import MAX_TOKENS
+from toolkit.training.cuda_graphs import MAX_TOKENS
 
 HOST_SECONDS_PER_UPDATE = 0.15e-3
 HOST_SECONDS_PER_PARAMETER = 1.1e-6

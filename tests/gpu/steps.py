@@ -22,11 +22,10 @@ from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
-from toolkit.optim.update import Precision
+from toolkit.optim.update import Precision, SpikeDetector
 from toolkit.tasks import examples
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner
-from toolkit.training.spikes import SpikeDetector
 from toolkit.training.trainer import Trainer
 
 DEVICE = torch.device("cuda", 0)

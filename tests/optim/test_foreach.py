@@ -6,8 +6,7 @@ from torch.distributed.tensor import DTensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.distributed.fsdp import apply_fsdp
-from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
+from toolkit.distributed.sharded_tensors import apply_fsdp, local_rows, shard_like, to_full
 from toolkit.optim.foreach import ForeachOptimizer
 from toolkit.optim.parameter_groups import OptimizerConfig
 from toolkit.optim.update import clip_and_step
@@ -18,7 +17,7 @@ class Recorder(ForeachOptimizer):
     """Records which parameters are updated together."""
 
     def __init__(self, groups):
-        super().__init__(groups, OptimizerConfig(lr=1.0))
+        super().__init__(OptimizerConfig(lr=1.0), groups)
         self.batches = []
 
     def batch_key(self, p):
@@ -30,7 +29,7 @@ class Recorder(ForeachOptimizer):
     def update_batch(self, group, batch):
         torch._foreach_add_(batch.state("sum"), batch.g)
         shapes = [tuple(p.shape) for p in batch.p]
-        self.batches.append((group["name"], shapes, batch.update_counts()))
+        self.batches.append((group["name"], shapes, [float(it) for it in batch.state("step")]))
 
 
 def parameter(*shape):

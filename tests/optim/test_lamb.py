@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from toolkit.optim.adam import trust_ratios
+from toolkit.common.registry import OPTIMIZERS
+from toolkit.optim.adam import AdamConfig
 
 LR, B1, B2, EPS, DECAY = 0.01, 0.9, 0.999, 1e-6, 0.1
 
@@ -24,5 +25,10 @@ def test_lamb_equals_the_loop_of_its_paper(largest_difference, corrects, decay):
 
 
 def test_trust_ratio_of_a_zero_parameter_or_step_is_one():
-    ratios = trust_ratios(torch.tensor([0.0, 2.0, 6.0]), torch.tensor([2.0, 0.0, 2.0]))
-    assert [float(ratio) for ratio in ratios] == [1, 1, 3]
+    p = torch.nn.Parameter(torch.tensor([0.0, 2.0]))
+    rows = [("zero.weight", torch.nn.Parameter(p[:1].detach().clone())), ("still.weight", p)]
+    optimizer = OPTIMIZERS["lamb"].factory(AdamConfig(lr=0.1, weight_decay=0.0), rows)
+    for (_, each), gradient in zip(rows, (3.0, 0.0), strict=True):
+        each.grad = torch.full_like(each, gradient)
+    optimizer.step()
+    assert rows[0][1].item() == pytest.approx(-0.1, rel=1e-4) and p.tolist() == [0.0, 2.0]

@@ -67,10 +67,6 @@ def test_orthogonalize_in_bf16_is_close_to_fp32(monkeypatch):
     assert 0 < (found[True] - found[False]).norm() / found[False].norm() < 0.03
 
 
-def test_orthogonalize_maps_zeros_to_zeros():
-    assert not orthogonalize(torch.zeros(1, 3, 4), 5).any()
-
-
 def test_muon_rejects_an_architecture_without_matrices_in_layers():
     p = torch.nn.Parameter(torch.ones(2, 2))
     with pytest.raises(
@@ -90,20 +86,6 @@ def test_muon_names_freeze_if_all_matrices_are_frozen():
         match=r"^optimizer muon requires matrices to train, .* but 2 are frozen and there",
     ):
         OPTIMIZERS["muon"].factory(MuonConfig(), named)
-
-
-def test_muon_trains_the_matrices_that_are_not_frozen():
-    named = [(name, torch.nn.Parameter(torch.ones(2, 2))) for name in MATRICES]
-    named[0][1].requires_grad_(False)
-    optimizer = OPTIMIZERS["muon"].factory(MuonConfig(), named)
-    assert [p is named[1][1] for group in optimizer.param_groups for p in group["params"]] == [True]
-
-
-def test_muon_rejects_impossible_settings():
-    with pytest.raises(ToolkitError, match=r"optimizer.adamw_lr must be at least 0, but is -1.0"):
-        MuonConfig(adamw_lr=-1.0)
-    with pytest.raises(ToolkitError, match=r"optimizer.newton_schulz_steps must be at least 1"):
-        MuonConfig(newton_schulz_steps=0)
 
 
 def test_chained_optimizer_steps_its_parts_with_separate_rates():

@@ -1,5 +1,4 @@
 import pytest
-import torch
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
@@ -30,22 +29,6 @@ def test_weight_decay_exempts_norms_and_biases_only():
         assert is_exempt_from_decay(name) == (name in norms or "bias" in name.rpartition(".")[2]), (
             name
         )
-
-
-def test_weight_decay_applies_to_tables_of_taps_with_any_number_of_axes():
-    assert not is_exempt_from_decay("encoder.layers.0.attention.map.terms.1.kernels.0.taps")
-    assert is_exempt_from_decay("encoder.embeddings.spelling.biases.0")
-    assert not is_exempt_from_decay("encoder.normalized_words.table.weight")
-
-
-def test_parameter_groups_omit_frozen_parameters_and_empty_groups():
-    weight, frozen = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
-    frozen.requires_grad_(False)
-    (group,) = build_parameter_groups(
-        [("a.weight", weight), ("b.bias", frozen)], OptimizerConfig(lr=0.5)
-    )
-    assert group["params"] == [("a.weight", weight)]
-    assert group["weight_decay"] == 0.01 and group["lr"] == 0.5
 
 
 def test_parameter_groups_hold_every_parameter_once_and_decay_all_but_the_exempt():

@@ -1,14 +1,11 @@
 import math
 
-import pytest
-
-from toolkit.common.errors import ToolkitError
-from toolkit.optim.schedules import MetricSchedule, PlateauConfig, plateau
+from toolkit.optim.schedules import MetricSchedule, Plateau, PlateauConfig
 
 
 def factors(values, **options):
     """The factor of a late update after each validation."""
-    schedule = plateau(PlateauConfig(**options), 100)
+    schedule = Plateau(PlateauConfig(**options), 100)
     result = []
     for update, value in enumerate(values, 1):
         schedule.on_validation(value, update)
@@ -36,13 +33,8 @@ def test_plateau_treats_nan_as_no_improvement():
     assert factors([math.inf, math.inf], factor=0.5) == [0.5, 0.25]
 
 
-def test_plateau_warms_up_to_the_peak():
-    schedule = plateau(PlateauConfig(warmup_updates=4), 100)
-    assert [schedule(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
-
-
 def test_plateau_state_is_restored():
-    one, other = (plateau(PlateauConfig(patience=2), 9) for _ in range(2))
+    one, other = (Plateau(PlateauConfig(patience=2), 9) for _ in range(2))
     for value in (2.0, 3.0, 3.0, 3.0, 3.0):
         one.on_validation(value, 1)
     other.restore(one.state())
@@ -50,15 +42,3 @@ def test_plateau_state_is_restored():
     for schedule in (one, other):
         schedule.on_validation(3.0, 1)
     assert one(1) == other(1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"factor": 1.0}, r"factor must be above 0 and below 1, but is 1.0"),
-        ({"patience": -1}, r"patience must be at least 0, but is -1"),
-    ],
-)
-def test_plateau_rejects_impossible_settings(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        PlateauConfig(**options)

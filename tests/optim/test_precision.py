@@ -2,12 +2,9 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.sections import TrainingConfig
 from toolkit.optim.update import (
     LossScale,
     Precision,
-    bf16_is_fast,
-    requested_precision,
     resolve_precision,
 )
 
@@ -18,14 +15,6 @@ def test_auto_precision_is_bf16_on_hardware_that_multiplies_it(monkeypatch):
     for fast, expected in ((True, "bf16"), (False, "fp32")):
         monkeypatch.setattr("toolkit.optim.update.bf16_is_fast", lambda device, f=fast: f)
         assert resolve_precision("auto", CPU) == expected
-
-
-def test_bf16_is_fast_with_either_instruction_set(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert bf16_is_fast(CPU)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    assert not bf16_is_fast(CPU)
 
 
 def test_fp16_is_rejected_on_a_cpu():
@@ -42,12 +31,6 @@ def test_tf32_is_rejected_without_an_nvidia_gpu(kind):
 
 def test_auto_precision_is_fp32_on_untested_accelerators():
     assert resolve_precision("auto", torch.device("mps")) == "fp32"
-
-
-def test_short_precision_flags_equal_the_option():
-    assert requested_precision(TrainingConfig(bf16=True)) == "bf16"
-    assert requested_precision(TrainingConfig(fp16=True)) == "fp16"
-    assert requested_precision(TrainingConfig(precision="fp32")) == "fp32"
 
 
 def test_autocast_computes_products_in_the_requested_format():

@@ -27,10 +27,6 @@ def test_linear_rises_to_its_peak_and_falls_in_equal_steps():
     assert [factor(n) for n in range(1, 13)] == pytest.approx(rising + falling)
 
 
-def test_linear_without_warmup_starts_at_its_peak():
-    assert [linear(WarmupConfig(), 4)(n) for n in (1, 2, 3, 4)] == [1, 0.75, 0.5, 0.25]
-
-
 @pytest.mark.parametrize("name", ["linear", "cosine", "inverse_sqrt", "fixed", "wsd", "plateau"])
 def test_warmup_fraction_equals_the_same_number_of_updates(name):
     entry = LR_SCHEDULERS[name]
@@ -58,11 +54,6 @@ def test_inverse_sqrt_follows_its_formula():
     factor = inverse_sqrt(WarmupConfig(warmup_updates=9), 100)
     assert [factor(3), factor(9), factor(36)] == pytest.approx([1 / 3, 1, 0.5])
     assert factor(50) == pytest.approx(math.sqrt(9 / 50))
-
-
-def test_inverse_sqrt_without_warmup_starts_at_its_peak():
-    factor = inverse_sqrt(WarmupConfig(warmup_updates=0), 100)
-    assert [factor(1), factor(4)] == [1, 0.5]
 
 
 def test_cosine_follows_its_formula():
@@ -96,20 +87,6 @@ def test_schedules_are_finite_if_warmup_outlasts_training(name):
     assert all(0 <= factor(n) <= 1 for n in range(1, 20))
 
 
-def test_negative_warmup_is_rejected():
-    with pytest.raises(ToolkitError, match="warmup_updates must be at least 0, but is -1"):
-        WarmupConfig(warmup_updates=-1)
-
-
-def test_invalid_decays_are_rejected():
-    with pytest.raises(ToolkitError, match=r"power must be above 0, but is 0\.0"):
-        PolynomialConfig(power=0.0)
-    with pytest.raises(ToolkitError, match=r"end_rate must be at least 0 .* is 1\.5"):
-        PolynomialConfig(end_rate=1.5)
-    with pytest.raises(ToolkitError, match=r"cycles must be at least 1, but is 0"):
-        CosineConfig(cycles=0)
-
-
 @pytest.mark.parametrize(
     ("shape", "left"), [("linear", lambda x: 1 - x), ("sqrt", lambda x: 1 - math.sqrt(x))]
 )
@@ -122,10 +99,6 @@ def test_wsd_stays_at_its_peak_and_decays_at_the_end(shape, left):
     assert factor(17) == factor(40) == pytest.approx(0.2)
 
 
-def test_wsd_without_decay_stays_at_its_peak():
-    assert [wsd(WsdConfig(decay_fraction=0.0), 5)(n) for n in (1, 5, 9)] == [1, 1, 1]
-
-
 def test_tri_stage_warms_up_holds_and_decays_exponentially():
     c = TriStageConfig(phase_ratio=[0.2, 0.3, 0.5], start_rate=0.1, end_rate=0.01)
     factor = tri_stage(c, 20)
@@ -136,25 +109,6 @@ def test_tri_stage_warms_up_holds_and_decays_exponentially():
     assert factor(20) == factor(30) == pytest.approx(0.01)
 
 
-def test_tri_stage_may_omit_stages():
-    factor = tri_stage(TriStageConfig(phase_ratio=[0.0, 1.0, 0.0]), 5)
-    assert [factor(n) for n in (1, 5, 9)] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("config", "options", "message"),
-    [
-        (WsdConfig, {"shape": "round"}, "shape must be one of linear, sqrt, but is 'round'"),
-        (
-            WsdConfig,
-            {"decay_fraction": 2.0},
-            "decay_fraction must be at least 0 and at most 1",
-        ),
-        (TriStageConfig, {"phase_ratio": [0.5, 0.6]}, "three fractions that sum to 1, but is 0.5,"),
-        (TriStageConfig, {"phase_ratio": [0.5, 0.6, 0.1]}, "sum to 1, but is 0.5,0.6,0.1"),
-        (TriStageConfig, {"end_rate": 0.0}, "end_rate must be above 0 and at most 1, but is 0.0"),
-    ],
-)
-def test_stage_schedules_reject_impossible_settings(config, options, message):
-    with pytest.raises(ToolkitError, match=message):
-        config(**options)
+def test_phases_of_tri_stage_sum_to_one():
+    with pytest.raises(ToolkitError, match=r"sum to 1, but is 0\.5,0\.6,0\.1"):
+        TriStageConfig(phase_ratio=[0.5, 0.6, 0.1])

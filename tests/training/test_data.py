@@ -10,7 +10,7 @@ from toolkit.config.sections import DataConfig
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.training.callbacks.stopping import count_total_updates
-from toolkit.training.data import TrainingData, batch_limits, open_split, split_names, to_sizes
+from toolkit.training.data import TrainingData, batch_limits, open_split
 from toolkit.training.run import TrainingRun, run
 from toolkit.training.step import TrainingProgress
 
@@ -89,17 +89,6 @@ def test_ranks_share_the_micro_batches_of_one_process(config, data):
         assert got.inputs.tokens.equal(want.inputs.tokens) and got.targets.equal(want.targets)
 
 
-def test_micro_batches_without_a_limit_have_32_examples(config, data):
-    sizes = [b.sentences for [b] in split(config, data, batch_size=None).loader.updates(1)]
-    assert sorted(sizes) == [6, 32]
-
-
-def test_selected_positions_are_padded_to_a_multiple_of_64(config, data):
-    for [batch] in split(config, data).loader.updates(1):
-        assert len(batch.selected) == len(batch.targets) and len(batch.selected) % 64 == 0
-        assert batch.weights["mlm"] == (batch.targets != -100).sum() < len(batch.selected)
-
-
 def test_each_epoch_reads_its_shard_as_if_there_were_no_others(config, folders):
     sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
     for epoch, name in enumerate("abcabc", 1):
@@ -171,13 +160,6 @@ def test_corpus_weights_do_not_depend_on_ranks_or_workers(config, folders):
     pair[1].close()
 
 
-def test_corpus_weights_change_only_the_fingerprint_of_the_order(config, folders):
-    a, b, _ = folders.values()
-    plain, mixed = training(config, a, b), training(config, a, b, data__weights=[2.0, 1.0])
-    assert plain.fingerprints["examples"] == mixed.fingerprints["examples"]
-    assert plain.fingerprints["order"] != mixed.fingerprints["order"]
-
-
 @pytest.mark.parametrize("cut", [2, 6])
 def test_run_over_shards_resumes_to_the_same_weights(config, folders, tmp_path, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
@@ -211,12 +193,3 @@ def test_corpus_weights_reject_a_task_that_mixes_corpora(config, folders, monkey
     monkeypatch.setattr(module, "make_examples", shuffled)
     with pytest.raises(ToolkitError, match=r"but mlm mixes them. Leave data.weights out"):
         training(config, folders["a"], folders["b"], data__weights=[1.0, 1.0])
-
-
-def test_split_names_splits_at_commas():
-    assert split_names("valid, test,") == ["valid", "test"] and split_names("") == []
-
-
-def test_to_sizes_counts_the_vocabulary(data):
-    folder = DataFolder.open(data)
-    assert to_sizes(folder)["tokens"] == len(folder.vocabulary)

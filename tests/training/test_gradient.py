@@ -3,7 +3,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.gradient import MicroBatchPart, describe_largest
+from toolkit.training.gradient import MicroBatchPart
 
 
 def test_loss_is_the_weighted_mean_over_predictions(make_trainer, batch):
@@ -23,20 +23,6 @@ def test_discard_removes_the_gradient_of_a_failed_pass(make_trainer, batch):
     assert losses == {} and "1 sentences x 4 tokens" in failure and "allocate" in failure
     trainer.accumulator.discard()
     assert all(p.grad is None for p in trainer.parameters)
-
-
-def test_try_accumulate_raises_errors_unrelated_to_memory(make_trainer, batch):
-    trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
-    trainer.learner.register_forward_pre_hook(lambda module, inputs: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
-
-
-def test_describe_largest_names_the_batch_with_most_tokens(batch):
-    pieces = [
-        MicroBatchPart(batch([[3] * width] * count), 0) for count, width in ((5, 2), (3, 4), (6, 2))
-    ]
-    assert describe_largest(pieces) == "a batch of 3 sentences x 4 tokens"
 
 
 def test_sharded_ranks_stop_if_one_runs_out_of_memory(make_trainer, batch):

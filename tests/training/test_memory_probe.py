@@ -4,7 +4,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun
-from toolkit.training.setup import probe, should_probe
+from toolkit.training.setup import probe
 
 
 def full(trainer):
@@ -24,6 +24,7 @@ def test_probe_reports_that_the_largest_batch_does_not_fit(make_trainer, batches
         probe(full(make_trainer()), memory(batches))
 
 
+@pytest.mark.slow
 def test_probe_fails_on_all_ranks_if_one_runs_out_of_memory(ranks, make_trainer, batches, memory):
     def start(world):
         trainer = make_trainer(world=world)
@@ -35,6 +36,7 @@ def test_probe_fails_on_all_ranks_if_one_runs_out_of_memory(ranks, make_trainer,
     ranks(start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2])
 def test_probe_changes_neither_random_state_nor_weights(ranks, make_trainer, batches, memory, size):
     def train(world):
@@ -62,12 +64,6 @@ def test_run_probes_memory_only_if_configured(config, monkeypatch):
         training.fit()
         training.close()
     assert len(tried) == 1
-
-
-def test_memory_probe_auto_is_always_on_a_gpu_and_never_on_a_cpu():
-    cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
-    assert should_probe("auto", gpu) and not should_probe("auto", cpu)
-    assert should_probe("always", cpu) and not should_probe("never", gpu)
 
 
 @pytest.mark.gpu

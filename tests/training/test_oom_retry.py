@@ -40,15 +40,6 @@ def test_split_update_equals_the_whole_update(make_trainer, batches, memory, sen
     )
 
 
-def test_next_update_is_not_split(make_trainer, batches, memory):
-    trainer = room_for(make_trainer(), 4)  # the second of these micro-batches has 5 sentences
-    assert [bool(step.oom_failures) for step in fit(trainer, memory(batches))] == [
-        False,
-        True,
-        False,
-    ]
-
-
 def test_training_stops_with_the_shape_if_no_part_fits(make_trainer, batches, memory):
     error = r"fit into memory, but a batch of 3 sentences x 4 tokens \(CUDA out of memory.*\) did"
     with pytest.raises(ToolkitError, match=error + r" not on rank 0 in update 1, nor .* in 16 par"):
@@ -62,15 +53,6 @@ def test_micro_batch_seeds_follow_the_index_in_the_epoch(make_trainer, batches):
         batches[:2], TrainingProgress(update=3, epoch=2, consumed=3)
     )
     assert [piece.seed for piece in pieces] == [derive_seed(7, 2, 3), derive_seed(7, 2, 5)]
-
-
-def test_split_update_is_reproducible(make_trainer, batches, memory):
-    def learned():
-        trainer = room_for(make_trainer(dropout=0.5), 2)
-        fit(trainer, memory(batches))
-        return flat(trainer)
-
-    assert torch.equal(learned(), learned())
 
 
 def words(batch):

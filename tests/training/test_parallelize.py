@@ -50,11 +50,6 @@ def test_checkpoint_activations_changes_no_loss():
     assert losses(made(checkpoint_activations=True)) == losses(made())
 
 
-def test_packing_can_be_turned_off():
-    assert made().encoder.uses_packing
-    assert not made(packing=False).encoder.uses_packing
-
-
 COMPILED = """
 import sys, torch
 from torch.nn.functional import cross_entropy

@@ -51,7 +51,7 @@ def test_rtd_masks_do_not_depend_on_the_batch(config):
         torch.testing.assert_close(sum(part[name] for part in parts), total, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("sharding", ["none", "full"])
+@pytest.mark.parametrize("sharding", ["none", pytest.param("full", marks=pytest.mark.slow)])
 def test_rtd_on_two_ranks_equals_one_process(config, tmp_path, ranks, sharding):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "batch_size": 4, **options}
@@ -77,11 +77,3 @@ def test_rtd_generator_fills_masks(config, tmp_path):
     (found,) = learner.fill_mask("the cat [MASK] on", top=3)
     assert [token for token, _ in found] == [words.symbols[i] for i in best.indices]
     assert [share for _, share in found] == pytest.approx(best.values.tolist(), rel=1e-4)
-
-
-def test_rtd_encoder_of_the_learner_is_the_discriminator(config, tmp_path):
-    run(config(**RTD, max_update=1))
-    learner = load_checkpoint(tmp_path / "run")
-    assert learner.encoder.width == 16 and learner.task.generator.encoder.width == 4
-    run(config(arch="bert_tiny", task="mlm", max_update=1, save_dir=str(tmp_path / "tuned"),
-               finetune_from=str(tmp_path / "run")))  # fmt: skip

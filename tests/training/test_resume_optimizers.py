@@ -7,7 +7,6 @@ import torch
 
 from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.distributed import World
 from toolkit.optim.update import clip_and_step
@@ -95,23 +94,3 @@ def test_plateau_keeps_its_lowered_rate_after_a_resume(config, tmp_path):
     }
     options |= {"best_metric": "examples"}  # never more of them: five plateaus in a row
     cut_equals_whole(config, tmp_path, **options)
-
-
-@pytest.mark.parametrize(
-    ("name", "option", "value"),
-    [
-        ("rmsprop", "momentum", 0.9),
-        ("rmsprop", "centered", True),
-        ("adafactor", "beta1", 0.9),
-        ("adamw", "bias_correction", False),
-    ],
-)
-def test_resume_rejects_options_that_change_the_optimizer_state(config, name, option, value):
-    run(config(optimizer=name, max_update=1))
-    with pytest.raises(ToolkitError, match=rf"optimizer\.{option} was .* and is now {value}"):
-        run(config(optimizer=name, max_update=2, **{f"optimizer.{option}": value}))
-
-
-def test_reported_learning_rate_is_that_of_the_heads(config):
-    options = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layerwise_lr_decay": 0.5}
-    assert run(config(max_update=1, **options)).train["lr"] == 0.01

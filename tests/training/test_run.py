@@ -1,7 +1,6 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 import torch
@@ -39,34 +38,19 @@ def test_log_begins_with_the_device_and_versions_and_repeats_them_on_resume(conf
     assert starts[0]["device"].startswith("CPU") and starts[0]["torch"] == torch.__version__
 
 
-def test_run_writes_its_result(config, tmp_path):
-    result = run(config(max_update=2))
-    found = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert found["valid"] == result.valid and found["best"] == result.best
-    assert found["config"]["arch"]["name"] == "composite_bert_tiny"
-    assert len(found["config_digest"]) == 64
-
-
 def test_result_has_the_size_and_the_cost_of_a_token(config, tmp_path):
     result = run(config(max_update=2))
     weights = load_file(tmp_path / "run" / "checkpoint_last" / "model.safetensors")
     assert result.parameters == sum(w.numel() for w in weights.values())
+    found = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert found["valid"] == result.valid and found["best"] == result.best
+    assert found["config"]["arch"]["name"] == "composite_bert_tiny"
     ratio = result.flops_per_token / result.parameters
     assert 1 < ratio < 12  # six per weight that a token meets, and those of attention
     assert run(config(max_update=2)).flops_per_token is None  # nothing is left to train
 
 
-def test_run_lowers_the_validation_loss(config):
-    result = run(config(max_epoch=12, lr=0.03))
-    assert result.valid["valid"]["loss"] < 3.3  # log of 45 symbols is 3.8
-
-
-def test_run_requires_a_limit(config):
-    with pytest.raises(ToolkitError, match=r"Set --max-update or --max-epoch"):
-        run(config(max_epoch=None))
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
 def test_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
     training = TrainingRun(config(), World())
 
@@ -93,18 +77,8 @@ def test_signal_in_the_last_update_does_not_change_the_result(config):
     assert result.exit_code == 0 and result.valid["valid"]["examples"] == 9
 
 
-def test_patience_stops_the_run(config):
-    result = run(config(lr=0.0, max_epoch=50, patience=3))
-    assert result.epochs == 4  # the first one is the best, three more are not better
-
-
-def test_best_metric_must_be_a_metric_of_validation(config):
-    with pytest.raises(ToolkitError, match=r"best_metric must be .* but is 'los'. Known: loss,"):
-        run(config(best_metric="los"))
-
-
-@pytest.mark.parametrize("limit", [{"max_epoch": 1}, {"max_update": 3}])
-def test_run_resumes_after_an_unknown_best_metric(config, tmp_path, limit):
+def test_run_resumes_after_an_unknown_best_metric(config, tmp_path):
+    limit = {"max_update": 3}
     with pytest.raises(ToolkitError, match=r"--best-metric. Then the same command resumes"):
         run(config(best_metric="acuracy", **limit))
     saved = os.readlink(tmp_path / "run" / "checkpoint_last")
@@ -112,12 +86,6 @@ def test_run_resumes_after_an_unknown_best_metric(config, tmp_path, limit):
     updates = int(saved.partition("_u")[2])
     assert result.updates == updates and result.best["update"] == updates
     assert os.readlink(tmp_path / "run" / "checkpoint_best") == saved
-
-
-def test_unknown_best_metric_saves_nothing_with_no_save(config, tmp_path):
-    with pytest.raises(ToolkitError, match=r"Choose one of them with --best-metric\.$"):
-        run(config(best_metric="acuracy", no_save=True))
-    assert not list((tmp_path / "run").glob("checkpoint*"))
 
 
 def test_checkpoint_best_has_the_best_metric(config, tmp_path):
@@ -141,24 +109,6 @@ def test_last_checkpoint_includes_its_validation(config, tmp_path):
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
-def test_last_checkpoint_at_a_low_rate_includes_its_validation(config, tmp_path):
-    options = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
-    falling = {**options, "lr_scheduler": "linear", "stop_min_lr": 0.007}
-    first = run(config(max_update=8, lr=0.01, **falling))
-    second = run(config(max_update=6, lr=5.0, **options))
-    assert first.best["update"] == second.best["update"] == first.updates == 4
-    assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
-
-
-def test_finished_run_stores_another_best_metric(config, tmp_path):
-    options = {"max_epoch": None, "lr_scheduler": "fixed"}
-    run(config(max_update=4, lr=0.01, **options))
-    first = run(config(max_update=4, lr=0.01, best_metric="ppl", **options))
-    second = run(config(max_update=6, lr=5.0, best_metric="ppl", **options))
-    assert first.best["update"] == second.best["update"] == 4
-    assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
-
-
 def test_no_save_writes_no_checkpoints(config, tmp_path):
     run(config(no_save=True, max_update=2))
     files = ["config.yaml", "environment.json", "metrics.jsonl", "result.json"]
@@ -178,14 +128,7 @@ def test_unwritable_save_dir_is_reported_first(config, tmp_path):
         run(config(save_dir=str(tmp_path / "file" / "run"), dirs=["nowhere"]))
 
 
-def test_run_depends_on_the_seed(config, tmp_path):
-    def weights(name, seed):
-        run(config(save_dir=str(tmp_path / name), seed=seed, max_update=3))
-        return Path(tmp_path / name / "checkpoint_last" / "model.safetensors").read_bytes()
-
-    assert weights("a", 1) == weights("b", 1) != weights("c", 2)
-
-
+@pytest.mark.slow
 def test_workers_do_not_change_the_weights(config, tmp_path):
     found = [
         run(config(save_dir=str(tmp_path / str(n)), num_workers=n, max_update=4)).valid
@@ -209,6 +152,7 @@ def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     assert first[1] == pytest.approx(alone[1], rel=1e-6)  # perplexities are larger than 1
 
 
+@pytest.mark.slow
 def test_ranks_with_different_options_are_rejected(config, tmp_path, ranks):
     def start(world):
         c = config(save_dir=str(tmp_path / "one"), lr=0.1 * (1 + world.rank))

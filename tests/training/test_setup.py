@@ -2,13 +2,11 @@ import pytest
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.config.load import compose
-from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun
-from toolkit.training.setup import check_embedding_sharing, make_learner
+from toolkit.training.setup import check_embedding_sharing
 
 
 def test_initial_weights_depend_only_on_the_seed(config, tmp_path):
@@ -39,12 +37,6 @@ def test_fp16_run_does_not_resume_on_a_cpu(config, tmp_path):
     assert again.trainer.precision.name == "bf16"
 
 
-@pytest.mark.parametrize("options", [{"update_freq": 3}, {"clip_norm": 0.5}])
-def test_trainer_takes_its_options_from_the_config(config, options):
-    trainer = TrainingRun(config(**options), World()).trainer
-    assert all(getattr(trainer, name) == value for name, value in options.items())
-
-
 @pytest.fixture
 def languages():
     """A tokenizer of two languages with one word each."""
@@ -56,21 +48,6 @@ def languages():
         return ParallelTokenizer(inner, other, source_lang="xx", target_lang="yy")
 
     return make
-
-
-def test_share_embeddings_rejects_separate_dictionaries(languages, monkeypatch):
-    c = compose(
-        {
-            "arch": "transformer_tiny",
-            "arch.share_embeddings": "all",
-            "task": "translation",
-            "data.dirs": ["nowhere"],
-        }
-    )
-    monkeypatch.setattr(DataFolder, "tokenizer", languages("cat", "Katze"))
-    folder = object.__new__(DataFolder)
-    with pytest.raises(ToolkitError, match=r"arch.share_embeddings must be decoder or none"):
-        make_learner(c, folder, resume_point=None, print_message=print)
 
 
 def test_share_embeddings_rejects_separate_dictionaries_of_equal_size(languages):

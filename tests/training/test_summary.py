@@ -22,15 +22,6 @@ def test_start_rows_describe_the_run(config, data):
     assert rows["updates"].startswith("0 of ")
 
 
-def test_start_rows_say_how_to_lose_fewer_tokens(config):
-    def rows(mode):
-        run = TrainingRun(config(tokens_per_sample=10, sample_mode=mode), World())
-        return start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
-
-    assert "--task.sample-mode blocks" in rows("pairs")["remedy"]
-    assert "remedy" not in rows("blocks")
-
-
 def test_print_end_shows_every_split_and_the_best():
     result = RunResult(
         updates=3,

@@ -8,8 +8,6 @@ import shutil
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
-from toolkit import load_checkpoint
-from toolkit.analysis.flops import count_flops
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import ValidateConfig
@@ -18,7 +16,6 @@ from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.metrics.translation import corpus_scores
-from toolkit.models.interface import Sizes
 from toolkit.training.run import TrainingRun, run
 
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
@@ -85,6 +82,7 @@ def trained(config, world=None):
         training.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["transformer", pytest.param("language", marks=SLOW)])
 def test_accumulation_and_ranks_equal_one_process(writing, tmp_path, ranks, name):
     def how(folder, **options):
@@ -143,15 +141,7 @@ def test_truncation_is_reported_for_each_split(writing, parallel, tmp_path, caps
     assert f"run {valid}\n" in capsys.readouterr().out
 
 
-def test_translation_checkpoint_has_both_vocabularies(writing, parallel, tmp_path):
-    run(writing("transformer", max_update=1))
-    learner = load_checkpoint(tmp_path / "run")
-    assert learner.tokenizer.languages == "xx-yy" and learner.tokenizer.joined
-    assert (
-        learner.tokenizer.target.decode(learner.tokenizer.target.encode("the dogs")) == "the dogs"
-    )
-
-
+@pytest.mark.slow
 def test_finetune_from_requires_the_same_target_vocabulary(writing, parallel, tmp_path):
     run(writing("transformer", max_update=1))
     text, options = parallel.parent / "train", {"tokenizer": "words", "workers": 1}
@@ -180,14 +170,3 @@ def fairseq_dictionary(folder, where):
     symbols = Tokenizer.load(folder).vocabulary.symbols[4:-1]
     (where / "words.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
     return str(where / "words.txt")
-
-
-def test_flops_of_a_translation_run_follow_its_data(writing, parallel):
-    config = writing("transformer", max_tokens=64)
-    found = count_flops(config, Sizes(tokens=17, targets=17))
-    assert found.tokens == 8 and found.sentences == 8 and found.update > 0
-
-
-def test_best_metric_may_be_bleu(writing, tmp_path):
-    result = run(writing("transformer", best_metric="bleu"))
-    assert result.best["metric"] == "bleu"

@@ -10,20 +10,20 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from toolkit.analysis.attention_plot import HeadMap, MeanMap, draw_maps, draw_mean_maps
 from toolkit.analysis.plot_style import (
+    Axes,
     Figure,
+    new_plot,
     open_plot,
     parse_labels,
-    plot_style,
-    save_plot,
+    style_colorbar,
     to_words,
+    write_plot,
 )
 from toolkit.analysis.read_text import (
     batch_lines,
     check_selection,
-    encode_whole_sentence,
-    encode_with_special_tokens,
+    encode_sentence,
     evaluating,
     load_reader,
     model_device,
@@ -41,14 +41,8 @@ from toolkit.reporting.runs import short_names
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.learner import Learner
 
-
-class SentenceAttention(NamedTuple):
-    """Attention of one model: maps of the drawn sentence, locality over all sentences."""
-
-    path: str
-    tokens: Sequence[str]
-    maps: Sequence[HeadMap]
-    locality: Sequence[AttentionLocality]
+Analysis = tuple[list[str], list["HeadMap"], list["AttentionLocality"]]
+"""Of one model: tokens and maps of the drawn sentence, locality over all sentences."""
 
 
 def plot_attention(c: AttentionConfig) -> None:
@@ -56,65 +50,59 @@ def plot_attention(c: AttentionConfig) -> None:
     lines = read_lines(c.sentences) if c.sentences else [c.sentence]
     with open_plot(c) as output:
         models = [analyze_checkpoint(path, lines, c, output) for path in c.path]
-        localities = [row for model in models for row in model.locality]
+        localities = [row for _, _, found in models for row in found]
         for row in localities:
             output.write("concentration", row._asdict())
         if any(row.sentences for row in localities):
             locality_table(localities, several=len(models) > 1).print(output.console)
-        with plot_style(c):
-            save_plot(draw_sentence(models, c.title or c.sentence or lines[0], c), c)
-        print(c.output_file, file=output.text_stream)
+        (_, first, _), panels = models[0], panels_of(models, c)
+        columns = len(panels) if c.draws_means else min(MAX_COLUMNS, len(first))
+        if first[0].head is not None:
+            columns = len(first) // len({it.layer for it in first})
+        title = c.title or c.sentence or lines[0]
+        write_plot(c, draw_maps, panels, columns, title, c.draws_means, output=output)
 
 
 def analyze_checkpoint(
     path: str, lines: Sequence[str], c: AttentionConfig, output: Output
-) -> SentenceAttention:
+) -> Analysis:
     """Run one model; the numbers of the drawn sentence are reported immediately."""
     learner = load_reader(path, c.device)
-    if c.sentence:
-        ids = encode_whole_sentence(learner, c.sentence, "--sentence")
-    else:
-        ids = encode_with_special_tokens(learner, lines[0])
+    subject = "--sentence" if c.sentence else ""
+    ids = encode_sentence(learner, c.sentence or lines[0], subject)
     vocabulary = learner.tokenizer.vocabulary
     symbols = [vocabulary.symbols[i] for i in ids]
-    maps = select_maps(compute_maps(learner, ids, path), path, c)
+    inputs = Inputs(torch.tensor([ids], device=model_device(learner)))
+    computed = [layer[0].cpu() for layer in attention_maps(learner.encoder, inputs)]
+    if not computed:
+        raise ToolkitError(
+            f"toolkit-plot attention requires a model made of toolkit.nn.attention.Attention; "
+            f"{path} has none."
+        )
+    maps = select_maps(computed, path, c)
     output.write("sentence", {"checkpoint": path, "tokens": symbols})
     for head_map in maps:
         output.write("map", head_map._asdict())
     if not c.draws_means:
         head_table(maps, [i in vocabulary.special for i in ids]).print(output.console)
     tokens = [vocabulary.display_symbol(symbol) for symbol in symbols]
-    return SentenceAttention(path, tokens, maps, measure_locality(path, learner, lines, c))
+    return tokens, maps, measure_locality(path, learner, lines, c)
 
 
-def draw_sentence(models: Sequence[SentenceAttention], title: str, c: AttentionConfig) -> Figure:
+def panels_of(models: Sequence[Analysis], c: AttentionConfig) -> list[MapPanel]:
     """All maps of one model, or the mean maps of several models."""
     if not c.draws_means:
-        return draw_maps(models[0].maps, models[0].tokens, title)
-    names = short_names([model.path for model in models]) if len(models) > 1 else [""]
+        tokens, maps, _ = models[0]
+        return [MapPanel(it.title, tokens, it.weights) for it in maps]
+    names = short_names(c.path) if len(models) > 1 else [""]
     given = parse_labels(c.labels, names)
-    means = [
-        MeanMap(
-            given.get(name, to_words(name)),
-            model.tokens,
-            model.maps[0].weights,
-            model.locality[0].mean,
-        )
-        for name, model in zip(names, models, strict=True)
-    ]
-    return draw_mean_maps(means, title)
-
-
-def compute_maps(learner: Learner, ids: Sequence[int], path: str) -> list[Float[Tensor, "H S S"]]:
-    """The maps of all layers."""
-    tokens = torch.tensor([ids], device=model_device(learner))
-    maps = attention_maps(learner.encoder, Inputs(tokens))
-    if not maps:
-        raise ToolkitError(
-            f"toolkit-plot attention requires a model made of toolkit.nn.attention.Attention; "
-            f"{path} has none."
-        )
-    return [layer[0].cpu() for layer in maps]
+    panels = []
+    for name, (tokens, maps, locality) in zip(names, models, strict=True):
+        mean = locality[0].mean
+        parts = given.get(name, to_words(name)), "" if mean is None else f"C = {mean:.3f}"
+        title = ", ".join(part for part in parts if part)
+        panels.append(MapPanel(title, tokens, maps[0].weights))
+    return panels
 
 
 def select_maps(
@@ -255,26 +243,25 @@ def measure_locality(
         mean = torch.stack(list(layers.values())).mean(0)
         for layer, weights in [(None, mean), *layers.items()]:
             values.setdefault(layer, []).extend(concentration(weights, padding)[long].tolist())
-    return [summarize_layer(path, n, ratios, uniform, len(lines)) for n, ratios in values.items()]
-
-
-def summarize_layer(
-    path: str, layer: int | None, values: Sequence[float], uniform: Sequence[float], lines: int
-) -> AttentionLocality:
-    """Locality of one layer from its values per sentence."""
-    if not values:
-        return AttentionLocality(path, layer, None, None, None, None, 0, lines)
-    summary = summarize(values)
-    return AttentionLocality(
-        path,
-        layer,
-        mean=summary.mean,
-        deviation=summary.deviation if math.isfinite(summary.mean) else None,
-        near_rate=summarize([1 - 1 / (1 + c) for c in values]).mean,
-        uniform=summarize(uniform).mean,
-        sentences=summary.n,
-        short=lines - summary.n,
-    )
+    found = []
+    for layer, ratios in values.items():
+        short = len(lines) - len(ratios)
+        if not ratios:
+            found.append(AttentionLocality(path, layer, None, None, None, None, 0, short))
+            continue
+        summary = summarize(ratios)
+        locality = AttentionLocality(
+            path,
+            layer,
+            mean=summary.mean,
+            deviation=summary.deviation if math.isfinite(summary.mean) else None,
+            near_rate=summarize([1 - 1 / (1 + ratio) for ratio in ratios]).mean,
+            uniform=summarize(uniform).mean,
+            sentences=summary.n,
+            short=short,
+        )
+        found.append(locality)
+    return found
 
 
 def locality_table(localities: Sequence[AttentionLocality], *, several: bool) -> Table:
@@ -301,3 +288,99 @@ def locality_table(localities: Sequence[AttentionLocality], *, several: bool) ->
         f"ones, mean over {first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; "
         f"near: fraction to tokens at most {MAX_DISTANCE} away; uniform: C of uniform attention",
     )
+
+
+INCHES = 0.11, 0.95, 3.2  # of a map's side: per token, at least and at most
+INCHES_OF_MEANS = 0.14, 2.2, 5.0
+GAP, TITLE, LABEL = 0.1, 0.24, 0.3  # inches between maps, above one, and for an axis label
+BAR_WIDTH, BAR_HEIGHT, BAR_SPACE = 0.13, 2.4, 0.85  # inches; the space includes the numbers
+POINTS = 72.0  # per inch
+LETTER = 0.62  # width of a letter relative to its height
+MAX_COLUMNS = 4  # maps per row if there is one per layer
+
+Weights = Sequence[Sequence[float]]
+"""Row i: how much token i attends to each token."""
+
+
+class HeadMap(NamedTuple):
+    """Weights of one head of one layer, or a mean of heads."""
+
+    layer: int | None
+    """None: the mean over layers."""
+    head: int | None
+    """None: the mean over heads."""
+    weights: Weights
+
+    @property
+    def title(self) -> str:
+        if self.layer is None:
+            return "mean"
+        return f"layer {self.layer}" + ("" if self.head is None else f", head {self.head}")
+
+
+class MapPanel(NamedTuple):
+    """A map as it is drawn."""
+
+    title: str
+    tokens: Sequence[str]
+    weights: Weights
+
+
+def draw_maps(panels: Sequence[MapPanel], columns: int, title: str, means: bool) -> Figure:
+    """Maps on a common square-root scale, which keeps small weights visible.
+
+    They are those of the heads of one model, whose outer maps have labels, or its mean maps; or the
+    `means` of several models, each with its tokens. All parts are placed manually: automatic layout
+    of 144 labeled maps takes a minute.
+    """
+    from matplotlib.colors import PowerNorm
+
+    rows, length = math.ceil(len(panels) / columns), max(len(panel.tokens) for panel in panels)
+    per_token, least, most = INCHES_OF_MEANS if means else INCHES
+    side = min(most, max(least, per_token * length))
+    points = min(8.0, max(3.0, 0.85 * POINTS * side / length))
+    letters = max(len(token) for panel in panels for token in panel.tokens)
+    labels = points / POINTS * LETTER * letters + 0.1
+    margin, step = LABEL + labels, side + GAP + means * labels
+    width = margin + columns * step - means * labels + BAR_SPACE
+    height = margin + rows * (side + TITLE) + LABEL
+    fig = new_plot(width, height, constrained=False)
+    vmax = max(weight for panel in panels for row in panel.weights for weight in row)
+    for index, panel in enumerate(panels):
+        row, column = divmod(index, columns)
+        corner = margin + column * step, height - LABEL - (row + 1) * (side + TITLE)
+        ax = add_axes(fig, *corner, side, side)
+        ax.spines[:].set_color("#bbbbbb")
+        norm = PowerNorm(0.5, vmin=0.0, vmax=vmax)
+        image = ax.imshow(panel.weights, cmap="Blues", norm=norm, interpolation="nearest")
+        ax.set_title(panel.title, **({"pad": 3} if means else {"fontsize": "small", "pad": 2}))
+        left, below = means or column == 0, means or index + columns >= len(panels)
+        ticks = range(length)
+        ax.tick_params(length=0, pad=1, labelsize=points)
+        ax.set_yticks(ticks if left else [], panel.tokens if left else [])
+        ax.set_xticks(ticks if below else [], panel.tokens if below else [], rotation=90)
+    bar = side if means else min(BAR_HEIGHT, height - margin - LABEL - TITLE)
+    middle = margin + side / 2 if means else (height + margin - LABEL) / 2
+    scale_axes = add_axes(fig, width - BAR_SPACE + 0.1, middle - bar / 2, BAR_WIDTH, bar)
+    scale = fig.colorbar(image, cax=scale_axes)
+    scale.set_label("weight, square-root scale")
+    style_colorbar(scale)
+    center = (width - BAR_SPACE) / 2 if means else (margin + width - BAR_SPACE - GAP) / 2
+    label_plot(fig, title, center / width, 0.5 if means else middle / height)
+    return fig
+
+
+def add_axes(fig: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at a position in inches."""
+    w, h = fig.get_size_inches()
+    return fig.add_axes((left / w, bottom / h, width / w, height / h))
+
+
+def label_plot(fig: Figure, title: str, x: float, y: float) -> None:
+    """Label both axes of all maps, centered at (x, y); long titles are shortened."""
+    width, height = fig.get_size_inches()
+    fig.text(x, 0.12 / height, "token that is attended to", ha="center")
+    fig.text(0.17 / width, y, "token that attends", rotation=90, ha="center", va="center")
+    letters = max(20, math.floor(width * POINTS / (9 * LETTER)))
+    shortened = title if len(title) <= letters else title[: letters - 3] + "..."
+    fig.text(0.5, 1 - 0.17 / height, shortened, ha="center", va="center", fontsize="medium")

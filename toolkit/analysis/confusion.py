@@ -11,15 +11,13 @@ import numpy as np
 from msgspec import Meta
 
 from toolkit.analysis.plot_style import (
-    Axes,
     Figure,
     new_plot,
     open_plot,
     parse_labels,
-    plot_style,
-    save_plot,
+    write_plot,
 )
-from toolkit.common.arrays import FloatArray, IntArray
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
@@ -59,8 +57,7 @@ def plot_confusion(config: ConfusionConfig) -> None:
     given = parse_labels(config.labels, [matrix.title for matrix in matrices])
     matrices = [it._replace(title=given.get(it.title, it.title)) for it in matrices]
     with open_plot(config) as output:
-        with plot_style(config):
-            save_plot(draw_confusions(matrices, config.title), config)
+        write_plot(config, draw_confusions, matrices)
         for matrix in matrices:
             rows = list_mistakes(matrix)
             for true, predicted, count in rows:
@@ -91,8 +88,7 @@ def parse_confusion(fields: JsonObject) -> ConfusionMatrix:
     event = convert(fields, ConfusionEvent)
     if [len(row) for row in event.counts] != [len(event.predicted)] * len(event.true):
         raise JsonError("counts: must have a row for each true class, a column for each predicted")
-    counts = np.array(event.counts, np.int64)
-    title = f"{event.checkpoint} {event.subset}"
+    title, counts = f"{event.checkpoint} {event.subset}", np.array(event.counts, np.int64)
     return ConfusionMatrix(title, event.true, event.predicted, counts)
 
 
@@ -106,7 +102,7 @@ def list_mistakes(matrix: ConfusionMatrix) -> list[tuple[str, str, int]]:
     return sorted(mistakes, key=lambda it: (-it[2], it))
 
 
-def draw_confusions(matrices: Sequence[ConfusionMatrix], title: str) -> Figure:
+def draw_confusions(matrices: Sequence[ConfusionMatrix]) -> Figure:
     """One panel per matrix: colors are fractions of a row, numbers are counts."""
     side = max(MIN_INCHES, INCHES_PER_CLASS * max(len(matrix.true) for matrix in matrices))
     fig = new_plot((side + MARGIN) * len(matrices), side + MARGIN)
@@ -119,16 +115,10 @@ def draw_confusions(matrices: Sequence[ConfusionMatrix], title: str) -> Figure:
         ax.set_xlabel("predicted class")
         ax.set_ylabel("true class")
         ax.set_title(matrix.title)
-        if len(matrix.predicted) <= MAX_ANNOTATED_CLASSES:
-            annotate_cells(ax, matrix.counts, fractions)
-    if title:
-        fig.suptitle(title)
+        if len(matrix.predicted) > MAX_ANNOTATED_CLASSES:
+            continue
+        for row, column in np.argwhere(matrix.counts).tolist():
+            text = str(matrix.counts[row, column])
+            color = "white" if fractions[row, column] > DARK_CELL else "black"
+            ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)
     return fig
-
-
-def annotate_cells(ax: Axes, counts: IntArray, fractions: FloatArray) -> None:
-    """Write the counts into the cells."""
-    for row, column in np.argwhere(counts).tolist():
-        color = "white" if fractions[row, column] > DARK_CELL else "black"
-        text = str(counts[row, column])
-        ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)

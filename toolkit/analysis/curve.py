@@ -10,21 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit.analysis.plot_style import (
+    SUBSETS,
     Axes,
     Axis,
     Figure,
-    MetricLabel,
+    draw_line,
     hide_box,
     label_metric,
-    label_subset,
     label_variants,
     line_style,
-    marked_points,
     new_plot,
     open_plot,
     parse_labels,
-    plot_style,
-    save_plot,
+    write_plot,
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -43,7 +41,6 @@ def plot_curves(c: CurveConfig) -> None:
     """Plot the learning curves of runs."""
     with open_plot(c) as output:
         draw_curves(read_runs(c.runs), c, output)
-        print(c.output_file, file=output.text_stream)
 
 
 def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None = None) -> None:
@@ -53,19 +50,32 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
     lines = list({line.number: line for it in panels.values() for line in it}.values())
     names = [line.subset if len(groups) == 1 else line.name for line in lines]
     given = parse_labels(c.labels, [*names, *c.metric])
-    with plot_style(c):
-        fig, axes = new_panels(len(panels), c)
-        for ax, (metric, drawn) in zip(axes, panels.items(), strict=True):
-            label = label_metric(metric)
-            for line in drawn:
-                draw_line(ax, line, c, label.factor)
-                if output:
-                    output.write("curve", {"metric": metric, **to_record(line)})
-            format_axes(ax, c, given.get(metric) or axis_label(label, drawn))
-        add_legend(fig, make_legend(lines, names, given, c), c)
-        if c.title:
-            fig.suptitle(c.title)
-        save_plot(fig, c)
+    for metric, drawn in panels.items():
+        for line in drawn:
+            head = {"metric": metric, "subset": line.subset, "name": line.name}
+            if output:
+                output.write("curve", {**head, **line.curve.record()})
+    write_plot(c, draw_panels, panels, lines, names, given, c, output=output)
+
+
+def draw_panels(
+    panels: Mapping[str, Sequence[CurveLine]],
+    lines: Sequence[CurveLine],
+    names: Sequence[str],
+    given: Mapping[str, str],
+    c: CurveConfig,
+) -> Figure:
+    """A panel for each metric, and a legend with the names or the given labels of all lines."""
+    fig, axes = new_panels(len(panels), c)
+    for ax, (metric, drawn) in zip(axes, panels.items(), strict=True):
+        label, subsets = label_metric(metric), {line.subset for line in drawn}
+        for line in drawn:
+            draw_curve(ax, line, c, label.factor)
+        split = subsets.pop() if len(subsets) == 1 else ""  # if all lines are of one
+        text = f"{SUBSETS.get(split, split)} {label.text}".strip()
+        format_axes(ax, c, given.get(metric) or textwrap.fill(text, LABEL_LETTERS))
+    add_legend(fig, lines, names, given, c)
+    return fig
 
 
 def new_panels(count: int, c: CurveConfig) -> tuple[Figure, list[Axes]]:
@@ -86,34 +96,18 @@ def new_panels(count: int, c: CurveConfig) -> tuple[Figure, list[Axes]]:
     return fig, list(axes.flat[:count])
 
 
-def axis_label(label: MetricLabel, lines: Sequence[CurveLine]) -> str:
-    """Label of the y-axis, with the split if all lines are of one."""
-    subsets = {line.subset for line in lines}
-    split = f"{label_subset(subsets.pop())} " if len(subsets) == 1 else ""
-    return textwrap.fill(split + label.text, LABEL_LETTERS)
-
-
-def draw_line(ax: Axes, line: CurveLine, c: CurveConfig, factor: float = 1.0) -> None:
+def draw_curve(ax: Axes, line: CurveLine, c: CurveConfig, factor: float = 1.0) -> None:
     """Draw a line and its band; a smoothed line keeps the raw one, faded."""
-    curve, style = line.curve, line_style(line.number)
+    curve = line.curve
     means = [factor * summary.mean for summary in curve.summaries]
     weight = c.smoothing if line.subset == "train" else 0.0  # validations have little noise
     if weight:
-        ax.plot(curve.updates, means, color=style.color, alpha=0.3, linewidth=0.7)
-    ax.plot(
-        curve.updates,
-        smooth(means, weight),
-        label=str(line.number),
-        marker=style.marker,
-        markevery=marked_points(len(means), line.number),
-        markersize=3.5,
-        color=style.color,
-        linestyle=style.linestyle,
-        linewidth=1.2,
-    )
+        color = line_style(line.number)["color"]
+        ax.plot(curve.updates, means, color=color, alpha=0.3, linewidth=0.7)
     lower, upper = (smooth(edge, weight) for edge in band_edges(curve, c.band, factor))
-    if lower != upper:
-        ax.fill_between(curve.updates, lower, upper, color=style.color, alpha=0.15, linewidth=0)
+    band = (lower, upper) if lower != upper else None
+    options = {"label": str(line.number), "markersize": 3.5}
+    draw_line(ax, curve.updates, smooth(means, weight), line.number, band, **options)
 
 
 def format_axes(ax: Axes, c: CurveConfig, ylabel: str) -> None:
@@ -150,55 +144,40 @@ LEGEND_KEY_LETTERS = 8  # width of a line of the legend, in letters
 BANDS = {"deviation": "mean ± standard deviation", "range": "mean, minimum and maximum"}
 
 
-class Legend(NamedTuple):
-    """The labels of the lines, and a title for all of them."""
+def add_legend(
+    fig: Figure,
+    lines: Sequence[CurveLine],
+    names: Sequence[str],
+    given: Mapping[str, str],
+    c: CurveConfig,
+) -> None:
+    """One legend below the panels, in the order in which the lines end.
 
-    labels: Mapping[int, str]
-    """Number of a line -> its label."""
-    title: str
-
-
-def make_legend(
-    lines: Sequence[CurveLine], names: Sequence[str], given: Mapping[str, str], c: CurveConfig
-) -> Legend:
-    """Names in words; the number of seeds once if it is the same for all."""
-    words, option = label_variants([label_subset(name) for name in names])
-    texts = [given.get(name, words[label_subset(name)]) for name in names]
-    seeds = {line.curve.runs for line in lines}
+    It has names in words, and the number of seeds once if it is the same for all.
+    """
+    words, option = label_variants([SUBSETS.get(name, name) for name in names])
+    texts = [given.get(name, words[SUBSETS.get(name, name)]) for name in names]
+    seeds, title = {line.curve.runs for line in lines}, [option] if option and not given else []
     if len(seeds) > 1:
-        texts = [
-            f"{text} ({line.curve.runs} seed{'s' * (line.curve.runs > 1)})"
-            for text, line in zip(texts, lines, strict=True)
-        ]
-    title = [option] if option and not given else []
+        counts = [line.curve.runs for line in lines]
+        texts = [f"{it} ({n} seed{'s' * (n > 1)})" for it, n in zip(texts, counts, strict=True)]
     if max(seeds) > 1:
         of_seeds = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
         title.append(f"{BANDS.get(c.band, 'mean')} of {of_seeds}")
-    return Legend(
-        {line.number: text for line, text in zip(lines, texts, strict=True)}, "; ".join(title)
-    )
-
-
-def add_legend(fig: Figure, legend: Legend, c: CurveConfig) -> None:
-    """One legend below the panels, in the order in which the lines end."""
     handles = {h.get_label(): h for ax in fig.axes for h in ax.get_lines()}
-    numbers = sorted(
-        legend.labels,
-        key=lambda number: float(np.asarray(handles[str(number)].get_ydata())[-1]),
-        reverse=True,
-    )
-    letters = max(map(len, legend.labels.values())) + LEGEND_KEY_LETTERS
+    drawn = [(handles[str(line.number)], text) for line, text in zip(lines, texts, strict=True)]
+    drawn.sort(key=lambda it: float(np.asarray(it[0].get_ydata())[-1]), reverse=True)
+    letters = max(map(len, texts)) + LEGEND_KEY_LETTERS
     fitting = max(1, int(fig.get_figwidth() / (LETTER * c.font_size * letters)))
-    rows = math.ceil(len(numbers) / fitting) + bool(legend.title)
+    rows = math.ceil(len(drawn) / fitting) + bool(title)
     if not (c.inches and c.inches[1]):
         fig.set_figheight(fig.get_figheight() + rows * LINE * c.font_size)
     fig.legend(
-        [handles[str(number)] for number in numbers],
-        [legend.labels[number] for number in numbers],
+        *zip(*drawn, strict=True),
         loc="outside lower center",
-        ncols=min(len(numbers), fitting),
+        ncols=min(len(drawn), fitting),
         frameon=False,
-        title=legend.title or None,
+        title="; ".join(title) or None,
         title_fontsize="small",
         handlelength=3.2,
     )
@@ -234,9 +213,17 @@ def collect_lines(
             f"of each configuration."
         )
     if not drawable:
+        logged = {
+            f"{record_subset(record)}/{name}"
+            for run in runs
+            for record in run.records
+            if record_subset(record)
+            for name, value in record.items()
+            if isinstance(value, int | float) and name not in ("update", "epoch")
+        }
         raise ToolkitError(
             f"no run has logged {metric!r} of {c.subset or 'valid'}. "
-            f"Logged: {', '.join(list_metrics(runs)) or 'nothing'}."
+            f"Logged: {', '.join(sorted(logged)) or 'nothing'}."
         )
     return drawable
 
@@ -256,11 +243,6 @@ def choose_subsets(
     return ["train", "valid"] if len(groups) == 1 else ["valid"]
 
 
-def to_record(line: CurveLine) -> JsonObject:
-    """The line as a JSON record with its subset and name."""
-    return {"subset": line.subset, "name": line.name, **line.curve.record()}
-
-
 class Curve(NamedTuple):
     """Summaries over runs at each update."""
 
@@ -277,44 +259,26 @@ class Curve(NamedTuple):
 
 def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:
     """Summaries at the updates that all runs reported."""
-    by_run = [values for run in runs if (values := metric_by_update(run, subset, metric))]
+    by_run = [
+        {
+            record["update"]: float(value)
+            for record in run.records
+            if record_subset(record) == subset
+            and isinstance(value := record.get(metric), int | float)
+            and math.isfinite(value)
+        }
+        for run in runs
+    ]
+    by_run = [values for values in by_run if values]
     updates = sorted(set.intersection(*map(set, by_run))) if by_run else []
     summaries = [summarize([values[update] for values in by_run]) for update in updates]
     return Curve(updates, summaries, len(by_run))
-
-
-def metric_by_update(run: LoggedRun, subset: str, metric: str) -> dict[int, float]:
-    """Update -> value, of training or of the validations on a split."""
-    return {
-        record["update"]: float(record[metric])
-        for record in run.records
-        if record_subset(record) == subset and is_finite_number(record.get(metric))
-    }
-
-
-def is_finite_number(value: object) -> bool:
-    """Whether a JSON value is a finite number."""
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def record_subset(record: JsonObject) -> str | None:
     """ "train", or the split of a validation; None for other events."""
     event = record.get("event")
     return "train" if event == "train" else record.get("subset") if event == "valid" else None
-
-
-def list_metrics(runs: Sequence[LoggedRun]) -> list[str]:
-    """`subset/metric` of everything that can be drawn."""
-    return sorted(
-        {
-            f"{record_subset(record)}/{name}"
-            for run in runs
-            for record in run.records
-            if record_subset(record)
-            for name, value in record.items()
-            if isinstance(value, int | float) and name not in ("update", "epoch")
-        }
-    )
 
 
 def smooth(values: Sequence[float], weight: float) -> list[float]:

@@ -25,7 +25,7 @@ from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.sections import DataConfig, RunConfig
-from toolkit.data.storage.data_folder import Corpora, DataFolder
+from toolkit.data.storage.data_folder import Corpora
 from toolkit.data.storage.memory_folder import SyntheticFolder
 from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
@@ -86,24 +86,22 @@ def count_flops(
     longest = np.flatnonzero(examples.lengths == tokens)
     batch = examples.collate(np.resize(longest, sentences), 1)
     micro_batches = ranks * run.training.micro_batches_per_rank(ranks)
-    parts = count_batch(run, sizes, batch)
+    try:
+        parts = count_on_device(META, run, sizes, batch)
+    except (RuntimeError, NotImplementedError):  # the model needs values
+        parts = count_on_device(CPU, run, sizes, batch)
     return Flops(run, sizes, parts, sentences, tokens, micro_batches, completed_updates)
 
 
 def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
     """Synthetic examples, or the run's data if the task does not learn from plain text."""
     task = resolve_task(run.task, run.arch)
-    task_class: Any = TASKS[task.name].factory
-
-    def load_examples(folder: DataFolder, split: str) -> Examples[Any]:
-        source = SplitSource(folder, split, seed=run.training.seed, training=True)
-        examples: Examples[Any] = task_class.examples(task.config, source)
-        return examples
-
+    task_class, training = TASKS[task.name].factory, run.training
     items = 4 * min(sentences_per_batch(run.data, 1), 1 << 12)
     try:
         folder = SyntheticFolder(sizes["tokens"], items)
-        return load_examples(folder, "train")
+        source = SplitSource(folder, "train", seed=training.seed, training=True)
+        found: Examples[Any] = task_class.examples(task.config, source)
     except ToolkitError as error:
         missing = [folder for folder in run.data.dirs if not Path(folder).exists()]
         if missing or not run.data.dirs:
@@ -111,7 +109,10 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
                 f"counting FLOPs of task {task.name} requires its data, but there is no such "
                 f"folder: {', '.join(missing) or 'none given'} ({error})"
             ) from error
-        return load_examples(Corpora.of_run(run.data).for_epoch(1), run.data.train_subset)
+        data = Corpora.of_run(run.data).for_epoch(1)
+        source = SplitSource(data, run.data.train_subset, seed=training.seed, training=True)
+        found = task_class.examples(task.config, source)
+    return found
 
 
 def sentences_per_batch(c: DataConfig, tokens: int) -> int:
@@ -119,14 +120,6 @@ def sentences_per_batch(c: DataConfig, tokens: int) -> int:
     limits = [c.batch_size] if c.batch_size else []
     limits += [max(1, c.max_tokens // tokens)] if c.max_tokens else []
     return min(limits, default=32)
-
-
-def count_batch(run: RunConfig, sizes: Sizes, batch: Batch) -> dict[str, PassFlops]:
-    """Count one micro-batch on the meta device, or on the CPU if the model needs values."""
-    try:
-        return count_on_device(META, run, sizes, batch)
-    except (RuntimeError, NotImplementedError):
-        return count_on_device(CPU, run, sizes, batch)
 
 
 def count_on_device(
@@ -138,17 +131,12 @@ def count_on_device(
         learner = build_learner(run.arch, run.task, sizes).train()
     learner.freeze(run.training.freeze)
     operations = FlopCounter()
-    with operations, attribute_flops(operations, list_parts(learner)):
+    with operations, attribute_flops(operations, dict(walk_parts(learner, ""))):
         totals = criterion(learner(to_device(batch, device)))
         forward = Counter(operations.by_owner)
         torch.stack(list(totals.values())).sum().backward()
     both = operations.by_owner
     return {name: PassFlops(forward[name], both[name] - forward[name]) for name in both}
-
-
-def list_parts(learner: nn.Module) -> dict[str, nn.Module]:
-    """Layers of every stack with their parts, and all modules outside of stacks."""
-    return dict(walk_parts(learner, ""))
 
 
 def walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
@@ -170,11 +158,10 @@ MILLION = 1e6
 
 
 class PartRow(NamedTuple):
-    """A part of the model, or several equal ones."""
+    """A part of the model."""
 
     name: str
     each: PassFlops
-    alike: int
     inner: tuple[tuple[str, PassFlops], ...] = ()
     """Parts of a layer."""
 
@@ -199,15 +186,8 @@ def print_flops(flops: Flops, output: Output) -> None:
     for name, part in flops.parts.items():
         per_sentence = {key: value / flops.sentences for key, value in part._asdict().items()}
         output.write("part", {"part": name, **per_sentence})
-    output.write("flops", flops_record(flops))
-    flops_table(flops).print(output.console)
-    print(format_columns(describe_flops(flops).items()), file=output.text_stream)
-
-
-def flops_record(flops: Flops) -> JsonObject:
-    """The cost as a JSON event; forward and backward per sentence."""
     run, updates = flops.run, flops.run.training.max_update
-    return {
+    record: JsonObject = {
         "architecture": run.arch.name,
         "task": run.task.name,
         "symbols": flops.sizes["tokens"],
@@ -221,6 +201,9 @@ def flops_record(flops: Flops) -> JsonObject:
         "run": None if updates is None else flops.update * updates,
         "done": flops.completed_updates,
     }
+    output.write("flops", record)
+    flops_table(flops).print(output.console)
+    print(format_columns(describe_flops(flops).items()), file=output.text_stream)
 
 
 def describe_flops(flops: Flops) -> dict[str, str]:
@@ -244,35 +227,28 @@ def describe_flops(flops: Flops) -> dict[str, str]:
 def flops_table(flops: Flops) -> Table:
     """Million FLOPs per sentence, with equal layers in one row."""
     rows: list[list[Cell]] = []
-    for row in part_rows(flops.parts):
-        fraction = sum(row.each) * row.alike / sum(flops.batch)
-        rows.append([row.name, *millions_per_sentence(row.each, flops), f"{fraction:.1%}"])
-        rows += [[f"  {name}", *millions_per_sentence(it, flops), ""] for name, it in row.inner]
+
+    def add(name: str, part: PassFlops, share: str = "") -> None:
+        rows.append([name, *(number / flops.sentences / MILLION for number in part), share])
+
+    for layers in group_layers(flops.parts).values():
+        for _, group in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
+            (name, each, inner), *others = group
+            if others:
+                end = others[-1].name.split()[-1]
+                name = f"{name.replace(' layer ', ' layers ')} to {end}, each"
+            add(name, each, f"{sum(each) * (1 + len(others)) / sum(flops.batch):.1%}")
+            for part, operations in inner:
+                add(f"  {part}", operations)
+    add("all", flops.batch, "100.0%")
     return Table(
         columns=("part", "forward", "backward", "share"),
-        rows=[*rows, ["all", *millions_per_sentence(flops.batch, flops), "100.0%"]],
+        rows=rows,
         shared_precision=("forward", "backward"),
         right_align=("share",),
         caption=f"million operations per sentence of {flops.tokens:,} tokens; only matrix "
         f"products and convolutions count, a multiplication and an addition as two",
     )
-
-
-def millions_per_sentence(part: PassFlops, flops: Flops) -> list[float]:
-    """Million FLOPs per sentence, forward and backward."""
-    return [operations / flops.sentences / MILLION for operations in part]
-
-
-def part_rows(parts: Mapping[str, PassFlops]) -> Iterator[PartRow]:
-    """One row per part, or per sequence of equal layers."""
-    for layers in group_layers(parts).values():
-        for _, group in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
-            first, *others = group
-            if not others:
-                yield first
-                continue
-            start, end = first.name.replace(" layer ", " layers "), others[-1].name.split()[-1]
-            yield first._replace(name=f"{start} to {end}, each", alike=1 + len(others))
 
 
 def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
@@ -281,13 +257,13 @@ def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
     for name, flops in parts.items():
         match = LAYER.fullmatch(name)
         if not match:
-            groups[name] = {name: PartRow(name or "between the parts", flops, 1)}
+            groups[name] = {name: PartRow(name or "between the parts", flops)}
             continue
         stack, number, inner = match.group("stack", "number", "inner")
         layers = groups.setdefault(stack, {})
         layer_name = f"{stack.removesuffix('.layers')} layer {int(number) + 1}"
-        layer = layers.get(number, PartRow(layer_name, PassFlops(0, 0), 1))
+        layer = layers.get(number, PartRow(layer_name, PassFlops(0, 0)))
         total = PassFlops(*(a + b for a, b in zip(layer.each, flops, strict=True)))
         inner_parts = (*layer.inner, (inner[1:], flops)) if inner else layer.inner
-        layers[number] = PartRow(layer_name, total, 1, inner_parts)
+        layers[number] = PartRow(layer_name, total, inner_parts)
     return {name: list(layers.values()) for name, layers in groups.items()}

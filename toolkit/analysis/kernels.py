@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from toolkit.analysis.kernels_plot import KernelRows, draw_kernels, kernel_table
-from toolkit.analysis.plot_style import open_plot, parse_labels, plot_style, save_plot
+from toolkit.analysis.kernels_plot import KernelRows, Rows, draw_kernels, kernel_table
+from toolkit.analysis.plot_style import open_plot, parse_labels, write_plot
 from toolkit.analysis.read_text import (
     TextBatch,
     batch_lines,
@@ -28,7 +28,6 @@ from toolkit.config.commands.plot import KernelsConfig
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.attention import Kernel, RelativeToKey
 from toolkit.nn.ops.depthwise import DepthwiseConvolution
-from toolkit.reporting.console import Output
 
 
 def plot_kernels(c: KernelsConfig) -> None:
@@ -37,14 +36,19 @@ def plot_kernels(c: KernelsConfig) -> None:
     lines = read_lines(c.sentences) if c.sentences else []
     with open_plot(c) as output:
         by_path = {path: load_kernels(path, lines, c) for path in c.path}
+        console, drawn = output.console, {}
         for path, kernels in by_path.items():
             for kernel in kernels:
                 output.write("kernel", {"checkpoint": path, **kernel.to_record()})
-            print_table(path, kernels, output, several=len(by_path) > 1)
-        drawn = {given.get(path, path): kernels_to_draw(it, c) for path, it in by_path.items()}
-        with plot_style(c):
-            save_plot(draw_kernels(drawn, c.title), c)
-        print(c.output_file, file=output.text_stream)
+            if len(by_path) > 1:
+                output.print_line(path)
+            kernel_table(kernels, console.width if console.is_terminal else None).print(console)
+            # by channel only the last layer, unless layers are selected
+            deepest = max((kernel.layer for kernel in kernels if kernel.by == "channel"), default=0)
+            drawn[given.get(path, path)] = [
+                it for it in kernels if it.by == "head" or c.layers or it.layer == deepest
+            ]
+        write_plot(c, draw_kernels, drawn, output=output)
 
 
 def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
@@ -72,22 +76,7 @@ def select_kernels(kernels: Sequence[KernelRows], path: str, c: KernelsConfig) -
     check_selection("layers", c.layers, layers, path)
     heads = max((len(kernel.mean) for kernel in kernels if kernel.by == "head"), default=0)
     check_selection("heads", c.heads, range(1, heads + 1), path)
-    selected = [kernel.crop(c.radius) for kernel in kernels if kernel.layer in (c.layers or layers)]
-    return [kernel.select_heads(c.heads) if c.heads else kernel for kernel in selected]
-
-
-def kernels_to_draw(kernels: Sequence[KernelRows], c: KernelsConfig) -> list[KernelRows]:
-    """The kernels to draw: by channel only the last layer, unless layers are selected."""
-    deepest = max((kernel.layer for kernel in kernels if kernel.by == "channel"), default=0)
-    return [k for k in kernels if k.by == "head" or c.layers or k.layer == deepest]
-
-
-def print_table(path: str, kernels: Sequence[KernelRows], output: Output, *, several: bool) -> None:
-    """Print the numbers of one checkpoint."""
-    console = output.console
-    if several:
-        output.print_line(path)
-    kernel_table(kernels, console.width if console.is_terminal else None).print(console)
+    return [it.select(c.heads, c.radius) for it in kernels if it.layer in (c.layers or layers)]
 
 
 class ExtractedKernels(NamedTuple):
@@ -117,38 +106,22 @@ class TapStatistics:
         elif included.any():
             all_taps = taps.expand(len(included), -1, included.shape[1], -1)
             taps = all_taps.transpose(1, 2)[included]  # (B, H, S, R) -> (N, H, R)
-            counts = torch.full_like(taps[0], len(taps))
-            self.sums = add_sums(self.sums, [counts, taps.sum(0), taps.square().sum(0)])
+            now = [torch.full_like(taps[0], len(taps)), taps.sum(0), taps.square().sum(0)]
+            before = self.sums or [torch.zeros_like(it) for it in now]
+            # aligned at offset 0; longer sentences may have more taps
+            pad = nn.functional.pad
+            more = (now[0].shape[-1] - before[0].shape[-1]) // 2
+            before = [pad(it, (max(0, more), max(0, more))) for it in before]
+            now = [pad(it, (max(0, -more), max(0, -more))) for it in now]
+            self.sums = [a + b for a, b in zip(before, now, strict=True)]
 
-    @property
-    def is_determined(self) -> bool:
-        return self.fixed is not None or bool(self.sums)
-
-    def mean(self) -> Float[Tensor, "H R"]:
-        """Mean taps at j - i."""
-        mean = self.sums[1] / self.sums[0] if self.fixed is None else self.fixed
-        return mean.flip(-1) if self.of_key else mean
-
-    def deviation(self) -> Float[Tensor, "H R"] | None:
+    def rows(self) -> tuple[Rows, Rows | None]:
+        """Mean taps at j - i of each head, and their deviation if they depend on the text."""
         if self.fixed is not None:
-            return None
-        count, total, squares = self.sums
-        deviation = (squares / count - (total / count).square()).clamp(min=0).sqrt()
-        return deviation.flip(-1) if self.of_key else deviation
-
-
-def add_sums(before: list[Tensor], now: list[Tensor]) -> list[Tensor]:
-    """Add sums aligned at offset 0; longer sentences may have more taps."""
-    if not before:
-        return now
-    taps = max(before[0].shape[-1], now[0].shape[-1])
-    return [pad_taps(a, taps) + pad_taps(b, taps) for a, b in zip(before, now, strict=True)]
-
-
-def pad_taps(rows: Tensor, taps: int) -> Tensor:
-    """Taps padded with zeros on both sides to this number."""
-    each_side = (taps - rows.shape[-1]) // 2
-    return nn.functional.pad(rows, (each_side, each_side))
+            return (self.fixed.flip(-1) if self.of_key else self.fixed).tolist(), None
+        count, total, squares = (it.flip(-1) if self.of_key else it for it in self.sums)
+        mean = total / count
+        return mean.tolist(), (squares / count - mean.square()).clamp(min=0).sqrt().tolist()
 
 
 @torch.no_grad()
@@ -157,22 +130,7 @@ def extract_kernels(encoder: EncoderModel, text: Iterable[TextBatch] = ()) -> Ex
 
     Works for any architecture made of `Kernel`s and `DepthwiseConvolution`s.
     """
-    statistics = {
-        path: TapStatistics(of_key=of_key) for path, of_key in list_kernels(encoder).items()
-    }
-    update_statistics(encoder, statistics, chain([probe_batch(encoder)], text))
-    names = name_kernels(encoder, statistics)
-    kernels = [kernel_rows(p, names[p], s) for p, s in statistics.items() if s.is_determined]
-    kernels += convolution_kernels(encoder)
-    undetermined = [names[path] for path, s in statistics.items() if not s.is_determined]
-    by_layer = sorted(kernels, key=lambda kernel: kernel.layer)
-    return ExtractedKernels(by_layer, list(dict.fromkeys(undetermined)))
-
-
-def update_statistics(
-    encoder: EncoderModel, statistics: Mapping[str, TapStatistics], text: Iterable[TextBatch]
-) -> None:
-    """Run the encoder on the text and add the taps of each kernel to its statistics."""
+    statistics = {path: TapStatistics(of_key=it) for path, it in list_kernels(encoder).items()}
     batch: TextBatch
 
     def record_taps(kernel: TapStatistics) -> Callable[[nn.Module, Any, Tensor], None]:
@@ -183,8 +141,21 @@ def update_statistics(
         for path, kernel in statistics.items()
     ]
     with evaluating(encoder, hooks):
-        for batch in text:
+        for batch in chain([probe_batch(encoder)], text):
             encoder(batch.inputs)
+    names = name_kernels(encoder, statistics)
+    kernels, undetermined = convolution_kernels(encoder), dict[str, None]()
+    for path, it in statistics.items():
+        if it.fixed is None and not it.sums:
+            undetermined[names[path]] = None
+            continue
+        mean, deviation = it.rows()
+        offsets = tap_offsets(len(mean[0]))
+        rows = KernelRows(layer_number(path), names[path], "head", offsets, mean, deviation)
+        kernels.append(rows)
+    # of one layer, those by channel last
+    by_layer = sorted(kernels, key=lambda kernel: (kernel.layer, kernel.by != "head"))
+    return ExtractedKernels(by_layer, list(undetermined))
 
 
 def list_kernels(encoder: nn.Module) -> dict[str, bool]:
@@ -207,8 +178,10 @@ def name_kernels(encoder: nn.Module, paths: Iterable[str]) -> dict[str, str]:
     """Path -> name after the kernel's class, numbered if a layer has several."""
     groups: dict[tuple[int, str], list[str]] = {}
     for path in paths:
-        key = layer_number(path), kernel_kind(type(encoder.get_submodule(path)))
-        groups.setdefault(key, []).append(path)
+        # QueryKernel -> query, SharedQueryKernel -> shared query
+        kind = type(encoder.get_submodule(path)).__name__
+        words = re.sub(r"(?<!^)(?=[A-Z])", " ", kind).lower().removesuffix(" kernel")
+        groups.setdefault((layer_number(path), words), []).append(path)
     return {
         path: f"{name} {number}" if len(group) > 1 else name
         for (_, name), group in groups.items()
@@ -216,29 +189,10 @@ def name_kernels(encoder: nn.Module, paths: Iterable[str]) -> dict[str, str]:
     }
 
 
-def kernel_kind(kind: type) -> str:
-    """QueryKernel -> query, SharedQueryKernel -> shared query."""
-    words = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
-    return words.removesuffix(" kernel")
-
-
 def layer_number(path: str) -> int:
     """Layer number, from 1, of a module path."""
     match = re.search(r"(?:^|\.)layers\.(\d+)\.", path)
     return int(match[1]) + 1 if match else 1
-
-
-def kernel_rows(path: str, name: str, statistics: TapStatistics) -> KernelRows:
-    """The collected statistics of a kernel as rows by head."""
-    mean, deviation = statistics.mean(), statistics.deviation()
-    return KernelRows(
-        layer=layer_number(path),
-        name=name,
-        by="head",
-        offsets=tap_offsets(mean),
-        mean=mean.tolist(),
-        deviation=None if deviation is None else deviation.tolist(),
-    )
 
 
 def convolution_kernels(encoder: nn.Module) -> list[KernelRows]:
@@ -249,14 +203,11 @@ def convolution_kernels(encoder: nn.Module) -> list[KernelRows]:
             taps = module.convolution.weight.detach()[:, 0].double()
             part = re.search(r"\.parts\.(\w+)\.", path)
             name = f"{part[1]} convolution" if part else "depthwise"
-            offsets, rows = tap_offsets(taps), taps.tolist()
-            kernels.append(
-                KernelRows(layer_number(path), name, "channel", offsets, rows, deviation=None)
-            )
+            offsets, rows = tap_offsets(taps.shape[-1]), taps.tolist()
+            kernels.append(KernelRows(layer_number(path), name, "channel", offsets, rows, None))
     return kernels
 
 
-def tap_offsets(taps: Tensor) -> list[int]:
-    """Offsets of the taps, from -radius to radius."""
-    radius = taps.shape[-1] // 2
-    return list(range(-radius, radius + 1))
+def tap_offsets(taps: int) -> list[int]:
+    """Offsets of this many taps, from -radius to radius."""
+    return list(range(-(taps // 2), taps // 2 + 1))

@@ -5,16 +5,14 @@ After Figs. 2 and 3 of Chang et al. (2021).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from toolkit.analysis.plot_style import (
-    Axes,
     Figure,
     SubFigure,
+    draw_line,
     hide_box,
-    line_style,
-    marked_points,
     new_plot,
     style_colorbar,
 )
@@ -50,22 +48,23 @@ class KernelRows(NamedTuple):
     numbers: Sequence[int] = ()
     """Numbers of the heads or channels, from 1; empty for all."""
 
-    def select_heads(self, heads: Sequence[int]) -> KernelRows:
-        """Keep only these heads; kernels by channel are unchanged."""
-        if self.by != "head":
-            return self
-        selected = self._map_rows(lambda rows: [rows[head - 1] for head in heads])
-        return selected._replace(numbers=list(heads))
+    def select(self, heads: Sequence[int], radius: int) -> KernelRows:
+        """Only these heads, if any are named, and only offsets up to `radius`.
 
-    def crop(self, radius: int) -> KernelRows:
-        """Keep only offsets up to `radius`."""
+        All channels of a kernel by channel are kept.
+        """
+        numbers = list(heads) if heads and self.by == "head" else list(self.numbers)
         indices = [index for index, offset in enumerate(self.offsets) if abs(offset) <= radius]
-        cropped = self._map_rows(lambda rows: [[row[index] for index in indices] for row in rows])
-        return cropped._replace(offsets=[self.offsets[index] for index in indices])
 
-    def _map_rows(self, function: Callable[[Rows], Rows]) -> KernelRows:
-        deviation = None if self.deviation is None else function(self.deviation)
-        return self._replace(mean=function(self.mean), deviation=deviation)
+        def part(rows: Rows) -> Rows:
+            kept = [rows[number - 1] for number in numbers] if numbers else rows
+            return [[row[index] for index in indices] for row in kept]
+
+        deviation = None if self.deviation is None else part(self.deviation)
+        offsets = [self.offsets[index] for index in indices]
+        return self._replace(
+            offsets=offsets, mean=part(self.mean), deviation=deviation, numbers=numbers
+        )
 
     @property
     def heads(self) -> Sequence[int]:
@@ -103,8 +102,9 @@ def kernel_table(kernels: Sequence[KernelRows], width: int | None) -> Table:
             strict=True,
         ):
             cells = dict(zip(kernel.offsets, values, strict=True))
-            numbers = [format_number(cells.get(offset)) for offset in offsets]
-            rows.append([kernel.layer, kernel.name, str(head), *numbers])
+            numbers = [cells.get(offset, "") for offset in offsets]
+            texts = [f"{it:.3f}" if isinstance(it, float) else str(it) for it in numbers]
+            rows.append([kernel.layer, kernel.name, str(head), *texts])
     by_channel = any(kernel.by == "channel" for kernel in kernels)
     peaks = "; for channels, the number with their maximum at each offset" if by_channel else ""
     omitted = f"; offsets beyond {limit} are omitted" if radius > limit else ""
@@ -117,11 +117,6 @@ def kernel_table(kernels: Sequence[KernelRows], width: int | None) -> Table:
     )
 
 
-def format_number(number: float | int | None) -> str:
-    """A cell of the table: three decimals for floats, empty for None."""
-    return "" if number is None else f"{number:.3f}" if isinstance(number, float) else str(number)
-
-
 def count_peaks(kernel: KernelRows) -> list[int]:
     """For each offset, the number of rows whose largest absolute value is there."""
     counts = [0] * len(kernel.offsets)
@@ -131,13 +126,11 @@ def count_peaks(kernel: KernelRows) -> list[int]:
     return counts
 
 
-def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Figure:
+def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]]) -> Figure:
     """One block per checkpoint, one above the other."""
     sizes = [block_size(kernels) for kernels in checkpoints.values()]
     heights = [height for _, height in sizes]
     fig = new_plot(max(4.5, *(width for width, _ in sizes)), sum(heights))
-    if title:
-        fig.suptitle(title)
     blocks: Any = fig.subfigures(len(sizes), 1, height_ratios=heights, squeeze=False)
     for block, (name, kernels) in zip(blocks[:, 0], checkpoints.items(), strict=True):
         if len(checkpoints) > 1:
@@ -148,31 +141,25 @@ def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) ->
 
 def block_size(kernels: Sequence[KernelRows]) -> tuple[float, float]:
     """Width and height in inches."""
-    heads, channels = split_heads_and_channels(kernels)
+    heads = [k for k in kernels if k.by == "head"]
+    channels = len(kernels) - len(heads)
     rows, columns = len({k.layer for k in heads}), max((len(k.mean) for k in heads), default=0)
-    width = PANEL_WIDTH * columns + 0.6 * bool(heads) + MAP_WIDTH * len(channels)
+    width = PANEL_WIDTH * columns + 0.6 * bool(heads) + MAP_WIDTH * channels
     height = max(PANEL_HEIGHT * rows + 0.3 + LEGEND_HEIGHT, MAP_HEIGHT * bool(channels))
     return width, height + TITLE_HEIGHT
 
 
-def split_heads_and_channels(
-    kernels: Sequence[KernelRows],
-) -> tuple[list[KernelRows], list[KernelRows]]:
-    """Kernels by head, and kernels by channel."""
-    return [k for k in kernels if k.by == "head"], [k for k in kernels if k.by == "channel"]
-
-
 def draw_block(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     """Draw the kernels of one checkpoint: heads on the left, channels on the right."""
-    heads, channels = split_heads_and_channels(kernels)
-    if not (heads and channels):
-        draw_heads(block, heads) if heads else draw_channels(block, channels)
-        return
-    columns = max(len(k.mean) for k in heads)
-    widths = [PANEL_WIDTH * columns + 0.6, MAP_WIDTH * len(channels)]
-    sides: Any = block.subfigures(1, 2, width_ratios=widths)
-    draw_heads(sides[0], heads)
-    draw_channels(sides[1], channels)
+    sides = [[k for k in kernels if k.by == by] for by in ("head", "channel")]
+    present = [side for side in sides if side]
+    parts: Any = [block]
+    if len(present) > 1:
+        widths = [block_size(side)[0] for side in present]
+        parts = block.subfigures(1, 2, width_ratios=widths)
+    for part, side in zip(parts, present, strict=True):
+        draw = draw_heads if side[0].by == "head" else draw_channels
+        draw(part, side)
 
 
 def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
@@ -184,8 +171,13 @@ def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     axes = block.subplots(*shape, sharex=True, sharey=True, squeeze=False)
     for kernel in kernels:
         row = axes[layers.index(kernel.layer)]
-        for head in range(len(kernel.mean)):
-            draw_head(row[head], kernel, head, names.index(kernel.name))
+        index = names.index(kernel.name)
+        for head, mean in enumerate(kernel.mean):
+            band = None
+            if kernel.deviation is not None:
+                pairs = list(zip(mean, kernel.deviation[head], strict=True))
+                band = [m - s for m, s in pairs], [m + s for m, s in pairs]
+            draw_line(row[head], kernel.offsets, mean, index, band, label=kernel.name, markersize=2)
     for ax in axes.flat:
         ax.axhline(0, color="#999999", linewidth=0.6, zorder=0)
         ax.axvline(0, color="#dddddd", linewidth=0.6, zorder=0)
@@ -203,26 +195,6 @@ def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     labels = [f"{name}, mean and deviation" if name in averaged else name for name in names]
     lines = [handles[name] for name in names]
     block.legend(lines, labels, loc="outside upper center", ncols=6, frameon=False)
-
-
-def draw_head(ax: Axes, kernel: KernelRows, head: int, index: int) -> None:
-    """The kernel of one head, with a band of one deviation if it depends on the text."""
-    mean, style = kernel.mean[head], line_style(index)
-    ax.plot(
-        kernel.offsets,
-        mean,
-        label=kernel.name,
-        linewidth=1.2,
-        color=style.color,
-        linestyle=style.linestyle,
-        marker=style.marker,
-        markersize=2,
-        markevery=marked_points(len(mean), index),
-    )
-    if kernel.deviation is not None:
-        pairs = list(zip(mean, kernel.deviation[head], strict=True))
-        lower, upper = [m - s for m, s in pairs], [m + s for m, s in pairs]
-        ax.fill_between(kernel.offsets, lower, upper, color=style.color, alpha=0.15, lw=0)
 
 
 def draw_channels(block: SubFigure, kernels: Sequence[KernelRows]) -> None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeGuard
+from typing import Annotated, Any, NamedTuple, TypeGuard
 
 from msgspec import Meta
 
-from toolkit.analysis.minimal_pairs_plot import GroupAccuracy, Panels, draw_panels
 from toolkit.analysis.plot_style import (
+    Axes,
+    Figure,
+    hide_box,
     label_variants,
+    line_style,
+    new_plot,
     open_plot,
     parse_labels,
-    plot_style,
-    save_plot,
     to_words,
+    write_plot,
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
@@ -45,16 +49,22 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
     results = [result for file in c.files for result in read_pair_results(Path(file))]
     models, shared = group_seeds(results), shared_paradigms(results)
     groups = group_paradigms(shared, c.phenomenon)
-    labels = make_labels(models, groups, c.labels)
+    words, _ = label_variants([name for name, seeds in models.items() if seeds[0].scoring])
+    labels = {name: words.get(name, to_words(name)) for name in (*models, *groups)}
+    labels |= parse_labels(c.labels, labels)
     panels = measure_groups(models, groups)
     with open_plot(c) as output:
-        with plot_style(c):
-            save_plot(draw_panels(panels, labels, c), c)
+        write_plot(c, draw_panels, panels, labels, c)
         for group, panel in panels.items():
             for model, accuracy in panel.items():
                 record = {"group": group, "paradigms": len(groups[group]), "model": model}
                 output.write("accuracy", {**record, **accuracy._asdict()})
-        make_table(panels, labels).print(output.console)
+        rows = [
+            [labels[group], *(f"{it.mean:.1f}" for it in panel.values())]
+            for group, panel in panels.items()
+        ]
+        columns = ["accuracy (%)", *(labels[model] for model in next(iter(panels.values())))]
+        Table(columns=columns, rows=rows, right_align=columns[1:]).print(output.console)
         if others := len(set().union(*(it.paradigms for it in results))) - len(shared):
             plural = "s" * (others != 1)
             output.print_line(f"left out {others} paradigm{plural} that not all models have")
@@ -66,37 +76,22 @@ def group_seeds(results: Sequence[PairResult]) -> dict[str, list[PairResult]]:
     """Results that differ only in the seed, by the name of their model."""
     groups: dict[tuple[str, str], list[PairResult]] = {}
     for it in results:
-        group = groups.setdefault((without_seed(it.source), it.scoring), [])
+        parts = [name_without_seed(Path(part)) or part for part in Path(it.source).parts]
+        group = groups.setdefault((Path(*parts).as_posix(), it.scoring), [])
         if it.source in [other.source for other in group]:
             raise ToolkitError(
                 f"{it.source} must have one result, but has two. Name each file once, and draw "
                 f"results on other pairs separately."
             )
         group.append(it)
-    names = shorten_paths([source for source, _ in groups])
+    # the name of a checkpoint only if one run has several
+    paths = [source for source, _ in groups]
+    folders = [path.rpartition("/checkpoint_")[0] or path for path in paths]
+    names = short_names(folders if len(set(folders)) == len(set(paths)) else paths)
     for index, (source, scoring) in enumerate(groups):
-        if [path for path, _ in groups].count(source) > 1:
+        if paths.count(source) > 1:
             names[index] += f", {scoring}"
     return dict(zip(names, groups.values(), strict=True))
-
-
-def without_seed(path: str) -> str:
-    """`runs/arch=a,seed=1/checkpoint_best` -> runs/arch=a/checkpoint_best."""
-    return Path(*(name_without_seed(Path(it)) or it for it in Path(path).parts)).as_posix()
-
-
-def shorten_paths(paths: Sequence[str]) -> list[str]:
-    """The shortest distinct names; that of a checkpoint only if one run has several."""
-    folders = [path.rpartition("/checkpoint_")[0] or path for path in paths]
-    distinct = len(set(folders)) == len(set(paths))
-    return short_names(folders if distinct else paths)
-
-
-def make_labels(models: Models, groups: Iterable[str], options: Sequence[str]) -> dict[str, str]:
-    """Name of each model and group -> its label."""
-    runs, _ = label_variants([name for name, seeds in models.items() if seeds[0].scoring])
-    words = {name: runs.get(name, to_words(name)) for name in (*models, *groups)}
-    return {**words, **parse_labels(options, words)}
 
 
 def measure_groups(models: Models, groups: Mapping[str, Sequence[str]]) -> Panels:
@@ -117,17 +112,6 @@ def measure(seeds: Sequence[PairResult], paradigms: Sequence[str]) -> GroupAccur
     errors = [100 * it.standard_error for it in pooled if it.standard_error is not None]
     error = statistics.mean(errors) if errors else None
     return GroupAccuracy(statistics.mean(accuracies), error, accuracies)
-
-
-def make_table(panels: Panels, labels: Mapping[str, str]) -> Table:
-    """Accuracies in percent: a row for each group, a column for each model."""
-    models = list(next(iter(panels.values())))
-    rows = [
-        [labels[group], *(f"{panel[model].mean:.1f}" for model in models)]
-        for group, panel in panels.items()
-    ]
-    columns = ["accuracy (%)", *(labels[model] for model in models)]
-    return Table(columns=columns, rows=rows, right_align=columns[1:])
 
 
 OVERALL = "overall"
@@ -245,8 +229,10 @@ def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
     paradigms = [convert(row, TableRow) for row in rows]
     phenomena = {it.UID: it.linguistics_term for it in paradigms}
     models = dict.fromkeys(key for row in rows for key, value in row.items() if is_number(value))
-    if models:
-        check_unique([it.UID for it in paradigms])
+    repeated = [uid for uid, count in Counter(it.UID for it in paradigms).items() if count > 1]
+    if models and repeated:
+        count = [it.UID for it in paradigms].count(repeated[0])
+        raise JsonError(f"UID {repeated[0]} must have one row, but has {count}")
     for model in models:
         numbers = [parse_accuracy(row, model) for row in rows]
         accuracies = {
@@ -273,13 +259,6 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def check_unique(uids: Sequence[str]) -> None:
-    """Raise JsonError if a UID has several rows."""
-    uid, rows = Counter(uids).most_common(1)[0]
-    if rows > 1:
-        raise JsonError(f"UID {uid} must have one row, but has {rows}")
-
-
 def shared_paradigms(results: Sequence[PairResult]) -> dict[str, str]:
     """The paradigms of all results, with their phenomena in the first one."""
     names = set.intersection(*(set(it.paradigms) for it in results))
@@ -303,3 +282,94 @@ def group_paradigms(phenomena: Mapping[str, str], only: str = "") -> dict[str, l
     if len(parts) > 1:  # one part repeats the whole
         groups |= {part: [name for name in selected if keys[name] == part] for part in parts}
     return groups
+
+
+PANEL_WIDTH, MIN_PANEL_WIDTH, MAX_COLUMNS = 1.4, 1.0, 5  # inches; panels per row
+ROW_HEIGHT, GAP, AXIS_HEIGHT = 0.145, 0.2, 0.6  # inches: of a model, of a panel, of the axis
+LETTER, LINE = 0.52 / 72, 1.3 / 72  # inches of an average letter, for each point of the font size
+CHANCE = 50.0
+AXIS_LABEL = "accuracy (%)"
+ERRORS_LABEL = " ± standard error over pairs"
+SEEDS_LABEL = "; mean over seeds; strokes: each seed"
+
+
+class GroupAccuracy(NamedTuple):
+    """Accuracy of one model on one group of paradigms, in percent."""
+
+    mean: float
+    """Over seeds."""
+    standard_error: float | None
+    """Over pairs, the mean of the seeds'; None if unknown."""
+    seeds: Sequence[float]
+    """The accuracy of each seed."""
+
+
+Panels = Mapping[str, Mapping[str, GroupAccuracy]]
+"""Group of paradigms -> model -> its accuracy; all groups have the same models."""
+
+
+def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) -> Figure:
+    """One panel per group with a common scale, models from top to bottom."""
+    first = next(iter(panels.values()))
+    models = [labels[name] for name in first]
+    fig, axes = new_panels([labels[name] for name in panels], models, c)
+    for ax, panel in zip(axes, panels.values(), strict=True):
+        for row, accuracy in enumerate(panel.values()):
+            draw_accuracy(ax, row, accuracy)
+        ax.axvline(CHANCE, color="#999999", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
+        ax.grid(axis="y", color="#e5e5e5", linewidth=0.5)
+        ax.set_axisbelow(True)
+        hide_box(ax)
+        ax.tick_params(axis="y", length=0)
+    axes[0].set_yticks(range(len(models)), models)
+    axes[0].set_ylim(len(models) - 0.4, -0.6)  # the first model on top
+    axes[0].title.set_fontweight("bold")
+    letters = int(fig.get_figwidth() / (LETTER * c.font_size))
+    accuracies = [accuracy for panel in panels.values() for accuracy in panel.values()]
+    label = AXIS_LABEL + ERRORS_LABEL * any(it.standard_error is not None for it in accuracies)
+    label += SEEDS_LABEL * any(len(it.seeds) > 1 for it in accuracies)
+    fig.supxlabel(textwrap.fill(label, letters))
+    return fig
+
+
+def new_panels(
+    titles: Sequence[str], models: Sequence[str], c: PairPlotConfig
+) -> tuple[Figure, list[Axes]]:
+    """A plot with a panel for each title, wrapped into rows that fit the width."""
+    letter = LETTER * c.font_size
+    left = letter * (max(map(len, models)) + 1)
+    fitting = int((c.inches[0] - left) / MIN_PANEL_WIDTH) if c.inches else MAX_COLUMNS
+    rows = math.ceil(len(titles) / max(1, min(fitting, len(titles))))
+    columns = math.ceil(len(titles) / rows)
+    width = c.inches[0] if c.inches else left + PANEL_WIDTH * columns
+    letters = max(8, int((width - left) / columns / letter))
+    wrapped = [textwrap.fill(title, letters) for title in titles]
+    lines = max(title.count("\n") + 1 for title in wrapped)
+    panel = ROW_HEIGHT * len(models) + GAP + LINE * c.font_size * lines
+    fig = new_plot(width, rows * panel + AXIS_HEIGHT + 0.25 * bool(c.title))
+    grid: Any = fig.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for ax, title in zip(grid.flat, wrapped, strict=False):
+        ax.set_title(title, fontsize="small", pad=3)
+    for ax in grid.flat[len(titles) :]:
+        ax.remove()
+    for ax in grid.flat[len(titles) - columns : len(titles)]:
+        ax.tick_params(labelbottom=True)  # also where the panel below is missing
+    return fig, list(grid.flat[: len(titles)])
+
+
+def draw_accuracy(ax: Axes, row: int, accuracy: GroupAccuracy) -> None:
+    """A marker with the standard error, and a stroke for each of several seeds."""
+    style = line_style(row)
+    ax.errorbar(
+        accuracy.mean,
+        row,
+        xerr=accuracy.standard_error,
+        color=style["color"],
+        marker=style["marker"],
+        markersize=3.5,
+        elinewidth=0.9,
+        linestyle="none",
+    )
+    if len(accuracy.seeds) > 1:
+        rows = [row] * len(accuracy.seeds)
+        ax.plot(accuracy.seeds, rows, "|", color=style["color"], markersize=5, markeredgewidth=0.6)

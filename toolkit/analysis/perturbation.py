@@ -21,12 +21,11 @@ from toolkit.analysis.plot_style import (
     new_plot,
     open_plot,
     parse_labels,
-    plot_style,
-    save_plot,
     to_words,
+    write_plot,
 )
 from toolkit.analysis.read_text import (
-    encode_whole_sentence,
+    encode_sentence,
     load_reader,
     model_device,
     read_lines,
@@ -64,9 +63,7 @@ def plot_perturbation(c: PerturbationConfig) -> None:
         difference_table(differences, list(names.values())).print(output.console)
         words = {name: given.get(name, to_words(name)) for name in names.values()}
         drawn = [it._replace(checkpoint=words[it.checkpoint]) for it in differences]
-        with plot_style(c):
-            save_plot(draw_differences(drawn, c.title), c)
-        print(c.output_file, file=output.text_stream)
+        write_plot(c, draw_differences, drawn, output=output)
 
 
 def compare_sentences(
@@ -97,7 +94,7 @@ def compare_vectors(
 @torch.no_grad()
 def compute_vectors(learner: Learner, line: str) -> Vectors:
     """Vectors of the last layer; a word's is the mean over its subwords."""
-    ids = encode_whole_sentence(learner, line, "a sentence")
+    ids = encode_sentence(learner, line, "a sentence")
     tokens = torch.tensor([ids], device=model_device(learner))
     states = learner.encoder(Inputs(tokens)).states[0].float().cpu()
     vectors: Vectors = {CLS: states[0]}
@@ -167,10 +164,14 @@ class VectorDifference(NamedTuple):
     """Between v and w, in degrees."""
 
 
-def draw_differences(differences: Sequence[VectorDifference], title: str) -> Figure:
+def draw_differences(differences: Sequence[VectorDifference]) -> Figure:
     """One row of panels per pair of sentences, with distance and angle."""
     models = list(dict.fromkeys(it.checkpoint for it in differences))
-    groups = group_by_sentences(differences)
+    groups: dict[str, list[VectorDifference]] = {}
+    for it in differences:  # words by pair of sentences, then [CLS] of all pairs
+        pair = "{} and {}".format(*it.sentences)
+        name = CLS_GROUP if it.word == CLS else f"words of sentences {pair}"
+        groups.setdefault(name, []).append(it._replace(word=pair) if it.word == CLS else it)
     words = max(len(group) // len(models) for group in groups.values())
     width = max(MIN_WIDTH, BAR_WIDTH * words * (len(models) + 1) + 0.8)
     fig = new_plot(2 * width, PANEL_HEIGHT * len(groups) + LEGEND_HEIGHT)
@@ -184,23 +185,7 @@ def draw_differences(differences: Sequence[VectorDifference], title: str) -> Fig
             ax.set_title(name)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=len(models), frameon=False)
-    if title:
-        fig.suptitle(title)
     return fig
-
-
-def group_by_sentences(
-    differences: Sequence[VectorDifference],
-) -> dict[str, list[VectorDifference]]:
-    """Words by pair of sentences, then [CLS] of all pairs in one group."""
-    groups: dict[str, list[VectorDifference]] = {}
-    for it in differences:
-        pair = "{} and {}".format(*it.sentences)
-        if it.word == CLS:
-            groups.setdefault(CLS_GROUP, []).append(it._replace(word=pair))
-        else:
-            groups.setdefault(f"words of sentences {pair}", []).append(it)
-    return groups
 
 
 def draw_bars(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -37,36 +37,49 @@ MARKED_POINTS = 10  # per line, about
 MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from font", re.DOTALL)
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+SETTINGS = {
+    "axes.titlesize": "medium",
+    "figure.titlesize": "medium",
+    "figure.labelsize": "medium",
+    "xtick.labelsize": "small",
+    "ytick.labelsize": "small",
+    "legend.fontsize": "small",
+    "text.parse_math": False,
+    "axes.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+}
 INSTALL = (
     "toolkit-plot requires matplotlib, which is not installed. Run pip install 'toolkit-seq[plot]'."
 )
 log = logging.getLogger(__name__)
 
 
-class LineStyle(NamedTuple):
-    """Color, dashes and marker of a line."""
-
-    color: str
-    dashes: tuple[float, ...]
-    marker: str
-
-    @property
-    def linestyle(self) -> tuple[int, tuple[float, ...] | None]:
-        """The dashes as matplotlib takes them."""
-        return 0, self.dashes or None
+def line_style(index: int, points: int = 1) -> dict[str, Any]:
+    """Color, dashes and marker of the line with this index, which marks about ten of its points."""
+    step, dashes = max(1, points // MARKED_POINTS), DASHES[index % len(DASHES)]
+    return {
+        "color": COLORS[index % len(COLORS)],
+        "linestyle": (0, dashes or None),
+        "marker": MARKERS[index % len(MARKERS)],
+        "markevery": (index % step, step),
+    }
 
 
-def line_style(index: int) -> LineStyle:
-    """Style of the line with this index."""
-    return LineStyle(
-        COLORS[index % len(COLORS)], DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)]
-    )
-
-
-def marked_points(points: int, index: int) -> tuple[int, int]:
-    """First marked point and distance of the marked points, which differ between lines."""
-    step = max(1, points // MARKED_POINTS)
-    return index % step, step
+def draw_line(
+    ax: Axes,
+    x: Sequence[int],
+    y: Sequence[float],
+    index: int,
+    band: tuple[Sequence[float], Sequence[float]] | None = None,
+    **options: Any,
+) -> None:
+    """Draw a line in the style of its index, on a band between two edges."""
+    style = line_style(index, len(y))
+    ax.plot(x, y, **style, linewidth=1.2, **options)
+    if band:
+        ax.fill_between(x, *band, color=style["color"], alpha=0.15, linewidth=0)
 
 
 def open_plot(c: PlotOptions) -> Output:
@@ -83,36 +96,24 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
     """Fonts and lines of the plots that are drawn and saved inside.
 
     All text is drawn as it is: a dollar sign, such as the tag of the Penn Treebank, is no formula.
-    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3.
+    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3. Warnings are
+    logged: a line each, and one for all characters without a glyph.
     """
     try:
         import matplotlib
+        from matplotlib import font_manager
     except ImportError as error:
         raise ToolkitError(INSTALL) from error
-    check_font(c.font_family)
-    settings: Any = {
-        "font.family": c.font_family,
-        "font.size": c.font_size,
-        "axes.titlesize": "medium",
-        "figure.titlesize": "medium",
-        "figure.labelsize": "medium",
-        "xtick.labelsize": "small",
-        "ytick.labelsize": "small",
-        "legend.fontsize": "small",
-        "text.parse_math": False,
-        "axes.linewidth": 0.6,
-        "hatch.linewidth": 0.5,
-        "pdf.fonttype": 42,
-        "ps.fonttype": 42,
-    }
-    with report_warnings(), matplotlib.rc_context(settings):
-        yield
-
-
-@contextmanager
-def report_warnings() -> Iterator[None]:
-    """Log matplotlib's warnings: a line each, and one for all characters without a glyph."""
-    with warnings.catch_warnings(record=True) as caught:
+    try:  # matplotlib would silently draw another font
+        if c.font_family not in GENERIC_FONTS:
+            font_manager.findfont(c.font_family, fallback_to_default=False)
+    except ValueError as error:
+        raise ToolkitError(
+            f"--font-family must be an installed font, but {c.font_family!r} is not. serif, "
+            f"sans-serif, monospace and STIXGeneral (similar to Times) come with matplotlib."
+        ) from error
+    settings: Any = {"font.family": c.font_family, "font.size": c.font_size, **SETTINGS}
+    with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(settings):
         yield
     characters = []
     for message in dict.fromkeys(str(warning.message) for warning in caught):
@@ -125,30 +126,13 @@ def report_warnings() -> Iterator[None]:
         log.warning("The font has no glyph for %s. Choose another with --font-family.", text)
 
 
-def check_font(family: str) -> None:
-    """Raise if the font is not installed; matplotlib would silently draw another one."""
-    from matplotlib import font_manager
-
-    if family in GENERIC_FONTS:
-        return
-    try:
-        font_manager.findfont(family, fallback_to_default=False)
-    except ValueError as error:
-        raise ToolkitError(
-            f"--font-family must be an installed font, but {family!r} is not. serif, sans-serif, "
-            f"monospace and STIXGeneral (similar to Times) come with matplotlib."
-        ) from error
-
-
 def new_plot(width: float, height: float, *, constrained: bool = True) -> Figure:
     """An empty plot without window or global state; sizes in inches.
 
     `constrained` lets matplotlib arrange labels and legends.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ToolkitError(INSTALL) from error
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained" if constrained else None)
 
 
@@ -165,32 +149,38 @@ def style_colorbar(bar: Colorbar) -> None:
         bar.solids.set(edgecolor="face", rasterized=True)
 
 
-def resize(fig: Figure, c: PlotOptions) -> None:
-    """Apply --size; labels of a plot with manual layout are scaled with it."""
-    from matplotlib.text import Text
+def write_plot(
+    c: PlotOptions, draw: Callable[..., Figure], *values: Any, output: Output | None = None
+) -> None:
+    """Draw values, and write the plot in the format of the file's ending, which is printed.
 
-    if not c.inches:
-        return
-    width, height = fig.get_size_inches()
-    new_width = c.inches[0]
-    new_height = c.inches[1] or height * new_width / width
-    fig.set_size_inches(new_width, new_height)
-    if fig.get_layout_engine() is None:
-        scale = min(new_width / width, new_height / height)
-        for text in fig.findobj(Text):
-            text.set_fontsize(text.get_fontsize() * scale)
+    --size applies. Plots with a manual layout scale their texts with it, and place their titles.
+    """
+    with plot_style(c):
+        from matplotlib.text import Text
 
-
-def save_plot(fig: Figure, c: PlotOptions) -> None:
-    """Write the plot in the format of the file's ending."""
-    resize(fig, c)
-    dpi, content = min(c.dpi, MAX_PIXELS / max(fig.get_size_inches())), BytesIO()
-    ending = c.output_file.rpartition(".")[2].lower()
-    fig.savefig(content, format=ending, dpi=dpi)
+        fig = draw(*values)
+        by_hand = fig.get_layout_engine() is None
+        if c.title and not by_hand:
+            fig.suptitle(c.title)
+        if c.inches:
+            width, height = fig.get_size_inches()
+            new_width = c.inches[0]
+            new_height = c.inches[1] or height * new_width / width
+            fig.set_size_inches(new_width, new_height)
+            if by_hand:
+                scale = min(new_width / width, new_height / height)
+                for text in fig.findobj(Text):
+                    text.set_fontsize(text.get_fontsize() * scale)
+        dpi, content = min(c.dpi, MAX_PIXELS / max(fig.get_size_inches())), BytesIO()
+        ending = c.output_file.rpartition(".")[2].lower()
+        fig.savefig(content, format=ending, dpi=dpi)
     data = content.getvalue()
     if ending == "svg":  # its comments hold the texts
         data = NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", data.decode()).encode()
     write_output("--output", c.output_file, data)
+    if output:
+        print(c.output_file, file=output.text_stream)
 
 
 SUBSETS = {"train": "training", "valid": "validation"}
@@ -234,11 +224,6 @@ def label_metric(metric: str) -> MetricLabel:
     if kind in LOSSES:
         return MetricLabel(f"{name} (nats)")
     return MetricLabel(f"{name} (%)", 100.0) if kind in FRACTIONS else MetricLabel(name)
-
-
-def label_subset(subset: str) -> str:
-    """The name of a split in words."""
-    return SUBSETS.get(subset, subset)
 
 
 def label_variants(names: Sequence[str]) -> tuple[dict[str, str], str]:

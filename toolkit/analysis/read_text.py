@@ -27,15 +27,11 @@ MAX_TOKENS = 512  # per line; an absolute position table may allow fewer
 def load_reader(path: str, device: str) -> Learner:
     """The learner of a checkpoint that reads subword text, on a device."""
     learner = load_checkpoint(path)
-    if learner.encoder.is_word_level:
+    generates = isinstance(learner.encoder, GenerativeModel)
+    if generates or learner.encoder.is_word_level:
+        reads = "is a generative model" if generates else "reads words with their characters"
         raise ToolkitError(
-            f"toolkit-plot needs an encoder-only model that reads subword text; {path} reads words "
-            f"with their characters."
-        )
-    if isinstance(learner.encoder, GenerativeModel):
-        raise ToolkitError(
-            f"toolkit-plot needs an encoder-only model that reads subword text; {path} is a "
-            f"generative model."
+            f"toolkit-plot needs an encoder-only model that reads subword text; {path} {reads}."
         )
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -56,32 +52,21 @@ def read_lines(path: str) -> list[str]:
     return lines
 
 
-def encode_with_special_tokens(learner: Learner, sentence: str) -> list[int]:
-    """[CLS] sentence [SEP], truncated; special tokens may be spelled out in the text."""
-    return encode_untruncated(learner, sentence)[: max_length(learner)]
+def encode_sentence(learner: Learner, sentence: str, subject: str = "") -> list[int]:
+    """[CLS] sentence [SEP]; special tokens may be spelled out in the text.
 
-
-def encode_whole_sentence(learner: Learner, sentence: str, subject: str) -> list[int]:
-    """[CLS] sentence [SEP]; raises a ToolkitError about `subject` if it is too long."""
-    ids = encode_untruncated(learner, sentence)
-    if len(ids) > max_length(learner):
+    If it is too long, raises a ToolkitError about `subject`, or truncates if there is none.
+    """
+    vocabulary = learner.tokenizer.vocabulary
+    longest = min(MAX_TOKENS, learner.encoder.max_positions or MAX_TOKENS)
+    ids = learner.tokenizer.encode_parsing_special(sentence)
+    ids = [vocabulary.cls, *ids, vocabulary.sep]
+    if subject and len(ids) > longest:
         raise ToolkitError(
-            f"{subject} must have at most {max_length(learner)} tokens for this model, but "
+            f"{subject} must have at most {longest} tokens for this model, but "
             f"{sentence[:60]!r} has {len(ids)}. Shorten it."
         )
-    return ids
-
-
-def encode_untruncated(learner: Learner, sentence: str) -> list[int]:
-    """[CLS] sentence [SEP] of any length."""
-    vocabulary = learner.tokenizer.vocabulary
-    ids = learner.tokenizer.encode_parsing_special(sentence)
-    return [vocabulary.cls, *ids, vocabulary.sep]
-
-
-def max_length(learner: Learner) -> int:
-    """Maximum number of tokens that a learner reads here."""
-    return min(MAX_TOKENS, learner.encoder.max_positions or MAX_TOKENS)
+    return ids[:longest]
 
 
 def batch_lines(
@@ -89,7 +74,7 @@ def batch_lines(
 ) -> Iterator[TextBatch]:
     """Batches of lines of similar length; special tokens are not included."""
     vocabulary, device = learner.tokenizer.vocabulary, model_device(learner)
-    encoded = sorted((encode_with_special_tokens(learner, line) for line in lines), key=len)
+    encoded = sorted((encode_sentence(learner, line) for line in lines), key=len)
     special = torch.tensor(vocabulary.special)
     for start in range(0, len(encoded), size):
         rows = [torch.tensor(ids) for ids in encoded[start : start + size]]

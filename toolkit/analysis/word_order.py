@@ -113,17 +113,20 @@ def measure_word_order(
     device = next(learner.parameters()).device.type
     for indices in sample.batches(MAX_TOKENS.get(device, MAX_TOKENS["cuda"])):
         ids, sentences = sample.ids[indices], sample.read(indices)
-        targets = select_targets(learner, sentences, ids)
+        # those of 15% of the words; for language models those of all words
+        targets = sentences.words >= 0
+        if not learner.task.is_generative:
+            targets = select_words(sentences, MASK_RATE, HashNoise(SEED, None, ids))
         counts[indices] = targets.sum(1)
         for window, shuffle in orders:
             sources = shuffle_words(sentences.words, window, HashNoise(SEED, shuffle, ids))
             moved = np.take_along_axis(targets, sources, 1)
-            found = sum_token_losses(learner, sentences.permute(sources), moved)
-            sums[window][:, indices] += found
+            permuted = sentences.permute(sources)
+            sums[window][:, indices] += sum_token_losses(learner, permuted, moved)
             on_tokens(int(sentences.lengths.sum()))
     if not counts.any():
         raise ToolkitError("--word-order requires text with words to predict, but found none.")
-    means = {w: SentenceSums(*(it if w == ORIGINAL else it / shuffles)) for w, it in sums.items()}
+    means = {w: it if w == ORIGINAL else it / shuffles for w, it in sums.items()}
     return [compare_with_original(w, it, means[ORIGINAL], counts) for w, it in means.items()]
 
 
@@ -137,16 +140,8 @@ def count_read_tokens(sample: SentenceSample, shuffles: int) -> int:
     return int(sample.lengths.sum()) * len(list_orders(shuffles))
 
 
-def select_targets(learner: Learner, sentences: WordSentences, ids: IntArray) -> BoolArray:
-    """The tokens to predict: those of 15% of the words; for language models those of all words."""
-    if learner.task.is_generative:
-        words: BoolArray = sentences.words >= 0
-        return words
-    return select_words(sentences, MASK_RATE, HashNoise(SEED, None, ids))
-
-
 def compare_with_original(
-    window: int | None, sums: SentenceSums, original: SentenceSums, counts: FloatArray
+    window: int | None, sums: FloatArray, original: FloatArray, counts: FloatArray
 ) -> OrderLoss:
     """Means over all predicted tokens. The standard error is that of a ratio of sums.
 
@@ -154,37 +149,26 @@ def compare_with_original(
     its standard error is sqrt(N / (N - 1) sum_i (D_i - d n_i)^2) / sum_i n_i.
     """
     targets, sentences = int(counts.sum()), int(np.count_nonzero(counts))
-    differences = sums.losses - original.losses
+    differences = sums[0] - original[0]
     increase = differences.sum() / targets
     squares = ((differences - increase * counts) ** 2).sum()
     return OrderLoss(
         window=window,
-        loss=float(sums.losses.sum() / targets),
+        loss=float(sums[0].sum() / targets),
         increase=float(increase),
         standard_error=math.sqrt(squares * sentences / max(1, sentences - 1)) / targets,
-        accuracy=float(sums.correct.sum() / targets),
+        accuracy=float(sums[1].sum() / targets),
         sentences=sentences,
         targets=targets,
     )
 
 
-class SentenceSums(NamedTuple):
-    """Sums over the predicted tokens of each sentence."""
-
-    losses: FloatArray
-    """-log p, in nats."""
-    correct: FloatArray
-    """Tokens that are the most probable ones."""
-
-
 @torch.no_grad()
-def sum_token_losses(
-    learner: Learner, sentences: WordSentences, targets: BoolArray
-) -> SentenceSums:
+def sum_token_losses(learner: Learner, sentences: WordSentences, targets: BoolArray) -> FloatArray:
     """-log p(x_t | sentence with [MASK] at all targets), or for language models
     -log p(x_t | x_1 .. x_{t-1}), summed over the targets t of each sentence.
 
-    `targets` marks them, B x S.
+    `targets` marks them, B x S. The second row counts those that are the most probable tokens.
     """
     encoder, device = learner.encoder, learner.encoder.token_embedding.weight.device
     inputs, selected = to_inputs(learner, sentences, targets)
@@ -194,12 +178,11 @@ def sum_token_losses(
     moved = to_device(inputs, device, packs=learner.uses_packing)
     task = require(learner.task, ScoresTargets)
     found = task.score_targets(encoder, moved, positions, wanted)
-    losses, correct = -found.log_probabilities, found.is_best
-    rows = np.nonzero(targets)[0]
-    sums = np.zeros((2, len(targets)))
-    for of_sentences, of_tokens in zip(sums, (losses, correct), strict=True):
+    rows, sums = np.nonzero(targets)[0], np.zeros((2, len(targets)))
+    numbers = -found.log_probabilities, found.is_best
+    for of_sentences, of_tokens in zip(sums, numbers, strict=True):
         np.add.at(of_sentences, rows, of_tokens[: len(rows)].double().cpu().numpy())
-    return SentenceSums(*sums)
+    return sums
 
 
 def to_inputs(

@@ -145,7 +145,7 @@ OPTIMIZERS = {
     **make_builtins("optim.adam", lamb="Adam for very large batches (You et al. 2020)"),
     **make_builtins("optim.adafactor", adafactor="memory-efficient Adam (Shazeer & Stern 2018)"),
     **make_builtins(
-        "optim.sgd",
+        "optim.adam",
         sgd="stochastic gradient descent, optionally with momentum",
         rmsprop="gradient divided by its root mean square (Tieleman & Hinton 2012)",
     ),

@@ -9,7 +9,7 @@ import gc
 import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -40,7 +40,7 @@ def no_sync(wrapped: nn.Module) -> AbstractContextManager[object]:
     """No gradient exchange in the block: for all but the last micro-batch of an update."""
     if isinstance(wrapped, DistributedDataParallel):
         return wrapped.no_sync()
-    return accumulate_sharded(cast("FSDPModule", wrapped)) if is_sharded(wrapped) else nullcontext()
+    return accumulate_sharded(wrapped) if is_sharded(wrapped) else nullcontext()
 
 
 @contextmanager
@@ -65,16 +65,6 @@ class GradientSync:
         self.wrapped, self.world = wrapped, world
         self.pending: list[dist.Work] = []
         wrapped.register_comm_hook(None, lambda state, bucket: self.all_reduce_bucket(bucket))
-
-    @staticmethod
-    def for_ddp(wrapped: nn.Module, world: World) -> GradientSync | None:
-        """The synchronization of a learner in DDP; None for others, which cannot be completed."""
-        return (
-            GradientSync(wrapped, world) if isinstance(wrapped, DistributedDataParallel) else None
-        )
-
-    def start(self) -> None:
-        self.pending = []
 
     def complete_with_zeros(self) -> None:
         """Contribute zeros for all buckets not reduced yet, and wait for all of them."""

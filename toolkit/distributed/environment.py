@@ -26,8 +26,13 @@ def describe_environment(device: torch.device) -> dict[str, str]:
         "toolkit": __version__,
         "torch": torch.__version__,
         "triton": installed_version("triton"),
-        **(cuda_versions() if device.type == "cuda" else {}),
     }
+    if device.type == "cuda":
+        versions |= {
+            "driver": collect_env.get_nvidia_driver_version(collect_env.run),
+            "cuda": torch.version.cuda,
+            "cudnn": str(torch.backends.cudnn.version()),
+        }
     known = {name: str(version) for name, version in versions.items() if version}
     return {"device": device_name(device), **known}
 
@@ -48,29 +53,16 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def cuda_versions() -> dict[str, str | int | None]:
-    """Versions of the driver, CUDA and cuDNN; nvidia-smi knows the driver's."""
-    return {
-        "driver": collect_env.get_nvidia_driver_version(collect_env.run),
-        "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),
-    }
-
-
 def package_versions() -> dict[str, str]:
     """Versions of Python and of the packages that the toolkit requires."""
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:  # a source tree that is not installed
         required = ["torch", "numpy"]
-    names = [text for text in required if "extra ==" not in text]
-    found = {name: installed_version(name) for name in map(requirement_name, names)}
+    # torch>=2.10 -> torch
+    names = [re.split(r"[^\w.-]", text)[0] for text in required if "extra ==" not in text]
+    found = {name: installed_version(name) for name in names}
     return {"python": platform.python_version(), **{n: v for n, v in found.items() if v}}
-
-
-def requirement_name(requirement: str) -> str:
-    """torch>=2.10 -> torch."""
-    return re.split(r"[^\w.-]", requirement)[0]
 
 
 @dataclass(frozen=True)

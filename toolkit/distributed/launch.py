@@ -58,7 +58,9 @@ def launch(
         return
     # later than the watchdog, which names the stalled rank
     timeout = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
-    store = open_store(rank, size, timeout)
+    found, _, _ = next(rendezvous("env://", rank, size, timeout=timeout))
+    name = name_launch(found, size, timeout) if rank == 0 else ask_for_name(found, rank, timeout)
+    store = PrefixStore(f"launch {name}", found)  # which only the ranks of this launch use
     backend = BACKENDS.get(device.type, "gloo")
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
     try:
@@ -69,13 +71,6 @@ def launch(
 
 
 POLL_SECONDS = 0.02
-
-
-def open_store(rank: int, size: int, timeout: timedelta) -> PrefixStore:
-    """The store of torchrun's rendezvous, under a name that only the ranks of this launch use."""
-    store, _, _ = next(rendezvous("env://", rank, size, timeout=timeout))
-    name = name_launch(store, size, timeout) if rank == 0 else ask_for_name(store, rank, timeout)
-    return PrefixStore(f"launch {name}", store)
 
 
 def name_launch(store: Store, size: int, timeout: timedelta) -> str:

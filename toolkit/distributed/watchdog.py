@@ -9,11 +9,13 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -22,15 +24,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from toolkit.common import system
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.heartbeat import (
-    ALIVE,
-    DONE,
-    Heartbeat,
-    RankFailure,
-    find_failure,
-    main_thread_location,
-    process_namespace,
-)
+from toolkit.common.system import is_running
 from toolkit.distributed.world import World
 
 PEER_FAILURE_EXIT_CODE = 3
@@ -128,7 +122,12 @@ class Watchdog:
         in_collective = bool(self.world.collectives.current)
         immediately = error is not None and not isinstance(error, Exception)  # Ctrl-C, twice
         if error and in_collective and not immediately and not isinstance(error, ToolkitError):
-            self.abort_if_peer_failed()
+            # a collective failed: abort if the watchdog finds that another rank has failed
+            deadline = time.monotonic() + GRACE_SECONDS
+            while time.monotonic() < deadline:
+                if self.failure:
+                    self.abort()
+                time.sleep(0.1)
         self.closing.set()
         self.thread.join(timeout=2 * HEARTBEAT_SECONDS)
         text = " ".join(str(error).split()) or "no message"
@@ -140,14 +139,6 @@ class Watchdog:
         except RuntimeError as closed:
             if not error:
                 print(f"the ranks' store closed early: {closed}", file=sys.stderr)
-
-    def abort_if_peer_failed(self) -> None:
-        """A collective failed: abort if the watchdog finds that another rank has failed."""
-        deadline = time.monotonic() + GRACE_SECONDS
-        while time.monotonic() < deadline:
-            if self.failure:
-                self.abort()
-            time.sleep(0.1)
 
     def wait_for_peers(self, seconds: float) -> None:
         """Keep the store open until the other ranks have ended."""
@@ -163,8 +154,11 @@ class Watchdog:
         self.ending.acquire()  # never released: only one thread reports
         failure = self.failure
         assert failure, "a rank is aborted because of a failure"
+        folder = self.folder
         with suppress(OSError):  # a full disk, or one that is gone, must not keep a rank alive
-            self.dump_stacks()
+            if folder and folder.is_dir():
+                with (folder / f"stacks_rank{self.world.rank}.txt").open("w") as file:
+                    faulthandler.dump_traceback(file)
         if failure.kind in ("stalled", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(2)
@@ -177,8 +171,97 @@ class Watchdog:
             time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure from this store
         os._exit(PEER_FAILURE_EXIT_CODE)
 
-    def dump_stacks(self) -> None:
-        """Write the stacks of all threads to the save folder, if there is one."""
-        if self.folder and self.folder.is_dir():
-            with (self.folder / f"stacks_rank{self.world.rank}.txt").open("w") as file:
-                faulthandler.dump_traceback(file)
+
+PACKAGE = Path(__file__).parents[1]
+ALIVE, DONE = "", "done"
+
+
+def main_thread_location() -> str:
+    """The main thread's innermost line of code, and the lines of the toolkit that called it."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    lines: list[str] = []
+    while frame:
+        path = Path(frame.f_code.co_filename)
+        if (not lines or PACKAGE in path.parents) and path.name != "watchdog.py":
+            lines.append(f"{frame.f_code.co_name} ({path.name}:{frame.f_lineno})")
+        frame = frame.f_back
+    return " in ".join(lines[:3])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat:
+    """The state of a rank, published once a second."""
+
+    rank: int
+    number: int = 0
+    entered: int = 0
+    """Collectives that its main thread has entered."""
+    collective: str = ""
+    """The collective it waits in; empty outside of collectives."""
+    waited_seconds: float = 0.0
+    location: str = ""
+    """Line of code of its main thread."""
+    state: str = ALIVE
+    """ALIVE, DONE, or the error it failed with."""
+    host: str = ""
+    pid: int = 0
+    silent_seconds: float = 0.0
+    """Time since its latest heartbeat, by the clock of the rank that reads it."""
+
+
+@dataclass(frozen=True)
+class RankFailure:
+    """Why the ranks cannot continue."""
+
+    kind: str
+    """died, failed, silent or stalled."""
+    text: str
+
+
+def find_failure(heartbeats: Sequence[Heartbeat], rank: int, timeout: float) -> RankFailure | None:
+    """The failure that `rank` sees; None if all ranks are well."""
+    mine, others = heartbeats[rank], [it for it in heartbeats if it.rank != rank]
+    alive = [it for it in others if it.state == ALIVE]
+    for it in alive:
+        if it.host == mine.host and not is_running(it.pid):
+            return RankFailure(
+                "died",
+                f"rank {it.rank} died: its process {it.pid} is gone, possibly killed because "
+                f"memory ran out. It was last in {it.location}.",
+            )
+    for it in others:
+        if it.state not in (ALIVE, DONE):
+            return RankFailure("failed", f"rank {it.rank} failed with {it.state.rstrip('.')}.")
+    for it in alive:
+        if it.silent_seconds > timeout:
+            return RankFailure(
+                "silent",
+                f"rank {it.rank} has sent no heartbeat for {it.silent_seconds:.0f} s. It was last "
+                f"in {it.location}.",
+            )
+    return find_stalled_rank(heartbeats, timeout)
+
+
+def find_stalled_rank(heartbeats: Sequence[Heartbeat], timeout: float) -> RankFailure | None:
+    """The rank with the fewest collectives, if another has waited longer than the timeout."""
+    longest = max(heartbeats, key=lambda it: it.waited_seconds)
+    if longest.waited_seconds <= timeout:
+        return None
+    waited = (
+        f"rank {longest.rank} has waited {longest.waited_seconds:.0f} s in {longest.collective} "
+        f"({longest.location})"
+    )
+    last = min(heartbeats, key=lambda it: it.entered)
+    if last.entered == longest.entered:
+        return RankFailure("stalled", f"{waited}, as all ranks do: the network may be at fault.")
+    doing = "has finished" if last.state == DONE else f"is in {last.location}"
+    return RankFailure("stalled", f"rank {last.rank} is stalled: {waited}; it {doing}.")
+
+
+def process_namespace() -> str:
+    """An id of the process table of this process: machine, boot and container."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)

@@ -6,14 +6,40 @@ Ranks exchange tensors and text, never pickled objects. A single process needs n
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.heartbeat import CollectiveTracker
+
+
+class CollectiveTracker:
+    """Counts the collectives that the main thread has entered, and names the current one."""
+
+    def __init__(self) -> None:
+        self.entered = 0
+        self.current = ""
+        """The current collective, or the one that raised; empty outside of collectives."""
+        self.since = monotonic()
+
+    @contextmanager
+    def waiting(self, name: str) -> Iterator[None]:
+        """Mark this rank as waiting for others; it stays marked after an exception."""
+        self.entered += 1
+        self.current, self.since = name, monotonic()
+        yield
+        self.current, self.since = "", monotonic()
+
+    @property
+    def waited_seconds(self) -> float:
+        """Time in the current collective; 0 outside of collectives."""
+        since, current = self.since, self.current
+        return monotonic() - since if current else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +90,6 @@ class World:
     def broadcast(self, text: str) -> str:
         """The main rank's text, on every rank."""
         return self.all_gather(text)[0]
-
-    def barrier(self) -> None:
-        """Return when every rank has called it."""
-        self.all_reduce(torch.zeros(1))
 
 
 UNTESTED = ("mps", "xpu")
@@ -131,3 +153,20 @@ def gpu_name(device: torch.device) -> str:
     if device.type in ("cuda", "xpu"):
         return str(torch.get_device_module(device).get_device_name(device))
     return device.type
+
+
+def seed_rng(seed: int, device: torch.device) -> None:
+    """Seed the default generators that a learner on this device draws from.
+
+    torch.manual_seed takes a stack trace for every device type, which costs more than all other
+    overhead of an update.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type != "cpu":
+        torch.get_device_module(device).manual_seed(seed)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until an accelerator has done what it was asked for; a CPU has done it already."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

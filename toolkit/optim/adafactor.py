@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
@@ -20,7 +19,6 @@ from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
     ParameterGroup,
-    build_parameter_groups,
 )
 
 TINY = 1e-30
@@ -46,16 +44,25 @@ class AdafactorConfig(OptimizerConfig):
     """Momentum: fraction of the previous step kept; 0 saves the memory for it."""
 
 
+@register_optimizer("adafactor", AdafactorConfig(lr=1e-2, weight_decay=0.0))
 class Adafactor(ForeachOptimizer[AdafactorConfig]):
-    """Adafactor, with state and step per batch of parameters."""
+    """p <- p - max(eps_2, RMS(p)) rho_t u / max(1, RMS(u) / d), u = g / sqrt(v)
+    (Shazeer & Stern 2018, algorithms 4 and 5).
 
-    def __init__(self, groups: Iterable[ParameterGroup], c: AdafactorConfig) -> None:
-        super().__init__(groups, c)
-        if any(is_sharded_tensor(p) for group in self.param_groups for p in group["params"]):
+    v = row column / mean(row), running means of g^2 that keep 1 - t^-0.8; vectors keep all of v.
+    rho_t = min(lr, 1 / sqrt(t)): a warm-up of 10000 updates to lr 0.01 is the paper's 1e-6 t.
+    Tensors of more than two axes are factored over their last two. Decay is decoupled, and the
+    optional momentum averages the steps, as in the authors' code.
+    """
+
+    def __init__(self, c: AdafactorConfig, parameters: Iterable[NamedParameter]) -> None:
+        named = list(parameters)
+        if any(is_sharded_tensor(p) for _, p in named):
             raise ToolkitError(
                 "optimizer adafactor cannot be combined with training.sharding full: it needs the "
                 "means of whole rows and columns. Choose --sharding none or another optimizer."
             )
+        super().__init__(c, named)
 
     def batch_key(self, p: Tensor) -> Hashable:
         return p.dim() > 1
@@ -121,16 +128,3 @@ def root_mean_squares(tensors: Tensors) -> Tensors:
     norms = list(torch._foreach_norm(tensors))
     torch._foreach_div_(norms, [tensor.numel() ** 0.5 for tensor in tensors])
     return norms
-
-
-@register_optimizer("adafactor", AdafactorConfig(lr=1e-2, weight_decay=0.0))
-def adafactor(c: AdafactorConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
-    """p <- p - max(eps_2, RMS(p)) rho_t u / max(1, RMS(u) / d), u = g / sqrt(v)
-    (Shazeer & Stern 2018, algorithms 4 and 5).
-
-    v = row column / mean(row), running means of g^2 that keep 1 - t^-0.8; vectors keep all of v.
-    rho_t = min(lr, 1 / sqrt(t)): a warm-up of 10000 updates to lr 0.01 is the paper's 1e-6 t.
-    Tensors of more than two axes are factored over their last two. Decay is decoupled, and the
-    optional momentum averages the steps, as in the authors' code.
-    """
-    return Adafactor(build_parameter_groups(named_parameters, c), c)

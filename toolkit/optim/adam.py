@@ -1,4 +1,4 @@
-"""Adam with and without decoupled weight decay, in torch's fused form, and LAMB.
+"""Optimizers of torch in their fused forms: Adam, AdamW, SGD and RMSprop; and LAMB.
 
 An optimizer is registered as `build(config, named_parameters) -> torch.optim.Optimizer`; its
 config has a field `lr`, the peak that the schedule's factor multiplies. LAMB scales Adam's step to
@@ -8,15 +8,15 @@ the norm of each parameter, for very large batches.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
-from toolkit.config.declared import PositiveFloat, Rate
+from toolkit.config.declared import ADVANCED, PositiveFloat, Rate
+from toolkit.distributed.sharded_tensors import is_sharded_tensor
 from toolkit.optim.foreach import (
     ForeachOptimizer,
     ParameterBatch,
@@ -81,8 +81,13 @@ def build_adam(
     return optimizer
 
 
+@register_optimizer("lamb", AdamConfig(lr=2e-3))
 class Lamb(ForeachOptimizer[AdamConfig]):
-    """LAMB, with state and step per batch of parameters; `lamb` has the equations."""
+    """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), for each tensor
+    (You et al. 2020, algorithm 2, with phi(z) = z).
+
+    Biases and norms take Adam's step, without the ratio, as in the authors' code.
+    """
 
     def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
@@ -92,8 +97,10 @@ class Lamb(ForeachOptimizer[AdamConfig]):
         if group["weight_decay"]:
             torch._foreach_add_(step, batch.p, alpha=group["weight_decay"])
         if not group["no_decay"]:
-            norms = (tensor_norms(tensors, batch.parameters) for tensors in (batch.p, step))
-            torch._foreach_mul_(step, trust_ratios(*norms))
+            norm, of_step = (tensor_norms(it, batch.parameters) for it in (batch.p, step))
+            nonzero = (norm > 0) & (of_step > 0)  # else the ratio is 1
+            ratios = torch.where(nonzero, norm / torch.where(nonzero, of_step, 1), 1)
+            torch._foreach_mul_(step, list(ratios.unbind()))
         torch._foreach_add_(batch.p, step, alpha=-group["lr"])
 
     def direction(self, batch: ParameterBatch) -> Tensors:
@@ -111,17 +118,65 @@ class Lamb(ForeachOptimizer[AdamConfig]):
         return torch._foreach_div(mean, root)
 
 
-def trust_ratios(p_norms: Float[Tensor, " N"], step_norms: Float[Tensor, " N"]) -> Tensors:
-    """|p| / |step| of each parameter; 1 if either norm is zero."""
-    nonzero = (p_norms > 0) & (step_norms > 0)
-    return list(torch.where(nonzero, p_norms / torch.where(nonzero, step_norms, 1), 1).unbind())
+@dataclass(frozen=True, kw_only=True)
+class SgdConfig(OptimizerConfig):
+    """Options of SGD."""
+
+    momentum: Rate = 0.0
+    """Momentum: fraction of the previous step kept at each update."""
+    nesterov: bool = False
+    """Use Nesterov's momentum. Without momentum, it is plain SGD."""
 
 
-@register_optimizer("lamb", AdamConfig(lr=2e-3))
-def lamb(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
-    """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), for each tensor
-    (You et al. 2020, algorithm 2, with phi(z) = z).
+@register_optimizer("sgd", SgdConfig(lr=0.1, weight_decay=0.0))
+def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
+    """b <- mu b + g; p <- p - lr b, or p - lr (g + mu b) with Nesterov's momentum.
 
-    Biases and norms take Adam's step, without the ratio, as in the authors' code.
+    As Sutskever et al. (2013, eq. 1 to 4), with the rate outside of b. Decay is added to g.
+    The momentum buffers are created here, at zero, so that the first update may be skipped. Torch's
+    fused form does not support sharded parameters.
     """
-    return Lamb(build_parameter_groups(named_parameters, c), c)
+    named = list(named_parameters)
+    optimizer = make_eager(torch.optim.SGD)(
+        build_parameter_groups(named, c),
+        lr=c.lr,
+        momentum=c.momentum,
+        nesterov=c.nesterov and c.momentum > 0,
+        fused=not any(is_sharded_tensor(p) for _, p in named),
+    )
+    if c.momentum:
+        for p in [p for group in optimizer.param_groups for p in group["params"]]:
+            optimizer.state[p] = {"momentum_buffer": torch.zeros_like(p)}
+    return optimizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmspropConfig(OptimizerConfig):
+    """Options of RMSprop."""
+
+    alpha: Rate = 0.99
+    """Decay rate of the running mean of squared gradients."""
+    eps: PositiveFloat = 1e-8
+    """Added to the denominator for numerical stability."""
+    momentum: Rate = 0.0
+    """Momentum: fraction of the previous step kept at each update."""
+    centered: bool = field(default=False, metadata=ADVANCED)
+    """Divide by the standard deviation instead of the root mean square."""
+
+
+@register_optimizer("rmsprop", RmspropConfig(lr=1e-3, weight_decay=0.0))
+def rmsprop(c: RmspropConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
+    """v <- a v + (1 - a) g^2; p <- p - lr g / (sqrt(v) + eps) (Tieleman & Hinton 2012).
+
+    Decay is added to g. Centered, the square of the running mean of g is subtracted from v (Graves
+    2013).
+    """
+    return make_eager(torch.optim.RMSprop)(
+        build_parameter_groups(named_parameters, c),
+        lr=c.lr,
+        alpha=c.alpha,
+        eps=c.eps,
+        momentum=c.momentum,
+        centered=c.centered,
+        foreach=True,
+    )

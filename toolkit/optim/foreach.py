@@ -17,7 +17,12 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from toolkit.distributed.sharded_tensors import is_sharded_tensor, to_local
-from toolkit.optim.parameter_groups import OptimizerConfig, ParameterGroup
+from toolkit.optim.parameter_groups import (
+    NamedParameter,
+    OptimizerConfig,
+    ParameterGroup,
+    build_parameter_groups,
+)
 
 AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
 
@@ -57,10 +62,6 @@ class ParameterBatch:
         """One tensor of every state."""
         return [state[name] for state in self.states]
 
-    def update_counts(self) -> list[float]:
-        """Number of updates of each parameter, including this one."""
-        return [float(step) for step in self.state("step")]
-
     def by_update_count(self, function: Callable[[Any], Any]) -> Any:
         """f(t) of each parameter, t the number of its updates, including this one.
 
@@ -68,7 +69,7 @@ class ParameterBatch:
         """
         steps = self.state("step")
         if steps[0].device.type == "cpu":
-            return [function(t) for t in self.update_counts()]
+            return [function(float(t)) for t in steps]
         return list(function(torch.stack(steps)).unbind())
 
 
@@ -79,8 +80,12 @@ class ForeachOptimizer(EagerOptimizer, Generic[Config]):
     skipped is not counted.
     """
 
-    def __init__(self, groups: Iterable[ParameterGroup], c: Config) -> None:
-        super().__init__(groups, {"lr": c.lr})
+    def __init__(self, c: Config, parameters: Iterable[NamedParameter | ParameterGroup]) -> None:
+        """Of named parameters, or of groups of them."""
+        given = list(parameters)
+        groups = [it for it in given if isinstance(it, dict)]
+        named = [it for it in given if not isinstance(it, dict)]
+        super().__init__(groups or build_parameter_groups(named, c), {"lr": c.lr})
         self.c = c
 
     def init_state(self, p: Tensor) -> State:

@@ -131,5 +131,5 @@ def muon(c: MuonConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer
             f"optimizer muon requires matrices to train, named layers.0...weight, but {frozen} are "
             f"frozen and there is no other. Choose --optimizer adamw, or freeze fewer layers."
         )
-    parts: list[Optimizer] = [MatrixMuon(matrices, c)]
+    parts: list[Optimizer] = [MatrixMuon(c, matrices)]
     return ChainedOptimizer([*parts, build_adam(torch.optim.AdamW, adamw, rest)] if rest else parts)

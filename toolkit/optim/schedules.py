@@ -234,8 +234,10 @@ class PlateauState(TypedDict):
     bad_validations: Count
 
 
+@register_lr_scheduler("plateau", PlateauConfig())
 class Plateau:
-    """min(1, n / w) factor^k after k plateaus; its state is saved in checkpoints."""
+    """min(1, n / w) factor^k after k plateaus of the validation metric (fairseq's
+    reduce_lr_on_plateau; the rule is that of torch's ReduceLROnPlateau)."""
 
     def __init__(self, c: PlateauConfig, total_updates: int) -> None:
         self.c, self.warmup = c, max(1, c.warmup(total_updates))
@@ -269,10 +271,3 @@ class Plateau:
         saved = convert(state, PlateauState)
         self.factor, self.best = saved["factor"], saved["best"]
         self.bad_validations = saved["bad_validations"]
-
-
-@register_lr_scheduler("plateau", PlateauConfig())
-def plateau(c: PlateauConfig, total_updates: int) -> Plateau:
-    """min(1, n / w) factor^k after k plateaus of the validation metric (fairseq's
-    reduce_lr_on_plateau; the rule is that of torch's ReduceLROnPlateau)."""
-    return Plateau(c, total_updates)

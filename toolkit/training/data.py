@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,6 +31,7 @@ class LoadedSplit:
     name: str
     examples: Examples[Batch]
     loader: BatchLoader[Batch]
+    weights: CorpusWeights | None = None
 
 
 def open_split(
@@ -40,28 +43,17 @@ def open_split(
     world: World,
     seed: int,
     training: bool,
+    row_multiple: int = SHAPE_MULTIPLE,
+    weigh: Callable[[Examples[Batch]], CorpusWeights] | None = None,
 ) -> LoadedSplit:
     """One split of a folder as the task's examples, with this rank's loader."""
-    examples = make_examples(name, folder, task, seed=seed, training=training)
-    described = f"{name} of {folder.name}"
-    loader = make_loader(examples, c, world=world, seed=seed, training=training, name=described)
-    return LoadedSplit(name=name, examples=examples, loader=loader)
-
-
-def make_loader(
-    examples: Examples[Batch],
-    c: DataConfig,
-    *,
-    world: World,
-    seed: int,
-    training: bool,
-    name: str,
-    corpus_weights: CorpusWeights | None = None,
-) -> BatchLoader[Batch]:
-    """A loader of examples, with the batch limits of training or validation."""
+    examples = make_examples(
+        name, folder, task, seed=seed, training=training, row_multiple=row_multiple
+    )
     longest = int(examples.lengths.max(initial=0))
     max_tokens, batch_size = batch_limits(c, longest, world.device, training=training)
-    return BatchLoader(
+    weights = weigh(examples) if weigh else None
+    loader = BatchLoader(
         examples,
         max_tokens=max_tokens,
         batch_size=batch_size,
@@ -72,9 +64,10 @@ def make_loader(
         timeout_seconds=c.timeout_seconds,
         shuffle=training,
         pin_memory=world.device.type == "cuda",
-        corpus_weights=corpus_weights,
-        name=name,
+        corpus_weights=weights,
+        name=f"{name} of {folder.name}",
     )
+    return LoadedSplit(name=name, examples=examples, loader=loader, weights=weights)
 
 
 def batch_limits(
@@ -166,34 +159,31 @@ class TrainingData:
         return (epoch - 1) % self._corpora.cycle
 
     def _open(self, shard: int) -> LoadedSplit:
-        name, folder = self._c.train_subset, self._corpora.for_epoch(shard + 1)
-        examples = self._examples(folder)
-        self._weights = self._weigh_corpora(examples, shard + 1) if self._c.weights else None
-        loader = make_loader(
-            examples,
+        return open_split(
+            self._c.train_subset,
+            self._corpora.for_epoch(shard + 1),
+            self._task,
             self._c,
             world=self._world,
             seed=self._seed,
             training=True,
-            name=f"{name} of {folder.name}",
-            corpus_weights=self._weights,
-        )
-        return LoadedSplit(name=name, examples=examples, loader=loader)
-
-    def _examples(self, folder: DataFolder) -> Examples[Batch]:
-        name = self._c.train_subset
-        return make_examples(
-            name,
-            folder,
-            self._task,
-            seed=self._seed,
-            training=True,
             row_multiple=self._row_multiple,
+            weigh=partial(self._weigh_corpora, shard + 1) if self._c.weights else None,
         )
 
-    def _weigh_corpora(self, examples: Examples[Batch], epoch: int) -> CorpusWeights:
+    def _weigh_corpora(self, epoch: int, examples: Examples[Batch]) -> CorpusWeights:
         """The corpus weights over `examples`, to which each corpus adds some after those before."""
-        prefixes = [self._examples(folder).lengths for folder in self._corpora.prefixes(epoch)]
+        prefixes = [
+            make_examples(
+                self._c.train_subset,
+                folder,
+                self._task,
+                seed=self._seed,
+                training=True,
+                row_multiple=self._row_multiple,
+            ).lengths
+            for folder in self._corpora.prefixes(epoch)
+        ]
         if not all(np.array_equal(it, examples.lengths[: len(it)]) for it in prefixes):
             raise ToolkitError(
                 f"data.weights requires a task that reads corpus after corpus, but "
@@ -204,10 +194,10 @@ class TrainingData:
 
     def _describe(self) -> str:
         text = f"{len(self._split.examples.lengths):,} in {self._c.train_subset}"
-        if self._weights:
-            parts = zip(self._weights.per_epoch, self._weights.counts, strict=True)
+        if weights := self._split.weights:
+            parts = zip(weights.per_epoch, weights.counts, strict=True)
             shares = " + ".join(f"{used:,} of {count:,}" for used, count in parts)
-            text = f"{sum(self._weights.per_epoch):,} in {self._c.train_subset}, {shares}"
+            text = f"{sum(weights.per_epoch):,} in {self._c.train_subset}, {shares}"
         shards, remark = self._corpora.cycle, self._split.examples.remark
         text += f", {remark}" if remark else ""
         return text + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")

@@ -23,7 +23,7 @@ from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
 from toolkit.tasks.task import Perplexity, Ranking
 from toolkit.training.callbacks.logging import loss_metrics, perplexity
-from toolkit.training.device import run_in_memory
+from toolkit.training.gradient import run_in_memory
 from toolkit.training.step import Metrics
 
 READ_INTERVAL = 64
@@ -32,15 +32,9 @@ READ_INTERVAL = 64
 
 @runtime_checkable
 class EvaluationLoader(Protocol):
-    """A loader of this rank's share of a split."""
+    """A loader of this rank's share of a split, which can collate a batch's examples again."""
 
     def evaluation(self) -> Iterator[Batch]: ...
-
-
-@runtime_checkable
-class SplittableEvaluation(Protocol):
-    """A loader that can collate the examples of an evaluation batch again."""
-
     def evaluation_ids(self, number: int) -> IntArray: ...
     def collate(self, ids: IntArray) -> Batch: ...
 
@@ -104,7 +98,7 @@ def evaluate_model(
             if is_sharded(learner):  # all ranks must compute equally many batches
                 evaluate(batch)
             else:
-                evaluate_in_parts(loader, batch, partial(evaluation_ids, loader, number), evaluate)
+                evaluate_in_parts(loader, batch, partial(loader.evaluation_ids, number), evaluate)
     sums = totals.sum_over_ranks(world)
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
@@ -116,15 +110,11 @@ def evaluate_model(
     return {**metrics, "examples": seen}
 
 
-def evaluation_ids(loader: object, number: int) -> IntArray:
-    """The examples of a batch of this rank; a batch that cannot be split counts as one example."""
-    if isinstance(loader, SplittableEvaluation):
-        return loader.evaluation_ids(number)
-    return np.zeros(1, np.int64)
-
-
 def evaluate_in_parts(
-    loader: object, batch: Batch, ids: Callable[[], IntArray], evaluate: Callable[[Batch], object]
+    loader: EvaluationLoader,
+    batch: Batch,
+    ids: Callable[[], IntArray],
+    evaluate: Callable[[Batch], object],
 ) -> None:
     """Evaluate a batch; after running out of memory its halves, their halves, and so on.
 
@@ -133,7 +123,7 @@ def evaluate_in_parts(
     _, failure = run_in_memory(lambda: evaluate(batch))
     if not failure:
         return
-    if len(examples := ids()) < 2 or not isinstance(loader, SplittableEvaluation):
+    if len(examples := ids()) < 2:
         raise ToolkitError(
             f"Evaluation ran out of memory with a single example ({failure}). Lower "
             f"--tokens-per-sample."

@@ -5,24 +5,25 @@ After running out of memory, the update is tried again in smaller parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from toolkit.common.arrays import derive_seed
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, first_line, is_out_of_memory
 from toolkit.criteria import Criterion
 from toolkit.data.loading.loader import first_index_of_rank
 from toolkit.distributed import GradientSync, World, no_sync
+from toolkit.distributed.world import seed_rng
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
-from toolkit.training.device import run_in_memory, seed_rng
 from toolkit.training.step import TrainingLoader, TrainingProgress
 
 Losses = dict[str, Tensor]
@@ -56,18 +57,22 @@ class GradientAccumulator:
     ) -> None:
         self.learner, self.wrapped, self.criterion = learner, wrapped, criterion
         self.world, self.precision = world, precision
-        self.gradient_sync = GradientSync.for_ddp(wrapped, world)
+        self.gradient_sync: GradientSync | None = None
+        if isinstance(wrapped, DistributedDataParallel):  # a sharded exchange cannot be completed
+            self.gradient_sync = GradientSync(wrapped, world)
 
     def try_accumulate(
         self, parts: Sequence[MicroBatchPart], weights: Mapping[str, float]
     ) -> tuple[Losses, str]:
         """The summed losses, and ""; or none, and a description of the batch that did not fit."""
         if self.gradient_sync:
-            self.gradient_sync.start()
+            self.gradient_sync.pending = []
         losses, error = run_in_memory(lambda: self.accumulate(parts, weights))
         if losses is not None:
             return losses, ""
-        failure = f"{describe_largest(parts)} ({error})"
+        shapes = [tuple(part.batch.inputs.tokens.shape) for part in parts]
+        sentences, tokens = max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
+        failure = f"a batch of {sentences} sentences x {tokens} tokens ({error})"
         if self.gradient_sync:
             self.gradient_sync.complete_with_zeros()
         elif self.world.size > 1:
@@ -146,13 +151,6 @@ class GradientAccumulator:
         return {o: size * coefficients[o] / w if w else 0.0 for o, w in weights.items()}
 
 
-def describe_largest(parts: Sequence[MicroBatchPart]) -> str:
-    """The shape of the largest batch."""
-    shapes = [tuple(part.batch.inputs.tokens.shape) for part in parts]
-    sentences, tokens = max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
-    return f"a batch of {sentences} sentences x {tokens} tokens"
-
-
 MAX_HALVINGS = 4
 """Maximum number of halvings of the micro-batches before training ends."""
 
@@ -224,3 +222,19 @@ def gather_failures(failure: str, accumulator: GradientAccumulator) -> list[str]
         return []
     texts = enumerate(world.all_gather(failure))
     return [f"{text} did not on rank {rank}" for rank, text in texts if text]
+
+
+T = TypeVar("T")
+
+
+def run_in_memory(function: Callable[[], T]) -> tuple[T | None, str]:
+    """The function's result; or None and the allocator's message, if memory ran out.
+
+    On return the failed attempt's tensors are free, since its traceback is gone.
+    """
+    try:
+        return function(), ""
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return None, first_line(error)

@@ -91,6 +91,8 @@ def start_rows(
     examples = [train.description, *(f"{name}: {text}" for name, text in remarks.items() if text)]
     limits = {"tokens": c.max_tokens, "examples": c.batch_size}
     limit = " and ".join(f"{n} {what}" for what, n in limits.items() if n) or "32 examples"
+    decay = config.training.ema_decay
+    averaged = f", weights averaged with decay {decay:g}" if decay else ""
     ranks = f" x {world.size} ranks" if world.size > 1 else ""
     factors = f" x {trainer.update_freq}{ranks}" if ranks or trainer.update_freq > 1 else ""
     return {
@@ -101,7 +103,7 @@ def start_rows(
         **({"remedy": advice} if (advice := train.examples.advice) else {}),
         "batch": f"at most {limit}{factors}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
-        f"{config.lr_scheduler.name}{describe_ema(config.training.ema_decay)}",
+        f"{config.lr_scheduler.name}{averaged}",
         "updates": f"{trainer.progress.update:,} of {total:,} done",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
@@ -118,11 +120,6 @@ def describe_parameters(learner: nn.Module) -> str:
 def count_parameters(learner: nn.Module, *, trained: bool) -> int:
     """The number of parameters that are trained, or of those that are frozen."""
     return sum(p.numel() for p in learner.parameters() if p.requires_grad == trained)
-
-
-def describe_ema(decay: float) -> str:
-    """A phrase about the moving average of weights; empty without one."""
-    return f", weights averaged with decay {decay:g}" if decay else ""
 
 
 def print_end(result: RunResult, console: Console) -> None:

@@ -24,7 +24,7 @@ from toolkit.checkpoints.load import (
 from toolkit.checkpoints.save_folder import REMEDY, SaveFolder, read_manifest, verify_checkpoint
 from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, name_file
+from toolkit.common.json_files import name_file
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import (
     Differences,
@@ -39,7 +39,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.checkpointing import SavedState, require_state
-from toolkit.training.callbacks.ema import ExponentialMovingAverage
+from toolkit.training.callbacks.validation import ExponentialMovingAverage
 from toolkit.training.step import Stateful, TrainingProgress
 from toolkit.training.trainer import Trainer
 
@@ -86,28 +86,20 @@ def find_resume_point(
     """The checkpoint to resume from, as the main rank finds it; None to start from scratch."""
     path = ""
     if world.is_main:
-        if restore_file := config.checkpoint.restore_file:
-            checkpoint = find_restore_file(Path(restore_file), save_folder, print_message)
+        asked, folder = config.checkpoint.restore_file, save_folder.path
+        chosen = save_folder.choose_restore_file(Path(asked)) if asked else None
+        if asked and not chosen:
+            print_message(f"ignoring --restore-file {asked}: {folder} has newer checkpoints")
+        if chosen:
+            path = str(find_checkpoint(chosen, to_resume=True))
         else:
-            checkpoint = find_newest_intact(save_folder, print_message)
-        path = str(checkpoint or "")
+            path = str(find_newest_intact(save_folder, print_message) or "")
     path = world.broadcast(path)
     if not path:
         return None
     folder = Path(path)
     check_has_optimizer(folder)
-    differences = compare_options(folder, config)
-    return ResumePoint(folder, require_state(folder), differences)
-
-
-def find_restore_file(
-    path: Path, save_folder: SaveFolder, print_message: PrintMessage
-) -> Path | None:
-    """The verified checkpoint that --restore-file names, unless this run has its own."""
-    if checkpoint := save_folder.choose_restore_file(path):
-        return find_checkpoint(checkpoint, to_resume=True)
-    print_message(f"ignoring --restore-file {path}: {save_folder.path} has newer checkpoints")
-    return find_newest_intact(save_folder, print_message)
+    return ResumePoint(folder, require_state(folder), compare_options(folder, config))
 
 
 def check_has_optimizer(folder: Path) -> None:
@@ -151,20 +143,9 @@ def compare_options(folder: Path, config: RunConfig) -> Differences:
     components has are left out.
     """
     before, now = (to_dict(run) for run in (read_config(folder)[0], config))
-    check_same_options(folder, config, before, now)
-    shared = (flatten(before).keys() & flatten(now).keys()) - {*START_OPTIONS}
-    return {path: both for path, both in diff_configs(before, now).items() if path in shared}
-
-
-def check_same_options(
-    folder: Path, config: RunConfig, before: Mapping[str, object], now: Mapping[str, object]
-) -> None:
-    """Check that architecture, task, criterion, optimizer, seed and initial weights are unchanged.
-
-    If a component is another one, only its name is reported.
-    """
-    fixed = [*FIXED_OPTIONS, *([FINETUNE_OPTION] if config.checkpoint.finetune_from else [])]
     changed = diff_configs(before, now)
+    fixed = [*FIXED_OPTIONS, *([FINETUNE_OPTION] if config.checkpoint.finetune_from else [])]
+    # if a component is another one, only its name is reported
     names = {f"{option.removesuffix('.name')}.name" for option in fixed} & changed.keys()
     problems = {
         option: values
@@ -178,6 +159,8 @@ def check_same_options(
             f"{'; '.join(list_differences(problems))}. Restore them, choose another "
             f"--save-dir, or load only the weights with --finetune-from."
         )
+    shared = (flatten(before).keys() & flatten(now).keys()) - {*START_OPTIONS}
+    return {path: both for path, both in changed.items() if path in shared}
 
 
 def check_same_data(
@@ -233,15 +216,6 @@ def restore(
                 each.restore(state.callbacks[name])
 
 
-def resume_facts(point: ResumePoint | None) -> JsonObject:
-    """The update and checkpoint that a run starts from, for the record of its starts."""
-    return {
-        "update": point.progress.update if point else 0,
-        "resumed_from": str(point.folder) if point else None,
-        "changed_options": point.differences if point else {},
-    }
-
-
 def describe_resume(point: ResumePoint) -> str:
     """Where a run resumes from, and with which other options."""
     done, consumed = point.progress.update, point.progress.consumed
@@ -251,8 +225,8 @@ def describe_resume(point: ResumePoint) -> str:
     )
     if not point.differences:
         return text
-    lines = [text, "options that differ from the checkpoint:"]
-    return "\n  ".join(["\n".join(lines), *list_differences(point.differences)])
+    changes = list_differences(point.differences)
+    return "\n  ".join([f"{text}\noptions that differ from the checkpoint:", *changes])
 
 
 def load_finetune_weights(
@@ -260,11 +234,9 @@ def load_finetune_weights(
 ) -> None:
     """Load the weights of a checkpoint that fit the learner, and report those that do not."""
     folder = find_checkpoint(Path(path))
-    vocabularies, others = tokenizer.vocabularies(), Tokenizer.load(folder).vocabularies()
-    if any(
-        vocabularies[name].fingerprint != others[name].fingerprint
-        for name in vocabularies.keys() & others.keys()
-    ):
+    ours, others = tokenizer.vocabularies(), Tokenizer.load(folder).vocabularies()
+    shared = ours.keys() & others.keys()
+    if any(ours[name].fingerprint != others[name].fingerprint for name in shared):
         raise ToolkitError(
             f"The vocabulary of the data differs from that of --finetune-from {folder}. "
             f"Run toolkit-preprocess with --tokenizer-from {folder}."

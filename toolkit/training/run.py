@@ -9,13 +9,13 @@ import torch
 
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.start_record import record_start
+from toolkit.common.json_files import JsonObject
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.sections import RunConfig
 from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain
-from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.reporting.tables import Table
 from toolkit.training import resume, setup
 from toolkit.training.callbacks.checkpointing import Checkpointer, CheckpointWriter
@@ -32,9 +32,8 @@ from toolkit.training.callbacks.stopping import (
     listen_for_signals,
 )
 from toolkit.training.callbacks.validation import UnknownMetricError
-from toolkit.training.cuda_graphs.update import choose_row_multiple
+from toolkit.training.cuda_graphs import choose_row_multiple
 from toolkit.training.data import (
-    LoadedSplit,
     TrainingData,
     open_split,
     resolve_task,
@@ -44,7 +43,6 @@ from toolkit.training.data import (
 from toolkit.training.result import RunResult, count_parameters, print_end, start_rows
 from toolkit.training.setup import (
     check_same_on_all_ranks,
-    make_ema,
     make_sinks,
     make_trainer,
     make_validation,
@@ -90,7 +88,18 @@ class TrainingRun:
             seed=config.training.seed,
             row_multiple=choose_row_multiple(config.training, world),
         )
-        self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
+        self.valid = [
+            open_split(
+                name,
+                self.corpora.with_split(name),
+                self.task,
+                config.data,
+                world=world,
+                seed=config.data.evaluation_seed,
+                training=False,
+            )
+            for name in split_names(config.data.valid_subset)
+        ]
         check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
         resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
@@ -105,13 +114,12 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        self.console, self.sink = self.make_console(progress.update)
+        self.console, self.sink = make_sinks(config, world, progress.update, self.total_updates)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates
         )
-        self.ema = make_ema(config, self.trainer)
         self.validation = make_validation(
-            config, self.trainer, self.valid, self.sink, self.ema, self.console, self.total_updates
+            config, self.trainer, self.valid, self.sink, self.console, self.total_updates
         )
         self.stopping = StoppingCriteria(self.trainer, config.training)
         self.plugins = RegisteredCallbacks(config, self.trainer, self.validation, self.sink)
@@ -122,15 +130,15 @@ class TrainingRun:
         if self.resume_point:
             self.restore(self.resume_point)
 
-    def make_console(self, update: int) -> tuple[TrainingConsole | None, Sink | None]:
-        """The console and the log of the main rank; other ranks have none."""
-        if not self.world.is_main:
-            return None, None
-        console = TrainingConsole(self.config.logging.progress, total_updates=self.total_updates)
-        return console, make_sinks(self.config, console, update)
-
     def make_checkpointer(self) -> Checkpointer:
-        self.stateful = self.list_stateful()
+        self.stateful: dict[str, Stateful] = {
+            "log": self.metrics_logger,
+            "validation": self.validation,
+            "stopping": self.stopping,
+        }
+        if self.trainer.spike_detector:
+            self.stateful["spikes"] = self.trainer.spike_detector
+        self.stateful |= self.plugins.stateful
         contents = CheckpointWriter(
             self.save_folder,
             self.trainer,
@@ -139,7 +147,7 @@ class TrainingRun:
             sizes=to_sizes(self.folder),
             tokenizer=self.folder.tokenizer,
             data=self.train.fingerprints,
-            ema=self.ema,
+            ema=self.validation.ema,
         )
         return Checkpointer(
             self.trainer,
@@ -150,39 +158,25 @@ class TrainingRun:
             validation=self.validation,
         )
 
-    def list_stateful(self) -> dict[str, Stateful]:
-        """Name -> object whose state a checkpoint holds."""
-        stateful: dict[str, Stateful] = {
-            "log": self.metrics_logger,
-            "validation": self.validation,
-            "stopping": self.stopping,
-        }
-        if self.trainer.spike_detector:
-            stateful["spikes"] = self.trainer.spike_detector
-        return stateful | self.plugins.stateful
-
     def print_message(self, text: str) -> None:
         if self.world.is_main:
             print_plain(self.stderr, text)
 
-    def open_valid_split(self, name: str) -> LoadedSplit:
-        folder, c = self.corpora.with_split(name), self.config.data
-        seed = c.evaluation_seed
-        return open_split(name, folder, self.task, c, world=self.world, seed=seed, training=False)
-
     def restore(self, point: resume.ResumePoint) -> None:
-        resume.restore(point, self.trainer, self.stateful, self.ema)
+        resume.restore(point, self.trainer, self.stateful, self.validation.ema)
         if point.folder.parent.samefile(self.save_folder.path):
             self.checkpointer.mark_saved(point.progress.update)
         self.print_message(resume.describe_resume(point))
 
     def fit(self) -> RunResult:
         """Train until the end or a signal; then log, validate and save the last update."""
-        self.print_start()
-        self.log_start()
+        self.report_start()
         c = self.config.training
         with listen_for_signals(self.trainer.request_stop) as received:
-            if setup.should_probe(c.memory_probe, self.world.device):
+            # auto is off on a CPU, which overcommits its memory
+            if c.memory_probe == "always" or (
+                c.memory_probe == "auto" and self.world.device.type == "cuda"
+            ):
                 setup.probe(self.trainer, self.train.loader_for(self.trainer.progress.epoch))
             self.stopping.check_time()
             try:
@@ -195,27 +189,32 @@ class TrainingRun:
                 signal = self.stopping_signal(received)
                 self.finish(signal)
             except UnknownMetricError as error:
-                self.save_before_exit(error)
-                raise
+                if self.config.checkpoint.no_save:
+                    raise
+                progress = self.trainer.progress
+                self.checkpointer.save_last(progress.update, progress.latest_epoch, "end")
+                raise UnknownMetricError(f"{error} Then the same command resumes.") from None
         return self.write_result(signal or None)
 
-    def print_start(self) -> None:
-        """Print a summary of the run."""
-        if not self.world.is_main:
+    def report_start(self) -> None:
+        """Print a summary; log and record the device, the versions and where the run starts."""
+        if not self.sink:
             return
         rows = start_rows(self.config, self.trainer, self.train, self.valid, self.total_updates)
         Table(columns=("run", ""), rows=list(rows.items())).print(self.stderr)
-
-    def log_start(self) -> None:
-        """Log the device, the versions and the update that the run starts from; record the rest."""
-        if self.sink:
-            environment = describe_environment(self.world.device)
-            self.sink.write("start", {"update": self.trainer.progress.update, **environment})
-            facts = {"command": self.command or None, "ranks": self.world.size}
-            facts |= resume.resume_facts(self.resume_point)
-            path = self.save_folder.path
-            if message := record_start(path, self.config, self.folder, environment, facts):
-                self.print_message(message)
+        environment = describe_environment(self.world.device)
+        self.sink.write("start", {"update": self.trainer.progress.update, **environment})
+        point = self.resume_point
+        facts: JsonObject = {
+            "command": self.command or None,
+            "ranks": self.world.size,
+            "update": point.progress.update if point else 0,
+            "resumed_from": str(point.folder) if point else None,
+            "changed_options": point.differences if point else {},
+        }
+        path = self.save_folder.path
+        if message := record_start(path, self.config, self.folder, environment, facts):
+            self.print_message(message)
 
     def list_callbacks(self) -> list[Callback]:
         """The callbacks of each update, in the order of their calls."""
@@ -225,7 +224,7 @@ class TrainingRun:
             NonFiniteGuard(self.trainer),
             RankConsistencyCheck(self.trainer, self.config.training.check_ranks_interval),
         ]
-        callbacks += [self.ema] if self.ema else []
+        callbacks += [self.validation.ema] if self.validation.ema else []
         callbacks += [self.metrics_logger, self.validation, self.stopping, *self.plugins.callbacks]
         callbacks += [] if self.config.checkpoint.no_save else [self.checkpointer]
         return callbacks
@@ -235,13 +234,6 @@ class TrainingRun:
         mine = str(received[0] if received else 0)
         signal = max(int(number) for number in self.world.all_gather(mine))
         return signal if self.trainer.stopped else 0
-
-    def save_before_exit(self, error: UnknownMetricError) -> None:
-        """Save the progress made until the metric turned out to be unknown."""
-        if not self.config.checkpoint.no_save:
-            progress = self.trainer.progress
-            self.checkpointer.save_last(progress.update, progress.latest_epoch, "end")
-            raise UnknownMetricError(f"{error} Then the same command resumes.") from None
 
     def finish(self, signal: int) -> None:
         """Log, validate and save the last update, as far as this is not done yet."""

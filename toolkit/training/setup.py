@@ -17,11 +17,18 @@ from toolkit.config.serialize import to_dict
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
+from toolkit.distributed.sharded_tensors import apply_fsdp
 from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layers import LayerStack
-from toolkit.optim.update import DTYPES, Precision, requested_precision, resolve_precision
+from toolkit.optim.update import (
+    DTYPES,
+    Precision,
+    SpikeDetector,
+    requested_precision,
+    resolve_precision,
+)
 from toolkit.reporting.console import Progress
 from toolkit.reporting.sinks import (
     JsonLinesSink,
@@ -34,14 +41,12 @@ from toolkit.reporting.sinks import (
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner
 from toolkit.training import resume
-from toolkit.training.callbacks.ema import ExponentialMovingAverage
-from toolkit.training.callbacks.validation import Validation
-from toolkit.training.cuda_graphs.update import enable_cuda_graphs
+from toolkit.training.callbacks.validation import ExponentialMovingAverage, Validation
+from toolkit.training.cuda_graphs import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.gradient import MicroBatchPart, gather_failures
 from toolkit.training.result import config_digest
-from toolkit.training.spikes import SpikeDetector
 from toolkit.training.step import Metrics, TrainingLoader
 from toolkit.training.trainer import Trainer
 
@@ -143,22 +148,21 @@ def check_same_on_all_ranks(c: RunConfig, fingerprints: Mapping[str, str], world
         )
 
 
-def make_sinks(c: RunConfig, console: TrainingConsole, resumed_at: int) -> Sink:
-    """The sinks that the options choose, as one."""
+def make_sinks(
+    c: RunConfig, world: World, update: int, total_updates: int
+) -> tuple[TrainingConsole | None, Sink | None]:
+    """The main rank's console and, with it, all sinks that the options choose; others have none."""
+    if not world.is_main:
+        return None, None
+    console = TrainingConsole(c.logging.progress, total_updates=total_updates)
     folder, project = Path(c.checkpoint.save_dir), c.logging.wandb_project
     sinks: list[Sink] = []
     if project:  # before the log is cut
-        sinks.append(WandbSink(project, folder, to_dict(c), resumed_at=resumed_at))
-    sinks += [JsonLinesSink(folder / "metrics.jsonl", resumed_at=resumed_at), console]
+        sinks.append(WandbSink(project, folder, to_dict(c), resumed_at=update))
+    sinks += [JsonLinesSink(folder / "metrics.jsonl", resumed_at=update), console]
     if c.logging.tensorboard_logdir:
-        sinks.append(TensorBoardSink(c.logging.tensorboard_logdir, resumed_at=resumed_at))
-    return MultiSink(sinks)
-
-
-def make_ema(c: RunConfig, trainer: Trainer) -> ExponentialMovingAverage | None:
-    """The moving average of the weights, if one is configured."""
-    decay, warmup = c.training.ema_decay, c.training.ema_warmup
-    return ExponentialMovingAverage(trainer.learner, decay, warmup=warmup) if decay else None
+        sinks.append(TensorBoardSink(c.logging.tensorboard_logdir, resumed_at=update))
+    return console, MultiSink(sinks)
 
 
 def make_validation(
@@ -166,16 +170,16 @@ def make_validation(
     trainer: Trainer,
     splits: Sequence[LoadedSplit],
     sink: Sink | None,
-    ema: ExponentialMovingAverage | None,
     console: TrainingConsole | None,
     total_updates: int,
 ) -> Validation:
-    """The validation of a run on these splits."""
-    c = config.training
-    subsets = {split.name: partial(evaluate_split, split, trainer, console) for split in splits}
+    """The validation of a run on these splits, by the moving average if one is configured."""
+    c, ema = config.training, None
+    if c.ema_decay:
+        ema = ExponentialMovingAverage(trainer.learner, c.ema_decay, warmup=c.ema_warmup)
     return Validation(
         trainer,
-        subsets,
+        {split.name: partial(evaluate_split, split, trainer, console) for split in splits},
         sink,
         interval=c.validate_interval_updates,
         last=total_updates,
@@ -224,8 +228,6 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
     if c.compile:
         compile_parts(learner, world.device)
     if c.sharding == "full":
-        from toolkit.distributed.fsdp import apply_fsdp  # slow to import
-
         apply_fsdp(learner, layers, world, DTYPES.get(precision))
     return learner
 
@@ -254,15 +256,12 @@ def compile_parts(learner: Learner, device: torch.device) -> None:
         part.compile(dynamic=True, options={"fallback_random": device.type == "cpu"})
 
 
-def should_probe(option: str, device: torch.device) -> bool:
-    """Resolve auto, always or never: auto is off on a CPU, which overcommits its memory."""
-    return option == "always" or (option == "auto" and device.type == "cuda")
-
-
 def probe(trainer: Trainer, loader: TrainingLoader) -> None:
     """Run forward and backward on the epoch's largest batches, then discard the gradients."""
     accumulator, device = trainer.accumulator, trainer.world.device
-    epoch, reserved = trainer.progress.epoch, reserve_optimizer_memory(trainer)
+    epoch, reserved = trainer.progress.epoch, list[torch.Tensor]()
+    if device.type != "cpu" and not trainer.optimizer.state:  # for two moments of each parameter
+        reserved = [torch.empty_like(p) for p in trainer.parameters for _ in range(2)]
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         for batch in loader.largest_batches(epoch):
             weights = {name: max(1.0, weight) for name, weight in batch.weights.items()}
@@ -277,10 +276,3 @@ def probe(trainer: Trainer, loader: TrainingLoader) -> None:
                     f"with --training.memory-probe never: batches that do not fit are then split."
                 )
     del reserved
-
-
-def reserve_optimizer_memory(trainer: Trainer) -> list[torch.Tensor]:
-    """Memory for the optimizer's future state, two moments of each parameter, on a GPU."""
-    if trainer.optimizer.state or trainer.world.device.type == "cpu":
-        return []
-    return [torch.empty_like(p) for p in trainer.parameters for _ in range(2)]

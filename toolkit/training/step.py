@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from toolkit.common.json_files import Count, JsonObject, PositiveCount
 from toolkit.optim.update import Update
@@ -118,3 +119,8 @@ class Stateful(Protocol):
 
     def restore(self, state: State) -> None:
         """Continue from a stored state."""
+
+
+def collect_tensors(value: object) -> list[Tensor]:
+    """All tensors in nested tuples, lists and dicts."""
+    return [it for it in tree_leaves(value) if isinstance(it, Tensor)]

@@ -13,13 +13,12 @@ from torch.optim import Optimizer
 
 from toolkit.criteria import Criterion
 from toolkit.distributed import World, wrap_data_parallel
+from toolkit.distributed.world import synchronize
 from toolkit.optim.schedules import Schedule
-from toolkit.optim.update import Precision, Update, clip_and_step
+from toolkit.optim.update import Precision, SpikeDetector, Update, clip_and_step
 from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
-from toolkit.training.device import synchronize
 from toolkit.training.gradient import GradientAccumulator, Losses, OomRetry
-from toolkit.training.spikes import SpikeDetector
 from toolkit.training.step import (
     Callback,
     GradientObserver,
@@ -133,7 +132,9 @@ class Trainer:
         if stop:
             return None
         before, losses = self.progress, Losses()
-        learning_rate = self.set_learning_rate(self.schedule(before.update + 1))
+        factor = self.schedule(before.update + 1)
+        for group, peak in zip(self.optimizer.param_groups, self.peak_lrs, strict=True):
+            group["lr"] = peak * factor
         if any(weights.values()):
             losses = self.accumulate_gradients(micro_batches, weights, before)
         outcome = self.apply_update(losses, weights)
@@ -145,7 +146,7 @@ class Trainer:
             losses=losses,
             weights=weights,
             tokens=sum(batch.tokens for batch in micro_batches),
-            learning_rate=learning_rate,
+            learning_rate=max(self.peak_lrs) * factor,
             outcome=outcome,
             micro_batches=micro_batches,
             oom_failures=self.accumulate_gradients.failures if losses else (),
@@ -186,9 +187,3 @@ class Trainer:
         if scale:
             scale.update(outcome.norm.isfinite().logical_not().float())
         return outcome
-
-    def set_learning_rate(self, factor: float) -> float:
-        """Set every parameter group to its peak rate times the factor; returns the highest."""
-        for group, peak in zip(self.optimizer.param_groups, self.peak_lrs, strict=True):
-            group["lr"] = peak * factor
-        return max(self.peak_lrs) * factor

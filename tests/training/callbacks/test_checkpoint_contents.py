@@ -1,6 +1,5 @@
 import math
 
-from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.common import json_files
 from toolkit.distributed import World
 from toolkit.training.callbacks.checkpointing import require_state
@@ -27,13 +26,6 @@ def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
 
 def test_checkpoint_state_keeps_non_finite_numbers(config, tmp_path):
     first = TrainingRun(config(), World())
-    first.validation.best = {"metric": "loss", "value": math.inf, "update": 0}
+    first.validation.best = {"metric": "loss", "value": math.inf, "update": 0, "valid": {}}
     first.checkpointer.save(0, 1, ["end"])
     assert TrainingRun(config(), World()).validation.best["value"] == math.inf
-
-
-def test_manifest_has_the_reasons_and_versions(config, tmp_path):
-    run(config(save_interval_updates=5))
-    facts = read_manifest(tmp_path / "run" / "checkpoint_e1_u5")
-    assert facts.reasons == ["epoch", "interval", "best"]
-    assert set(facts.versions) == {"toolkit", "torch"}

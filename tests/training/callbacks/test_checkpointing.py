@@ -150,6 +150,7 @@ def test_failed_link_counts_as_a_failed_save(make_saving, disk, monkeypatch, cap
     assert disk.written == [(1, ("interval",))]
 
 
+@pytest.mark.slow
 def test_failed_saves_of_one_rank_stop_all_ranks(make_trainer, ranks):
     def end(world):
         def save(update, epoch, reasons):
@@ -168,6 +169,7 @@ def test_failed_saves_of_one_rank_stop_all_ranks(make_trainer, ranks):
     assert ranks(end) == ["no space left. That was failure 1 in a row."] * 2
 
 
+@pytest.mark.slow
 def test_save_that_failed_on_one_rank_is_repeated_by_all(make_trainer, ranks, tmp_path):
     def go_on(world):
         def save(update, epoch, reasons):

@@ -7,10 +7,9 @@ from toolkit import load_checkpoint
 from toolkit.checkpoints.load import AVERAGE, MODEL
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.commands.validate import evaluate_checkpoints
-from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.distributed import World
-from toolkit.training.callbacks.ema import ExponentialMovingAverage
+from toolkit.training.callbacks.validation import ExponentialMovingAverage
 from toolkit.training.run import TrainingRun, run
 
 
@@ -91,6 +90,7 @@ def test_average_is_validated_saved_and_loaded(config, data, tmp_path):
     assert result.valid["valid"]["loss"] != raw.valid["valid"]["loss"]
 
 
+@pytest.mark.slow
 def test_run_with_an_average_resumes_bit_for_bit(config, tmp_path):
     options = {"ema_decay": 0.9, "lr": 0.05, "max_update": 6, "lr_scheduler": "fixed"}
     run(config(**options, save_dir=str(tmp_path / "whole")))
@@ -105,32 +105,9 @@ def test_average_enabled_at_a_resume_starts_at_the_weights(config, tmp_path):
     run(config(max_update=2))
     again = TrainingRun(config(max_update=4, ema_decay=0.5), World())
     saved = read_tensors(tmp_path / "run" / "checkpoint_last" / MODEL)
-    found = again.ema.state_dict()
+    found = again.validation.ema.state_dict()
     again.close()
     assert all(torch.equal(found[name], saved[name]) for name in saved)
-
-
-def test_best_metric_starts_over_if_the_average_is_enabled(config):
-    run(config(max_update=2, lr=0.05))
-    again = TrainingRun(config(max_update=4, ema_decay=0.5), World())
-    again.close()
-    assert again.validation.best is None
-
-
-def test_load_checkpoint_rejects_a_missing_average(config, tmp_path):
-    run(config(max_update=1))
-    with pytest.raises(ToolkitError, match=r"weights must be auto or trained .* kept no moving"):
-        load_checkpoint(tmp_path / "run", weights="average")
-
-
-def test_validate_rejects_an_unknown_kind_of_weights():
-    with pytest.raises(ToolkitError, match=r"weights must be one of auto, trained, average, but"):
-        ValidateConfig(dirs=["a"], path=["b"], weights="x")
-
-
-def test_ema_decay_of_1_is_rejected(config):
-    with pytest.raises(ToolkitError, match=r"ema_decay must be at least 0 and below 1, but is 1"):
-        config(ema_decay=1.0)
 
 
 def test_finetune_from_loads_the_average(config, tmp_path):

@@ -38,13 +38,6 @@ def test_pruning_keeps_the_newest_of_each_kind(write, tmp_path):
     assert kept(tmp_path, keep_last_epochs=2, keep_interval_updates=1) == {3, 4, 14}
 
 
-def test_pruning_with_0_keeps_all(write, tmp_path):
-    for update in (1, 2, 3):
-        write(update, "interval")
-    assert kept(tmp_path, keep_interval_updates=0) == {1, 2, 3}
-    assert kept(tmp_path, keep_interval_updates=1) == {3}
-
-
 def test_pruning_keeps_multiples_of_the_pattern(write, tmp_path):
     for update in range(500, 3500, 500):
         write(update, "interval")
@@ -63,13 +56,6 @@ def test_pruning_keeps_the_n_best_and_prefers_newer_ones(write, tmp_path):
         write(update, "interval", loss=loss)
     assert kept(tmp_path, keep_best_checkpoints=2) == {2, 4, 6}
     assert kept(tmp_path, keep_best_checkpoints=3) == {1, 2, 4, 6}
-
-
-def test_pruning_ignores_metrics_of_an_earlier_update(write, tmp_path):
-    write(1, "interval", loss=2.0)
-    write(2, "interval", loss=1.0, validated_at=1)
-    write(3, "interval", loss=3.0)
-    assert kept(tmp_path, keep_best_checkpoints=1) == {1, 3}
 
 
 def test_pruning_keeps_unreadable_checkpoints(write, tmp_path):

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from toolkit import ToolkitError, load_checkpoint, register_callback
-from toolkit.cli.train import COMMAND
+from toolkit import ToolkitError, register_callback
 from toolkit.common import json_files
 from toolkit.common.registry import CALLBACKS
 from toolkit.config.declared import Options, PositiveInt
-from toolkit.config.load import compose, load
+from toolkit.config.load import compose
 from toolkit.config.serialize import from_dict, to_dict
 from toolkit.distributed import World
 from toolkit.reporting.runs import read_log
@@ -93,15 +92,6 @@ def test_state_resumes_bit_for_bit(config, tmp_path, stopped, end_of):
     assert state["callbacks"]["callback.watch_gradients"]["sum"] > 0
 
 
-def test_callbacks_do_not_change_the_training(config, tmp_path, end_of):
-    def train(name, **options):
-        run(config(save_dir=str(tmp_path / name), max_epoch=1, **options))
-        return load_checkpoint(tmp_path / name).state_dict()
-
-    watched, plain = train("watched", callbacks=NAMES), train("plain")
-    assert all(torch.equal(tensor, plain[name]) for name, tensor in watched.items())
-
-
 @pytest.mark.slow
 def test_every_rank_calls_and_restores_its_callbacks(config, tmp_path, ranks):
     def train(world):
@@ -125,13 +115,6 @@ def test_saved_config_is_read_back_with_and_without_the_plugin(config, monkeypat
     entries = {name: entry for name, entry in CALLBACKS._entries.items() if name == "count_only"}
     monkeypatch.setattr(CALLBACKS, "_entries", entries)
     assert list(from_dict(saved).callbacks) == ["count_only"]
-
-
-def test_resumed_run_keeps_its_callbacks_unless_others_are_selected(config, tmp_path):
-    run(config(callbacks=NAMES, callback__watch_gradients__every=7, max_epoch=1))
-    words = ["data", "--save-dir", str(tmp_path / "run"), "--max-epoch", "2"]
-    assert load(words, COMMAND).config.callbacks["watch_gradients"].every == 7
-    assert list(load([*words, "--callbacks", "count_only"], COMMAND).config.callbacks) == NAMES[1:]
 
 
 @pytest.mark.parametrize("name", ["train", "save"])

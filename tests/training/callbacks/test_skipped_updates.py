@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from toolkit.distributed import World
+from toolkit.optim.update import SpikeDetector
 from toolkit.training.callbacks.non_finite import SkippedUpdateReporter
-from toolkit.training.run import TrainingRun
-from toolkit.training.spikes import SpikeDetector
 
 
 class Kept:
@@ -45,10 +44,6 @@ def at(trainer, update, change):
 
     trainer.criterion.forward = forward
     return trainer
-
-
-def test_finite_run_reports_nothing(make_trainer, events):
-    assert events(make_trainer()) == []
 
 
 def test_non_finite_loss_is_reported_with_its_examples(make_trainer, events):
@@ -92,14 +87,6 @@ def test_pending_updates_of_a_gpu_are_reported_at_the_end(make_trainer, batches,
     assert not sink.events
     skips.report_pending()
     assert [values["update"] for _, values in sink.events] == [3]
-
-
-def test_pending_updates_are_reported_at_the_end_of_a_run(config):
-    training = TrainingRun(config(max_update=2, no_save=True), World())
-    training.make_guards = lambda: [training.skipped_updates.pending.append]
-    training.fit()
-    training.close()
-    assert training.skipped_updates.pending == []
 
 
 def test_report_lists_the_examples_of_the_affected_rank(make_trainer, batches, memory):

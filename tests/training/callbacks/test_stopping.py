@@ -3,7 +3,6 @@ from time import monotonic
 import pytest
 
 from toolkit.checkpoints.save_folder import read_manifest
-from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.run import TrainingRun, run
@@ -74,12 +73,7 @@ def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, cap
     )
 
 
-def test_stop_time_includes_the_time_before_resuming(config):
-    assert timed(config(stop_time_hours=1.5)).updates == 2
-    assert timed(config(stop_time_hours=1.5)).updates == 2
-    assert timed(config(stop_time_hours=4.5)).updates == 5
-
-
+@pytest.mark.slow
 def test_run_stopped_by_time_resumes_bit_for_bit(config, tmp_path):
     whole = run(config(save_dir=str(tmp_path / "whole")))
     assert timed(config(stop_time_hours=2.5)).updates == 3
@@ -96,6 +90,7 @@ def test_stop_min_lr_stops_at_a_falling_rate_only(config):
     assert result.valid["valid"]["examples"] == 9
 
 
+@pytest.mark.slow
 def test_run_stopped_by_min_lr_resumes_only_if_longer(config):
     options = {"lr": 0.1, "lr_scheduler": "linear", "max_update": 8, "max_epoch": None}
     low = {**options, "stop_min_lr": 0.07}
@@ -103,12 +98,6 @@ def test_run_stopped_by_min_lr_resumes_only_if_longer(config):
     longer = {**low, "max_update": 20}
     assert run(config(**longer)).updates == 7  # 0.1 x (20 - 7 + 1) / 20
     assert run(config(**{**longer, "stop_min_lr": 0.06})).updates == 9
-
-
-@pytest.mark.parametrize("name", ["stop_time_hours", "stop_min_lr"])
-def test_negative_limits_are_rejected(config, name):
-    with pytest.raises(ToolkitError, match=rf"training.{name} must be at least 0, but is -1.0"):
-        config(**{name: -1.0})
 
 
 def test_run_stopped_by_patience_stops_again_immediately(config):

@@ -5,8 +5,11 @@ import torch
 
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.training.cuda_graphs.gradients import GraphedAccumulator
-from toolkit.training.cuda_graphs.update import choose_row_multiple, reason_against_graphs
+from toolkit.training.cuda_graphs import (
+    GraphedAccumulator,
+    choose_row_multiple,
+    reason_against_graphs,
+)
 from toolkit.training.run import TrainingRun
 
 GPU = torch.device("cuda", 0)

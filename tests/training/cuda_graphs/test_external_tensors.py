@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import torch
 
-from toolkit.training.cuda_graphs.recorder import ExternalTensors
+from toolkit.training.graph_recorder import ExternalTensors
 
 
 @lru_cache(maxsize=1)
@@ -19,7 +19,7 @@ def test_tensors_from_outside_are_found_and_those_made_inside_are_not():
     with ExternalTensors() as seen:
         y = (weight * x).exp()
         y.sum().backward()
-    assert {id(tensor) for tensor in seen.tensors} == {id(weight), id(x)}
+    assert {id(tensor) for tensor in seen.found.values()} == {id(weight), id(x)}
 
 
 def test_a_view_stands_for_the_memory_behind_it():
@@ -27,7 +27,7 @@ def test_a_view_stands_for_the_memory_behind_it():
     with ExternalTensors() as seen:
         x[1:] * 2
         x.view(3, 1) + 1
-    assert [tensor.untyped_storage().data_ptr() for tensor in seen.tensors] == [x.data_ptr()]
+    assert [tensor.untyped_storage().data_ptr() for tensor in seen.found.values()] == [x.data_ptr()]
 
 
 def test_a_cached_table_outlives_its_cache():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.helpers.operation_recorder import OperationRecorder
-from toolkit.training.cuda_graphs import gradients
-from toolkit.training.cuda_graphs.update import record_updates
+from toolkit.training import cuda_graphs
+from toolkit.training.cuda_graphs import record_updates
 
 ADAMW = {"optimizer": lambda p: torch.optim.AdamW(p, lr=0.1, fused=True, weight_decay=0.5)}
 
@@ -90,14 +90,14 @@ def test_passes_with_and_without_graphs_add_up(graphed, make_trainer, data, indi
 
 
 def test_the_number_of_graphs_is_limited(graphed, make_trainer, data, monkeypatch):
-    monkeypatch.setattr(gradients, "MAX_GRAPHS", 1)
+    monkeypatch.setattr(cuda_graphs, "MAX_GRAPHS", 1)
     trainer, _, messages = graphed()
     assert_equal(take(trainer, data), take(make_trainer(**ADAMW), data))
     assert messages == ["CUDA graphs: captured for 1 shapes of batches; others run without"]
 
 
 def test_large_batches_run_without_graphs(graphed, data, monkeypatch):
-    monkeypatch.setattr(gradients, "MAX_TOKENS", 12)
+    monkeypatch.setattr(cuda_graphs, "MAX_TOKENS", 12)
     trainer, recorder, messages = graphed()
     take(trainer, [batch for batch in data if batch.sentences == 3])
     assert recorder.captures == 0 and not messages
@@ -135,7 +135,7 @@ def test_running_out_of_memory_in_a_pass_ends_graphs_and_repeats_the_update(
         "CUDA graphs: none from now on (MemoryError: a batch"
     )
     graphs = trainer.accumulator.graphs
-    assert not (graphs.passes or graphs.updates or graphs.buffers.buffers)
+    assert not (graphs.passes or graphs.updates or graphs.buffers)
 
 
 def test_a_model_that_cannot_be_captured_trains_without_graphs(graphed, make_trainer, data):

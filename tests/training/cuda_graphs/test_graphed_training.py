@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.operation_recorder import OperationRecorder
 from toolkit.distributed import World
 from toolkit.nn.ops.offsets import clipped, taps
-from toolkit.training.cuda_graphs.update import record_updates
+from toolkit.training.cuda_graphs import record_updates
 from toolkit.training.run import TrainingRun
 
 CACHES = clipped.cached_tap_indices, clipped._small_one_hot, taps.cached_outermost

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.cuda_graphs import gradients
-from toolkit.training.cuda_graphs.gradients import GraphedAccumulator
+from toolkit.training import cuda_graphs
+from toolkit.training.cuda_graphs import GraphedAccumulator
 from toolkit.training.run import TrainingRun
 
 pytestmark = pytest.mark.gpu
@@ -66,7 +66,7 @@ def test_training_with_cuda_graphs_equals_training_without(
     assert isinstance(graphed.accumulator, GraphedAccumulator)
     assert len(graphed.accumulator.graphs.passes) >= 2 and graphed.accumulator.graphs.updates
     assert "none from now on" not in capsys.readouterr().err
-    monkeypatch.setattr(gradients, "MIN_SEEN", 10**9)  # nothing repeats that often
+    monkeypatch.setattr(cuda_graphs, "MIN_SEEN", 10**9)  # nothing repeats that often
     plain = train("plain", **options)
     assert not plain.accumulator.graphs.passes
     for a, b in zip(graphed.parameters, plain.parameters, strict=True):

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock, patch
 import pytest
 import torch
 
-from toolkit.training.cuda_graphs.recorder import CudaGraphRecorder
+from toolkit.training.graph_recorder import CudaGraphRecorder
 
 
 class FakeCuda:

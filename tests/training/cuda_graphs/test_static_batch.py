@@ -5,7 +5,7 @@ import torch
 
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import MaskedBatch
-from toolkit.training.cuda_graphs.gradients import StaticBatch, batch_signature
+from toolkit.training.cuda_graphs import StaticBatch, batch_signature
 
 CPU = torch.device("cpu")
 
@@ -53,8 +53,3 @@ def test_numbers_of_the_host_cannot_enter_a_graph():
         bool(batch.sentences)
     with pytest.raises(TypeError, match=r"cannot read batch\.weights"):
         float(batch.weights["mlm"])
-
-
-def test_a_graph_may_depend_on_whether_a_weight_is_zero():
-    assert StaticBatch(make_batch(), CPU).batch.weights["mlm"]
-    assert not StaticBatch(make_batch(weight=0.0), CPU).batch.weights["mlm"]

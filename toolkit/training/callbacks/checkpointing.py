@@ -35,8 +35,12 @@ from toolkit.models.interface import Sizes
 from toolkit.optim.update import LossScaleState
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
-from toolkit.training.callbacks.ema import ExponentialMovingAverage
-from toolkit.training.callbacks.validation import Validation, ValidationState, lower_is_better
+from toolkit.training.callbacks.validation import (
+    ExponentialMovingAverage,
+    Validation,
+    ValidationState,
+    lower_is_better,
+)
 from toolkit.training.step import State, Stateful, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
 

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from toolkit.common.json_files import convert
 from toolkit.distributed import World
+from toolkit.distributed.world import synchronize
 from toolkit.optim.update import DTYPES
 from toolkit.reporting.sinks import Sink
 from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
-from toolkit.training.device import synchronize
 from toolkit.training.flop_counter import FlopCounter
 from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
@@ -101,21 +101,16 @@ class MetricsLogger:
         """Model FLOPs utilization (MFU): the model's FLOPs as a fraction of the peak."""
         trainer = self.trainer
         if self.flops_per_token is None:
-            self.flops_per_token = self.count_flops_per_token(step)
+            batch = max(step.micro_batches, key=lambda batch: batch.tokens)
+            with trainer.precision.autocast():
+                flops = update_flops(trainer.learner, batch, trainer.world.device)
+            synchronize(trainer.world.device)  # before the next update is timed
+            self.flops_per_token = flops / max(1, batch.tokens)
             self.peak_flops = peak_flops_per_second(trainer.world.device, trainer.precision.name)
         if not self.peak_flops:
             return {}
         rate = self.flops_per_token * tokens_per_second
         return {"mfu": rate / (self.peak_flops * trainer.world.size)}
-
-    def count_flops_per_token(self, step: Step) -> float:
-        """Those of the step's largest micro-batch, forward and backward."""
-        trainer = self.trainer
-        batch = max(step.micro_batches, key=lambda batch: batch.tokens)
-        with trainer.precision.autocast():
-            flops = update_flops(trainer.learner, batch, trainer.world.device)
-        synchronize(trainer.world.device)  # before the next update is timed
-        return flops / max(1, batch.tokens)
 
     def state(self) -> State:
         return {

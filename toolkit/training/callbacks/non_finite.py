@@ -19,24 +19,13 @@ from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.tasks.examples import Batch
 from toolkit.training.gradient import GradientAccumulator
-from toolkit.training.step import Step
+from toolkit.training.step import Step, collect_tensors
 from toolkit.training.trainer import Trainer
 
 MAX_STREAK = 10
 """Consecutive updates without a finite gradient after which training ends."""
 MIN_LOSS_SCALE = 1e-4
 """fp16 loss scale below which training ends, as in fairseq."""
-
-
-def collect_tensors(value: object) -> list[Tensor]:
-    """All tensors in nested tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
-        return [tensor for part in value for tensor in collect_tensors(part)]
-    return []
 
 
 def is_finite(value: object) -> bool:
@@ -46,85 +35,60 @@ def is_finite(value: object) -> bool:
     )
 
 
-def find_non_finite_parameter(learner: nn.Module) -> str:
-    """The first parameter that is not finite; empty if all are."""
-    return next(
-        (f"the parameter {n}" for n, p in learner.named_parameters() if not is_finite(p)), ""
-    )
+def check_into(findings: list[str], what: str) -> Callable[[object], None]:
+    """A hook that adds `what` to the findings if its value is not finite."""
 
+    def hook(value: object) -> None:
+        if not is_finite(value):
+            findings.append(what)
 
-class NonFiniteTracer:
-    """Hooks on one forward and backward pass; `findings` lists non-finite values in order."""
-
-    def __init__(self) -> None:
-        self.findings: list[str] = []
-        self.hooks: list[RemovableHandle] = []
-
-    def attach(self, learner: nn.Module, criterion: nn.Module) -> None:
-        for name, module in [*learner.named_modules(), ("the criterion", criterion)]:
-            what = f"{name or 'the learner'} ({type(module).__name__})"
-            self.hooks.append(module.register_forward_hook(self.make_forward_hook(what)))
-        for name, p in learner.named_parameters():
-            if p.requires_grad:
-                self.hooks.append(
-                    p.register_hook(self.make_gradient_hook(f"the gradient of {name}"))
-                )
-
-    def make_forward_hook(self, what: str) -> Callable[[nn.Module, object, object], None]:
-        def hook(module: nn.Module, inputs: object, outputs: object) -> None:
-            if not is_finite(outputs):
-                self.findings.append(f"the output of {what}")
-            for output in collect_tensors(outputs):
-                if output.requires_grad:
-                    output.register_hook(
-                        self.make_gradient_hook(f"the gradient at the output of {what}")
-                    )
-
-        return hook
-
-    def make_gradient_hook(self, what: str) -> Callable[[Tensor], None]:
-        def hook(gradient: Tensor) -> None:
-            if not is_finite(gradient):
-                self.findings.append(what)
-
-        return hook
-
-    def close(self) -> None:
-        for hook in self.hooks:
-            hook.remove()
+    return hook
 
 
 def find_first_non_finite(
     accumulator: GradientAccumulator, batch: Batch, weights: Mapping[str, float]
 ) -> str:
     """The first layer of a pass whose output, or output gradient, is not finite."""
-    tracer, learner = NonFiniteTracer(), accumulator.learner
-    tracer.attach(learner, accumulator.criterion)
-    scale = accumulator.precision.loss_scale
+    learner, scale = accumulator.learner, accumulator.precision.loss_scale
+    findings: list[str] = []
+
+    def watch(what: str) -> Callable[[nn.Module, object, object], None]:
+        def hook(module: nn.Module, inputs: object, outputs: object) -> None:
+            check_into(findings, f"the output of {what}")(outputs)
+            for output in collect_tensors(outputs):
+                if output.requires_grad:
+                    at = f"the gradient at the output of {what}"
+                    output.register_hook(check_into(findings, at))
+
+        return hook
+
+    hooks: list[RemovableHandle] = []
+    for name, module in [*learner.named_modules(), ("the criterion", accumulator.criterion)]:
+        what = f"{name or 'the learner'} ({type(module).__name__})"
+        hooks.append(module.register_forward_hook(watch(what)))
+    named = [(name, p) for name, p in learner.named_parameters() if p.requires_grad]
+    hooks += [p.register_hook(check_into(findings, f"the gradient of {n}")) for n, p in named]
     try:
         factors = accumulator.loss_factors(weights)
         loss, _ = accumulator.compute_loss(learner, accumulator.to_device(batch), factors)
-        backward_for_hooks(loss * scale.scale if scale else loss, learner)
+        loss = loss * scale.scale if scale else loss
+        if is_sharded(learner):  # parameters exist only during the pass
+            loss.backward()
+            accumulator.discard()
+        else:  # run hooks only, and exchange nothing between DDP's ranks
+            torch.autograd.grad(loss, [p for _, p in named], allow_unused=True)
     finally:
-        tracer.close()
-    return next(iter(tracer.findings), "")
-
-
-def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
-    """A backward pass that only runs hooks and exchanges nothing between DDP's ranks."""
-    if is_sharded(learner):
-        loss.backward()  # sharded parameters exist only during the pass
-        learner.zero_grad()
-    else:
-        learned = [p for p in learner.parameters() if p.requires_grad]
-        torch.autograd.grad(loss, learned, allow_unused=True)
+        for handle in hooks:
+            handle.remove()
+    return next(iter(findings), "")
 
 
 def diagnose_non_finite(
     accumulator: GradientAccumulator, batches: Sequence[Batch], weights: Mapping[str, float]
 ) -> str:
     """The first non-finite value, and its rank; all ranks must call it."""
-    parameter = find_non_finite_parameter(accumulator.learner)
+    named = accumulator.learner.named_parameters()
+    parameter = next((f"the parameter {name}" for name, p in named if not is_finite(p)), "")
     if finding := first_on_any_rank(accumulator.world, parameter):
         return finding
     traces = [find_first_non_finite(accumulator, batch, weights) for batch in batches]
@@ -199,7 +163,7 @@ class SkippedUpdateReporter:
     def __call__(self, step: Step) -> None:
         if step.oom_failures:
             text = f"made in parts: {'; '.join(step.oom_failures)}"
-            self.write_event("split_update", step, "out of memory", text, self.all_ranks)
+            self.write_event("split_update", step, "out of memory", text, range(self.world.size))
         self.pending.append(step)
         # before the next epoch, which may have other shards
         if step.ends_epoch or self.world.device.type == "cpu" or step.update % READ_INTERVAL == 0:
@@ -230,12 +194,8 @@ class SkippedUpdateReporter:
             return  # fp16 overflows now and then; its loss is rescaled
         else:
             reason, text = "gradient", "skipped: its gradient is not finite"
-        affected = ranks if reason == "loss" else self.all_ranks
+        affected = ranks if reason == "loss" else range(self.world.size)
         self.write_event("skipped_update", step, reason, text, affected)
-
-    @property
-    def all_ranks(self) -> Sequence[int]:
-        return range(self.world.size)
 
     def write_event(
         self, event: str, step: Step, reason: str, text: str, ranks: Sequence[int]
@@ -277,10 +237,8 @@ class RankConsistencyCheck:
         """Parameters that every rank holds completely; sharded ones have no copies to compare."""
 
     def __call__(self, step: Step) -> None:
-        if self.interval and self.world.size > 1 and step.update % self.interval == 0:
-            self.check(step)
-
-    def check(self, step: Step) -> None:
+        if not self.interval or self.world.size == 1 or step.update % self.interval:
+            return
         sums = [sum_bits(p.detach()) for p in self.replicated.values()]
         norm = step.outcome.norm.double().reshape(1).view(torch.int64)[0]
         mine = torch.stack([norm, *sums]).cpu()

@@ -45,7 +45,14 @@ class RegisteredCallbacks:
         for name, options in config.callbacks.items():
             context = CallbackContext(name, trainer, validation.last, folder, sink)
             built[name] = CALLBACKS[name].factory(options, context)
-        self.callbacks = [check_callable(name, each) for name, each in built.items()]
+        self.callbacks: list[Callback] = []
+        for name, callback in built.items():
+            if not callable(callback):
+                raise ToolkitError(
+                    f"callback {name!r} must be callable with the Step after each update, but is "
+                    f"a {type(callback).__name__}. Define __call__(self, step)."
+                )
+            self.callbacks.append(callback)
         self.stateful = {
             callback_section(name): each
             for name, each in built.items()
@@ -55,13 +62,3 @@ class RegisteredCallbacks:
         validation.observers += [
             each for each in built.values() if isinstance(each, ValidationObserver)
         ]
-
-
-def check_callable(name: str, callback: object) -> Callback:
-    """The callback; raises a ToolkitError if it cannot be called."""
-    if not callable(callback):
-        raise ToolkitError(
-            f"callback {name!r} must be callable with the Step after each update, but is a "
-            f"{type(callback).__name__}. Define __call__(self, step)."
-        )
-    return callback

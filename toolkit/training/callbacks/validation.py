@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypedDict
 
+import torch
+from torch import Tensor, nn
+
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonObject, convert
+from toolkit.distributed.sharded_tensors import local_rows, to_full, to_local
 from toolkit.optim.schedules import MetricSchedule
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
-from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.step import Metrics, State, Step, ValidationObserver
 from toolkit.training.trainer import Trainer
 
@@ -25,18 +28,14 @@ class UnknownMetricError(ToolkitError):
     """training.best_metric is not a metric of validation, as the first validation shows."""
 
 
-class BestMetric(TypedDict):
-    """The best metric of a run."""
+class BestValidation(TypedDict):
+    """The validation with the best metric of a run."""
 
     metric: str
     value: float
     update: Count
-
-
-class BestValidation(BestMetric, total=False):
-    """The validation with the best metric; checkpoints of older versions lack its other metrics."""
-
     valid: dict[str, Metrics]
+    """All metrics by split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,3 +178,56 @@ def is_improvement(metric: str, value: float, best: float | None) -> bool:
 def lower_is_better(metric: str) -> bool:
     """Whether it is a loss or perplexity of any kind, such as mlm_loss or word_ppl."""
     return metric.rpartition("_")[2] in LOWER_IS_BETTER
+
+
+class ExponentialMovingAverage:
+    """a <- d a + (1 - d) w after every update n, d = min(decay, (1 + n) / (10 + n)) with warm-up
+    (Polyak & Juditsky 1992; the warm-up is that of TensorFlow's ExponentialMovingAverage).
+
+    It starts at the initial weights. A skipped update averages the same weights once more.
+    """
+
+    def __init__(self, learner: nn.Module, decay: float, *, warmup: bool = True) -> None:
+        self.learner, self.decay, self.warmup = learner, decay, warmup
+        named = [(name, p) for name, p in learner.named_parameters() if p.requires_grad]
+        self.parameters = [to_local(p.detach()) for _, p in named]
+        self.averages = {name: to_local(p.detach()).clone() for name, p in named}
+
+    def __call__(self, step: Step) -> None:
+        self.update(step.update)
+
+    def update(self, update: int) -> None:
+        """Average in the weights after an update."""
+        decay = min(self.decay, (1 + update) / (10 + update)) if self.warmup else self.decay
+        torch._foreach_lerp_(list(self.averages.values()), self.parameters, 1 - decay)
+
+    @contextmanager
+    def swapped_in(self) -> Iterator[None]:
+        """Swap the average into the learner for the duration of the block."""
+        self.swap()
+        try:
+            yield
+        finally:
+            self.swap()
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange weights and averages, bit for bit."""
+        for weight, average in zip(self.parameters, self.averages.values(), strict=True):
+            saved = weight.clone()
+            weight.copy_(average)
+            average.copy_(saved)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The learner's state with the average as its weights; all ranks must call it.
+
+        Sharded tensors are gathered one by one in host memory.
+        """
+        with self.swapped_in():
+            state = self.learner.state_dict().items()
+            return {n: to_full(t).cpu() if t is not to_local(t) else t.clone() for n, t in state}
+
+    def restore(self, saved: Mapping[str, Tensor]) -> None:
+        for name, p in self.learner.named_parameters():
+            if name in self.averages:
+                self.averages[name].copy_(saved[name][local_rows(p)])

@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+
+from toolkit.training.step import collect_tensors
 
 GraphBody = Callable[[], Tensor]
 """Work on tensors that stay where they are. It neither seeds generators nor waits for the device;
@@ -61,7 +62,7 @@ class CudaGraphRecorder:
             body()
             with raise_on_synchronization(), ExternalTensors() as seen:
                 body()
-        return seen.tensors
+        return list(seen.found.values())
 
     def capture(self, body: GraphBody) -> GraphBody:
         graph = torch.cuda.CUDAGraph()
@@ -117,19 +118,12 @@ class ExternalTensors(TorchDispatchMode):
         self.made: set[int] = set()
         """Addresses of what was made inside; those of tensors that exist already are not reused."""
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        return list(self.found.values())
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        for tensor in tree_leaves((args, kwargs)):
-            if isinstance(tensor, Tensor) and storage_address(tensor) not in self.made:
+        for tensor in collect_tensors((args, kwargs)):
+            if storage_address(tensor) not in self.made:
                 self.found.setdefault(storage_address(tensor), tensor)
-        out = func(*args, **kwargs)
-        for tensor in tree_leaves(out):
-            if isinstance(tensor, Tensor) and storage_address(tensor) not in self.found:
-                self.made.add(storage_address(tensor))
+        out = func(*args, **(kwargs or {}))
+        self.made |= {storage_address(it) for it in collect_tensors(out)} - self.found.keys()
         return out
 
 
