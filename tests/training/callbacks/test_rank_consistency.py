@@ -33,23 +33,6 @@ def test_ranks_with_other_norm_tolerates_only_rounding():
     assert ranks_with_other_norm([1.0, nan, 1.0]) == [1]
 
 
-def trained(make_trainer, memory, batches, world, *, spoil):
-    """Two updates between checks; `spoil` is called after the third."""
-    trainer = make_trainer(world=world)
-
-    def callback(step):
-        if step.update == 3 and world.rank == 1:
-            spoil(trainer)
-
-    data = memory(batches, rank=world.rank, ranks=world.size)
-    trainer.fit(
-        lambda epoch: data,
-        max_update=8,
-        callbacks=[callback, RankConsistencyCheck(trainer, interval=2)],
-    )
-    return trainer.progress.update
-
-
 def test_different_gradient_norm_is_reported(ranks, make_trainer, batches):
     def check(world):
         trainer = make_trainer(world=world)
@@ -58,6 +41,6 @@ def test_different_gradient_norm_is_reported(ranks, make_trainer, batches):
             step, "outcome", step.outcome._replace(norm=step.outcome.norm * (1 + world.rank))
         )
         with pytest.raises(ToolkitError, match=r"the same gradient norm, but after update 1 \(ep"):
-            RankConsistencyCheck(trainer, 1).check(step)
+            RankConsistencyCheck(trainer, 1)(step)
 
     ranks(check)
