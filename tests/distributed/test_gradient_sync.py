@@ -12,7 +12,7 @@ def network():
 
 
 def backward(wrapped, exchange, rank):
-    exchange.start()
+    exchange.pending = []
     wrapped(torch.full((2, 300), rank + 1.0)).sum().backward()
 
 

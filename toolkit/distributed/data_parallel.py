@@ -64,6 +64,7 @@ class GradientSync:
     def __init__(self, wrapped: DistributedDataParallel, world: World) -> None:
         self.wrapped, self.world = wrapped, world
         self.pending: list[dist.Work] = []
+        """Buckets of the current pass; emptied before each pass."""
         wrapped.register_comm_hook(None, lambda state, bucket: self.all_reduce_bucket(bucket))
 
     def complete_with_zeros(self) -> None:
