@@ -102,6 +102,14 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     the examples do not depend on the architecture."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "collector" in vars(cls):
+            raise ToolkitError(
+                f"{cls.__name__}.collector is now `results_class`, a class of results "
+                f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
+            )
     remedy: ClassVar[str] = ""
     """Of a task that trains nothing, why, and what to do."""
 
