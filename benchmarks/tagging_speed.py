@@ -21,7 +21,7 @@ import torch
 from harness import Update, machine, parser, publish, race, table
 from workloads import make_trainer
 
-from toolkit.analysis.flops import count_batch
+from toolkit.analysis.flops import count_on_device
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
 from toolkit.config.sections import RunConfig
@@ -89,7 +89,9 @@ def count_operations(data: str, row: str) -> float:
         to_sizes(DataFolder.open(data)),
         load_batches(data, row),
     )
-    parts = [part for batch in updates for part in count_batch(c, sizes, batch).values()]
+    parts = [
+        part for batch in updates for part in count_on_device(CPU.device, c, sizes, batch).values()
+    ]
     return sum(map(sum, parts)) / len(updates)
 
 
