@@ -110,6 +110,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
                 f"{cls.__name__}.collector is now `results_class`, a class of results "
                 f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
             )
+
     remedy: ClassVar[str] = ""
     """Of a task that trains nothing, why, and what to do."""
 
