@@ -1,35 +1,36 @@
 """Hand-written fast paths, mostly for CPUs.
 
 Each computes the same as its plain form; the test of the same name in `tests/nn/ops` compares them.
-Gain is the time of the plain form divided by that of the fast path on a CPU with AVX512_BF16, with
-its source; "-" if it was not measured separately.
+Gain is the time of the plain form divided by that of the fast path, with its source: of an update
+(d), of the operation on a CPU with AVX512_BF16 (a, b, c); "-" if it was not measured separately.
 
 | file | what | gain | plain form |
 |---|---|---|---|
-| attention | dropout(softmax(q k^T + bias)) v | 2-6 in bf16 (a) | scaled_dot_product_attention |
-| offsets/attention | the same with products and values by offset | - | SoftmaxMap.forward |
-| offsets/products | x_i . y_{j-i} for all offsets, in blocks of rows | - | matmul, skew |
-| offsets/token_order | the same with position ids, mostly in order | - | matmul, gather |
-| offsets/taps | taps by clipped offset, and their sums | - | gather |
-| offsets/biases | a bias per offset; a vector per head | - | indexing, add |
-| add_norm | LN(x + dropout(y)), one sum saved | - | layer_norm(x + dropout(y)) |
+| attention | dropout(softmax(q k^T + bias)) v | 1.12 (d), 2-6 in bf16 (a) | torch's SDPA |
+| offsets/attention | the same with products and values by offset | 1.28 (d) | SoftmaxMap.forward |
+| offsets/products | x_i . y_{j-i}, in blocks of rows | 1.24 (d) | matmul, skew |
+| offsets/token_order | the same with position ids, mostly in order | 1.18 (d) | matmul, gather |
+| offsets/taps | taps by clipped offset, and their sums | 1.07 (d) | gather |
+| offsets/biases | a bias per offset; a vector per head | 1.0 (d) | indexing, add |
+| add_norm | LN(x + dropout(y)), one sum saved | 1.05 (d) | layer_norm(x + dropout(y)) |
 | kernels/add_norm | the same on a GPU | - | layer_norm(x + dropout(y)) |
-| layer_norm | LN(x) and RMSNorm in autocast's precision | 3-4 (c) | layer_norm, rms_norm |
-| dropout | masks from a hashed counter | - | F.dropout |
-| sliding_window | attention within a window, in blocks | 3.3 in fp32 (c) | attention |
-| banded_convolution | one kernel per token, as products | 2.1 in bf16 (b) | unfold, multiply |
+| layer_norm | LN(x) and RMSNorm in autocast's precision | 1.0 (d), 3-4 (c) | layer_norm, rms_norm |
+| dropout | masks from a hashed counter | 1.08 (d) | F.dropout |
+| sliding_window | attention within a window, in blocks | 1.06 (d) | attention |
+| banded_convolution | one kernel per token, as products | 1.0 (d), 2.1 in bf16 (b) | unfold, multiply |
 | kernels/banded_convolution | the same on a GPU | - | banded_convolution |
-| depthwise | gradient of the taps, tap by tap | up to 2 in bf16 (c) | conv2d with groups |
+| depthwise | gradient of the taps, tap by tap | 1.0 (d), up to 2 in bf16 (c) | conv2d with groups |
 | kernels/depthwise | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
-| convolution | relu(conv1d) as a product of windows | - | conv1d, relu |
-| channel_mixing | PReLU(1x1 convolution) per sentence | - | cat, conv2d, prelu |
+| convolution | relu(conv1d) as a product of windows | 1.03 (d) | conv1d, relu |
+| channel_mixing | PReLU(1x1 convolution) per sentence | 1.0 (d) | cat, conv2d, prelu |
 | aligned_linear | classes padded to a multiple of 64 on a GPU | - | linear |
 | cross_entropy | loss and gradient on a GPU | - | log_softmax, gather |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |
 | mixed_attention | channel_mixing, softmax and dropout on a GPU | - | conv2d |
-| packed_linear | weights in oneDNN's order, inference | 2.2 in fp32 (c) | nn.Linear |
+| packed_linear | weights in oneDNN's order, inference | 1.0 (d), 2.2 in fp32 (c) | nn.Linear |
 
 (a) benchmarks/attention_paths.py, training.
 (b) benchmarks/reports/2026-11-21-convbert-block.md: the block at 128 tokens against Hugging Face's.
 (c) The docstring of the file, without a report.
+(d) benchmarks/reports/2026-11-28-fast-paths.md, fp32, at most 512 tokens, without AVX512.
 """
