@@ -17,7 +17,7 @@ Gain is the time of the plain form divided by that of the fast path, with its so
 | layer_norm | LN(x) and RMSNorm in autocast's precision | 1.0 (d), 3-4 (c) | layer_norm, rms_norm |
 | dropout | masks from a hashed counter | 1.08 (d) | F.dropout |
 | sliding_window | attention within a window, in blocks | 1.06 (d) | attention |
-| banded_convolution | one kernel per token, as products | 1.0 (d), 2.1 in bf16 (b) | unfold, multiply |
+| banded_convolution | a kernel per token, as products | 1.0 (d), 2.1 in bf16 (b) | tap by tap |
 | kernels/banded_convolution | the same on a GPU | - | banded_convolution |
 | depthwise | gradient of the taps, tap by tap | 1.0 (d), up to 2 in bf16 (c) | conv2d with groups |
 | kernels/depthwise | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
