@@ -85,9 +85,8 @@ class Offsets:
     @property
     def multiplies_in_blocks(self) -> bool:
         """Whether products by offset run in blocks: on a CPU, with tokens in order."""
-        if self.query_start or not self.eager_on_cpu or not fast("offset_products"):
-            return False
-        if not fast("offset_attention"):
+        wanted = fast("offset_products") and fast("offset_attention")
+        if self.query_start or not self.eager_on_cpu or not wanted:
             return False
         return self.all_in_order or (
             fast("token_order") and self.moved_tokens.indices.shape[1] < self.length
