@@ -116,10 +116,10 @@ MODELS: dict[str, tuple[Callable[[Load], Update], tuple[str, ...]]] = {
         partial(masked, arch="composite_bert_small"),
         (*EVERYWHERE, *RELATIVE),
     ),
-    "convbert_small rtd": (replaced, (*EVERYWHERE, "banded_convolution", "depthwise")),
+    "convbert_small rtd": (replaced, (*EVERYWHERE, "banded_convolution")),
     "taco_small mpm": (
         partial(masked_positions, arch="taco_small"),
-        (*EVERYWHERE, "channel_mixing", "token_order", *RELATIVE),
+        (*EVERYWHERE, "token_order", *RELATIVE),
     ),
     "composite_bert_small mpm": (
         partial(masked_positions, arch="composite_bert_small"),
@@ -130,12 +130,10 @@ MODELS: dict[str, tuple[Callable[[Load], Update], tuple[str, ...]]] = {
     "generation": (generation, ("attention", "add_norm", "packed_linear")),
     "deberta_small, exchanged": (exchanged_positions, ("token_order", *RELATIVE)),
     "shaw, with values": (with_terms("shaw", shaw_values=True), RELATIVE),
-    "t5": (with_terms("t5"), ("offset_biases",)),
-    "xl": (with_terms("xl"), ("offset_biases", *RELATIVE)),
-    "rope, rms": (with_terms("rope", norm="rms"), ("rotation", "rms_norm")),
+    "xl": (with_terms("xl"), RELATIVE),
     "modernbert": (
         partial(masked, arch="modernbert", **GATED),
-        ("attention", "rotation", "sliding_window"),
+        ("attention", "sliding_window"),
     ),
 }
 TAGGER = "conv_san conv2d"

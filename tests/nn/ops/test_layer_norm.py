@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from toolkit.nn.ops import layer_norm as module
-from toolkit.nn.ops.layer_norm import LayerNorm, layer_norm
+from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm, layer_norm
 
 EPS = 1e-12
 
@@ -46,3 +46,17 @@ def test_layer_norm_without_autocast_is_that_of_torch(monkeypatch):
     norm = LayerNorm(64, eps=EPS)
     norm.weight, norm.bias = torch.nn.Parameter(weight.detach()), torch.nn.Parameter(bias.detach())
     assert torch.equal(norm(x), F.layer_norm(x, (64,), weight, bias, EPS))
+
+
+@pytest.mark.parametrize(("dtype", "autocast"), [("float64", 0), ("bfloat16", 0), ("bfloat16", 1)])
+def test_rms_norm_equals_its_equation(dtype, autocast):
+    torch.manual_seed(0)
+    norm, x = RMSNorm(64, EPS).double(), torch.randn(4, 64, dtype=torch.float64)
+    torch.nn.init.normal_(norm.weight)
+    expected = norm.weight * x / x.square().mean(-1, keepdim=True).add(EPS).sqrt()
+    norm = norm.double() if dtype == "float64" else norm.float()
+    with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
+        found = norm(x.to(getattr(torch, dtype)))
+    assert found.dtype == getattr(torch, dtype)
+    tolerance = 1e-12 if dtype == "float64" else 0.02
+    torch.testing.assert_close(found.double(), expected, atol=tolerance, rtol=tolerance)

@@ -6,11 +6,9 @@ import pytest
 
 from tests.helpers.operation_recorder import OperationRecorder
 from toolkit.distributed import World
-from toolkit.nn.ops.offsets import clipped, taps
 from toolkit.training.cuda_graphs import record_updates
 from toolkit.training.run import TrainingRun
 
-CACHES = clipped.cached_tap_indices, clipped._small_one_hot, taps.cached_outermost
 RATES = {"lr": 2**-7, "lr_scheduler": "fixed", "warmup_updates": 16}
 """Every learning rate is a number of fp32, in which graphs have it."""
 RUN = {"log_interval": 1, "max_update": 20, "max_epoch": None, **RATES}
@@ -57,37 +55,6 @@ def test_training_with_graphs_equals_training_without(train, end_of, options):
     graphed, plain = train("graphed", recorder, **options), train("plain", **options)
     assert recorder.captures > 2 and recorder.replays > 10
     assert end_of(graphed) == end_of(plain)
-
-
-class CacheWatcher(OperationRecorder):
-    """Counts the cached tables that are made in warm-ups and in captures."""
-
-    def __init__(self):
-        super().__init__()
-        self.warmed_up, self.captured = [], []
-
-    def warm_up(self, body):
-        for cache in CACHES:
-            cache.cache_clear()
-        found = super().warm_up(body)
-        self.warmed_up.append(count_misses())
-        return found
-
-    def capture(self, body):
-        before = count_misses()
-        replay = super().capture(body)
-        self.captured.append(count_misses() - before)
-        return replay
-
-
-def count_misses():
-    return sum(cache.cache_info().misses for cache in CACHES)
-
-
-def test_warm_ups_make_the_tables_that_captures_read(train):
-    watcher = CacheWatcher()
-    train("run", watcher)
-    assert min(watcher.warmed_up) > 0 and not any(watcher.captured)
 
 
 def test_run_with_graphs_resumes_to_the_same_weights(train, end_of):

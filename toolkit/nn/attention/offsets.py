@@ -5,7 +5,7 @@ B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -13,12 +13,7 @@ from torch import Tensor
 
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.nn.ops.dispatch import fast
-from toolkit.nn.ops.offsets.clipped import (
-    cached_tap_indices,
-    clip_offsets,
-    read_taps,
-    sum_taps,
-)
+from toolkit.nn.ops.offsets.clipped import read_taps, sum_taps
 from toolkit.nn.ops.offsets.taps import TapTable, read_by_table, sum_by_table
 from toolkit.nn.ops.offsets.token_order import (
     MovedTokens,
@@ -26,23 +21,13 @@ from toolkit.nn.ops.offsets.token_order import (
     find_moved_tokens,
     scatter_by_position,
 )
-from toolkit.nn.ops.rotation import Rotations, cached_rotations, compute_rotations
-from toolkit.nn.ops.sliding_window import cached_mask, mask_outside
+from toolkit.nn.ops.rotation import Rotations, compute_rotations
+from toolkit.nn.ops.sliding_window import mask_outside
 
-CACHED_TABLES = 8
-"""Number of cached tables; all layers of a batch read the same one."""
 POSITIONS_MULTIPLE = 8
 """A divisor of the number of positions on a GPU, whose products want rows of whole 16 bytes."""
 UNKNOWN_LIMIT = 2**31
 """A bound above all offsets, if the largest is unknown."""
-
-
-@lru_cache(maxsize=CACHED_TABLES)
-def cached_differences(length: int, device: torch.device) -> Int[Tensor, "1 S T"]:
-    """j - i for positions 0 .. length-1."""
-    with torch.inference_mode(False):
-        positions = torch.arange(length, device=device)
-        return (positions - positions[:, None])[None]
 
 
 class Offsets:
@@ -153,16 +138,8 @@ class Offsets:
 
     def tap_indices(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
-        if self.query_start:
-            positions = torch.arange(self.length, device=self.device)
-            offsets = positions - positions[self.query_start :, None]
-            return offsets.clamp(-radius, radius)[None] + radius
-        if self.positions is None and torch.compiler.is_exporting():  # lengths are symbols
-            return clip_offsets(torch.arange(self.length, device=self.device)[None], radius)
-        if self.positions is None:
-            return cached_tap_indices(self.length, radius, self.device)
         if radius not in self._taps:
-            self._taps[radius] = clip_offsets(self.positions, radius)
+            self._taps[radius] = self.differences.clamp(-radius, radius) + radius
         return self._taps[radius]
 
     def tap_table(self, radius: int) -> TapTable:
@@ -182,24 +159,13 @@ class Offsets:
         """j - i for each pair, not clipped."""
         if self.positions is not None:
             return self.positions[:, None, :] - self.positions[:, :, None]
-        if self.query_start or torch.compiler.is_exporting():
-            positions = torch.arange(self.length, device=self.device)
-            return (positions - positions[self.query_start :, None])[None]
-        return cached_differences(self.length, self.device)
-
-    @cached_property
-    def pair_index(self) -> tuple[Int[Tensor, "b S T"], int]:
-        """Offsets counted from 0, and how many sentences at the start share the first of them."""
-        repeats = 1 if self.positions is None else max(1, self.ordered_prefix)
-        return self.differences[repeats - 1 :] + self.max_offset, repeats
+        positions = torch.arange(self.length, device=self.device)
+        return (positions - positions[self.query_start :, None])[None]
 
     def window_mask(self, radius: int, dtype: torch.dtype) -> Float[Tensor, "#B 1 S T"] | None:
         """A bias that masks keys at a distance |p_j - p_i| above the radius, if there are any."""
         if not torch.compiler.is_exporting() and self.max_offset <= radius:
             return None
-        if self.positions is None and not torch.compiler.is_exporting():
-            queries, start = self.length - self.query_start, self.query_start
-            return cached_mask(queries, self.length, start, radius, self.device, dtype)
         key = radius, dtype
         if key not in self._masks:
             self._masks[key] = mask_outside(self.differences, radius, dtype)
@@ -207,9 +173,6 @@ class Offsets:
 
     def rotations(self, width: int, base: float, dtype: torch.dtype) -> Rotations:
         """Cosines and sines of the angles by which queries and new keys are rotated."""
-        if self.positions is None and not torch.compiler.is_exporting():
-            start = self.query_start
-            return cached_rotations(start, self.length, width, base, self.device, dtype)
         key = width, base, dtype
         if key not in self._rotations:
             positions = self.positions

@@ -16,8 +16,6 @@ from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.attention.position import Position, PositionOptions, Shape
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import copy_to_device
-from toolkit.nn.ops.dispatch import fast
-from toolkit.nn.ops.offsets.biases import read_pair_bias
 
 
 @register_position("t5", PositionOptions())
@@ -47,9 +45,6 @@ class BucketBias(ScoreTerm):
         queries, keys, offsets = p.q.shape[2], p.k.shape[2], p.sequence.offsets
         if torch.compiler.is_exporting():  # lengths are symbols
             return self.by_pair(offsets.differences).to(p.q.dtype)
-        if offsets.eager_on_cpu and fast("offset_biases") and not offsets.query_start:
-            biases = self.by_offset(offsets.max_offset + 1)
-            return read_pair_bias(biases, *offsets.pair_index, p.q.dtype)
         if not offsets.shared:
             taps = self.by_offset(offsets.max_offset + 1).to(p.q.dtype)
             return scatter_to_diagonals(taps[None, :, None].expand(-1, -1, queries, -1), offsets)

@@ -12,7 +12,6 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import SharedKernel
 from toolkit.nn.attention.position import Position, PositionOptions, Shape
 from toolkit.nn.attention.terms import ContentChange, Relative, ScoreTerm
-from toolkit.nn.ops.offsets.biases import add_by_head
 
 
 @register_position("xl", PositionOptions())
@@ -38,7 +37,7 @@ class ContentBias(ContentChange):
         self.bias = nn.Parameter(torch.zeros(heads, 1, head_width))
 
     def forward(self, p: AttentionInputs) -> AttentionInputs:
-        return p.with_content(add_by_head(p.q, self.bias), p.k)
+        return p.with_content(p.q + self.bias.to(p.q.dtype), p.k)
 
 
 class SinusoidalKernel(SharedKernel):
@@ -54,7 +53,7 @@ class SinusoidalKernel(SharedKernel):
         self.bias = nn.Parameter(torch.zeros(heads, 1, head_width))
 
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
-        return add_by_head(p.term_queries, self.bias)
+        return p.term_queries + self.bias.to(p.term_queries.dtype)
 
     def operands(
         self, p: AttentionInputs

@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.ops.attention import MASKED_SCORE
-from toolkit.nn.ops.channel_mixing import mix_maps
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.map_sources import MapSource
 from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention, mixes_by_kernels
@@ -129,10 +128,8 @@ class MixedMaps(TwoStreamMaps):
         maps = word_maps + position_maps + ([] if previous_scores is None else [previous_scores])
         weight, bias, dtype = self.mix.weight, self.mix.bias, maps[0].dtype
         assert bias is not None, "the convolution has one"
-        if maps[0].device.type == "cpu":
-            return mix_maps(maps, weight.flatten(1), bias, self.slope.weight)
-        mixed: Tensor = self.slope(F.conv2d(torch.cat(maps, 1), weight.to(dtype), bias.to(dtype)))
-        return mixed
+        mixed = F.conv2d(torch.cat(maps, 1), weight.to(dtype), bias.to(dtype))
+        return F.prelu(mixed, self.slope.weight.to(dtype))
 
 
 def find_sources(terms: nn.ModuleList, p: AttentionInputs) -> list[MapSource]:

@@ -11,22 +11,18 @@ Gain is the time of the plain form divided by that of the fast path, with its so
 | offsets/products | x_i . y_{j-i}, in blocks of rows | 1.24 (d) | matmul, skew |
 | offsets/token_order | the same with position ids, mostly in order | 1.18 (d) | matmul, gather |
 | offsets/taps | taps by clipped offset, and their sums | 1.07 (d) | gather |
-| offsets/biases | a bias per offset; a vector per head | 1.0 (d) | indexing, add |
 | add_norm | LN(x + dropout(y)), one sum saved | 1.05 (d) | layer_norm(x + dropout(y)) |
 | kernels/add_norm | the same on a GPU | - | layer_norm(x + dropout(y)) |
-| layer_norm | LN(x) and RMSNorm in autocast's precision | 1.0 (d), 3-4 (c) | layer_norm, rms_norm |
 | dropout | masks from a hashed counter | 1.08 (d) | F.dropout |
 | sliding_window | attention within a window, in blocks | 1.06 (d) | attention |
 | banded_convolution | a kernel per token, as products | 1.0 (d), 2.1 in bf16 (b) | tap by tap |
 | kernels/banded_convolution | the same on a GPU | - | banded_convolution |
-| depthwise | gradient of the taps, tap by tap | 1.0 (d), up to 2 in bf16 (c) | conv2d with groups |
 | kernels/depthwise | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
 | convolution | relu(conv1d) as a product of windows | 1.03 (d) | conv1d, relu |
-| channel_mixing | PReLU(1x1 convolution) per sentence | 1.0 (d) | cat, conv2d, prelu |
 | aligned_linear | classes padded to a multiple of 64 on a GPU | - | linear |
 | cross_entropy | loss and gradient on a GPU | - | log_softmax, gather |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |
-| mixed_attention | channel_mixing, softmax and dropout on a GPU | - | conv2d |
+| mixed_attention | mixed maps, softmax and dropout on a GPU | - | cat, conv2d, prelu |
 | packed_linear | weights in oneDNN's order, inference | 1.0 (d), 2.2 in fp32 (c) | nn.Linear |
 
 (a) benchmarks/attention_paths.py, training.

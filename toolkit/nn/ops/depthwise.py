@@ -5,11 +5,9 @@ from __future__ import annotations
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.nn.ops.convolution import to_compute_dtype
-from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.kernels import triton_runs
 
 MAX_UNSAFE_BF16_CHANNELS = 16
@@ -47,13 +45,7 @@ class DepthwiseConvolution(nn.Module):
             channels_first: Tensor = self.convolution(x.mT)
             return channels_first.mT
         x = to_compute_dtype(x)
-        bias = None if bias is None else bias.to(x.dtype)
-        if not fast("depthwise"):
-            return F.conv1d(
-                x.mT, weight.to(x.dtype), bias, padding=weight.shape[-1] // 2, groups=len(weight)
-            ).mT
-        y: Tensor = _DepthwiseConvolution.apply(x, weight.to(x.dtype), bias)
-        return y
+        return depthwise_conv1d(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 
 def depthwise_conv1d(
@@ -71,32 +63,6 @@ def depthwise_conv1d(
     radius, width = weight.shape[-1] // 2, len(weight)
     y = F.conv2d(image, weight.unsqueeze(2), bias, padding=(0, radius), groups=width)
     return y.squeeze(2).mT  # (B, D, 1, S) -> (B, S, D)
-
-
-class _DepthwiseConvolution(torch.autograd.Function):
-    """For a CPU, where torch's gradient of the weights takes up to twice as long.
-
-    It is sum_i y'_{i,c} x_{i+m,c} for each tap m: one pass over the gradient y' per tap.
-    """
-
-    @staticmethod
-    def forward(ctx, x, weight, bias):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(x, weight)
-        return depthwise_conv1d(x, weight, bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        x, weight = ctx.saved_tensors
-        taps, length = weight.shape[-1], x.shape[1]
-        padded = F.pad(x, (0, 0, taps // 2, taps // 2))
-        product, grad_weight = torch.empty_like(gradient), torch.empty_like(weight[:, 0].mT)
-        for tap in range(taps):
-            torch.mul(gradient, padded[:, tap : tap + length], out=product)
-            torch.sum(product, (0, 1), out=grad_weight[tap])
-        grad_x = depthwise_conv1d(gradient, weight.flip(-1), None)
-        grad_bias = gradient.sum((0, 1)) if ctx.needs_input_grad[2] else None
-        return grad_x, grad_weight.mT.unsqueeze(1), grad_bias
 
 
 class SeparableConvolution(nn.Module):

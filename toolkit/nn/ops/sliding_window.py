@@ -8,7 +8,6 @@ with a mask in fp32, and 0.55 of it in bf16, measured on a CPU with AVX512_BF16.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -33,15 +32,11 @@ class Block(NamedTuple):
 
     def mask(self, radius: int, like: Tensor) -> Float[Tensor, "1 1 S T"]:
         """Masks the keys that are outside the window of a query."""
-        (start, end), (first, last) = bounds(self.queries), bounds(self.keys)
-        return cached_mask(
-            end - start, last - first, start - first, radius, like.device, like.dtype
+        queries, keys = (
+            torch.arange(part.start, part.stop, device=like.device)
+            for part in (self.queries, self.keys)
         )
-
-
-def bounds(part: slice) -> tuple[int, int]:
-    """Start and end of a slice."""
-    return part.start, part.stop
+        return mask_outside((keys - queries[:, None])[None], radius, like.dtype)
 
 
 def block_size(radius: int) -> int:
@@ -118,23 +113,9 @@ class _Banded(torch.autograd.Function):
         return grad_q, grad_k, grad_v, None, None, None, None
 
 
-CACHED_MASKS = 16
-
-
 def mask_outside(
     differences: Int[Tensor, "#B S T"], radius: int, dtype: torch.dtype
 ) -> Float[Tensor, "#B 1 S T"]:
     """0 where |p_j - p_i| <= radius, else a score whose exp is 0 (Beltagy et al. 2020, 3.1)."""
     outside = (differences.abs() > radius).unsqueeze(1)  # (#B, S, T) -> (#B, 1, S, T)
     return outside.to(dtype) * MASKED_SCORE
-
-
-@lru_cache(maxsize=CACHED_MASKS)
-def cached_mask(
-    queries: int, keys: int, first: int, radius: int, device: torch.device, dtype: torch.dtype
-) -> Float[Tensor, "1 1 S T"]:
-    """The mask of queries at the positions first, first + 1, ... and keys at 0, 1, ..."""
-    with torch.inference_mode(False):
-        positions = torch.arange(first, first + queries, device=device)
-        differences = torch.arange(keys, device=device) - positions[:, None]
-        return mask_outside(differences[None], radius, dtype)

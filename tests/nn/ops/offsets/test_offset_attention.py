@@ -12,7 +12,6 @@ from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.ops.offsets import products
-from toolkit.nn.ops.offsets.biases import add_by_head
 
 LENGTH = 9
 TERMS = [
@@ -63,15 +62,3 @@ def test_attention_by_offset_equals_the_plain_map(monkeypatch, options, ids):
     for name, value in plain.items():
         atol = 1e-10 * value.abs().max().item()
         torch.testing.assert_close(fast[name], value, atol=atol, rtol=1e-9, msg=name)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_bias_of_heads_gets_the_summed_gradient(dtype):
-    torch.manual_seed(0)
-    x, bias = torch.randn(2, 3, 5, 4).to(dtype), torch.randn(3, 1, 4).double().requires_grad_()
-    y, gradient = add_by_head(x, bias), torch.randn(2, 3, 5, 4).to(dtype)
-    torch.testing.assert_close(y, x + bias.to(dtype))
-    y.backward(gradient)
-    tolerance = 1e-12 if dtype == torch.float64 else 0.05
-    expected = gradient.double().sum((0, 2))[:, None]
-    torch.testing.assert_close(bias.grad, expected, atol=tolerance, rtol=0)

@@ -7,49 +7,13 @@ B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CACHED_TABLES = 8
-"""Number of cached tables; all layers of a batch read the same one."""
-LARGE_TABLE = 1 << 21
-"""Size in elements above which only the last table is cached."""
 GPU_ONE_HOT = 1 << 28
 """Numbers of the one-hot matrices that a GPU makes together."""
-
-
-@lru_cache(maxsize=CACHED_TABLES)
-def cached_tap_indices(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
-    """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
-    with torch.inference_mode(False):  # a cached inference tensor would fail in training
-        return clip_offsets(torch.arange(length, device=device)[None], radius)
-
-
-def cached_one_hot(
-    length: int, radius: int, device: torch.device, dtype: torch.dtype
-) -> Float[Tensor, "S T R"]:
-    """1 where offset (i, j) reads tap r, else 0; cached."""
-    large = length * length * (2 * radius + 1) > LARGE_TABLE
-    return (_large_one_hot if large else _small_one_hot)(length, radius, device, dtype)
-
-
-def _build_one_hot(length: int, radius: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    with torch.inference_mode(False):
-        return one_hot(cached_tap_indices(length, radius, device)[0], radius, dtype)
-
-
-_small_one_hot = lru_cache(maxsize=CACHED_TABLES)(_build_one_hot)
-_large_one_hot = lru_cache(maxsize=1)(_build_one_hot)
-
-
-def clip_offsets(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
-    """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of positions reads."""
-    offsets = positions[:, None, :] - positions[:, :, None]
-    return offsets.clamp(-radius, radius) + radius
 
 
 def one_hot(
@@ -80,7 +44,7 @@ def gather_scores(
 ) -> Float[Tensor, "B H S T"]:
     """`read_taps` without a gradient."""
     if shared:
-        table = cached_one_hot(index.shape[-1], taps.shape[-1] // 2, index.device, taps.dtype)
+        table = one_hot(index[0], taps.shape[-1] // 2, taps.dtype)
         by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
         scores = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
         return scores.unflatten(0, taps.shape[:2])
@@ -94,7 +58,7 @@ def sum_scores(
 ) -> Float[Tensor, "B H S R"]:
     """`sum_taps` without a gradient."""
     if shared:
-        table = cached_one_hot(index.shape[-1], radius, index.device, scores.dtype)
+        table = one_hot(index[0], radius, scores.dtype)
         by_query = scores.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
         sums = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
         return sums.unflatten(0, scores.shape[:2])
