@@ -8,10 +8,16 @@ import pytest
 
 from tests.cli.test_json import documented_keys
 from tests.helpers.preprocessing import preprocess_config
-from tests.tasks.conftest import ASKED, NOTHING, TABLES, TOWN, asked
-from tests.tasks.conftest import glue as glue
-from tests.tasks.conftest import questions as questions
-from tests.tasks.conftest import tagged as tagged
+from tests.tasks.conftest import (
+    ASKED,
+    NOTHING,
+    TABLES,
+    TOWN,
+    asked,
+    glue as glue,
+    questions as questions,
+    tagged as tagged,
+)
 from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate

@@ -6,6 +6,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import (
     ADVANCED,
+    Above as AboveZero,
     AtLeast,
     FieldDoc,
     NonNegativeInt,
@@ -17,7 +18,6 @@ from toolkit.config.declared import (
     list_options,
     read_field_docs,
 )
-from toolkit.config.declared import Above as AboveZero
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,7 @@ from toolkit.cli.convert import DIRECTIONS
 from toolkit.cli.generate import MODES
 from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.plot import KINDS
-from toolkit.cli.validate import COMMAND as VALIDATE
-from toolkit.cli.validate import MINIMAL_PAIRS
+from toolkit.cli.validate import COMMAND as VALIDATE, MINIMAL_PAIRS
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.criteria import IGNORED, ProjectedClasses
-from toolkit.criteria import cross_entropy as chunks
+from toolkit.criteria import IGNORED, ProjectedClasses, cross_entropy as chunks
 from toolkit.nn.ops import aligned_linear
 from toolkit.nn.ops.cross_entropy import replace_by_gradient
 from toolkit.nn.ops.kernels import cross_entropy as cross_entropy_kernels

@@ -8,9 +8,11 @@ from itertools import product
 from tests.gpu.attention_kernels import attention_variants
 from tests.gpu.machine_code import Variant
 from tests.gpu.mixing_kernels import mixing_variants
-from toolkit.nn.ops.kernels import add_norm as add_norm_kernels
-from toolkit.nn.ops.kernels import cross_entropy as cross_entropy_kernels
-from toolkit.nn.ops.kernels import depthwise as depthwise_kernels
+from toolkit.nn.ops.kernels import (
+    add_norm as add_norm_kernels,
+    cross_entropy as cross_entropy_kernels,
+    depthwise as depthwise_kernels,
+)
 from toolkit.nn.ops.kernels.banded_convolution import ROWS, _convolve, _correlate
 
 FORMATS = ("fp32", "bf16", "fp16")

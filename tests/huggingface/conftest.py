@@ -6,11 +6,13 @@ pytest.importorskip("transformers")
 
 import torch
 
-from tests.tasks.conftest import KINDS
-from tests.tasks.conftest import folders as folders
-from tests.tasks.conftest import glue as glue
-from tests.tasks.conftest import questions as questions
-from tests.tasks.conftest import tagged as tagged
+from tests.tasks.conftest import (
+    KINDS,
+    folders as folders,
+    glue as glue,
+    questions as questions,
+    tagged as tagged,
+)
 from toolkit import build_model
 from toolkit.cli.convert import main
 from toolkit.tasks.examples import SplitSource

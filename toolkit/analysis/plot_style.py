@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.axis import Axis as Axis
     from matplotlib.colorbar import Colorbar as Colorbar
-    from matplotlib.figure import Figure as Figure
-    from matplotlib.figure import SubFigure as SubFigure
+    from matplotlib.figure import Figure as Figure, SubFigure as SubFigure
     from matplotlib.image import AxesImage as AxesImage
 else:  # matplotlib is optional and slow to import
     Axes = AxesImage = Axis = Colorbar = Figure = SubFigure = object

@@ -10,10 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.json_files import JsonObject
-from toolkit.data.formats.parallel import KIND as PARALLEL
-from toolkit.data.formats.parallel import ParallelSplit
-from toolkit.data.formats.tagging.split import KIND as TAGGING
-from toolkit.data.formats.tagging.split import TaggedSplit
+from toolkit.data.formats.parallel import KIND as PARALLEL, ParallelSplit
+from toolkit.data.formats.tagging.split import KIND as TAGGING, TaggedSplit
 from toolkit.data.storage.column_files import Column, FolderSource
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
-from tokenizers import Tokenizer as HfTokenizer
+from tokenizers import AddedToken, Tokenizer as HfTokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError

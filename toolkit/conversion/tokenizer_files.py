@@ -10,8 +10,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers import Tokenizer as HfTokenizer
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer as HfTokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes

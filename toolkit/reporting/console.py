@@ -10,8 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol, TextIO, runtime_checkable
 
-from rich import console as rich_console
-from rich import progress as rich_progress
+from rich import console as rich_console, progress as rich_progress
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError

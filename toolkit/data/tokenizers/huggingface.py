@@ -8,8 +8,15 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
-from tokenizers import Tokenizer as HfTokenizer
+from tokenizers import (
+    AddedToken,
+    Tokenizer as HfTokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    trainers,
+)
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError

@@ -1,61 +1,85 @@
 """Attention: projections, score terms, kernels, maps and values to compose."""
 
 from toolkit.nn.attention.alibi import LinearBias as LinearBias
-from toolkit.nn.attention.attention import Attention as Attention
-from toolkit.nn.attention.attention import AttentionValues as AttentionValues
-from toolkit.nn.attention.attention import Convolution as Convolution
-from toolkit.nn.attention.attention import CrossAttention as CrossAttention
-from toolkit.nn.attention.attention import DepthwiseValues as DepthwiseValues
-from toolkit.nn.attention.attention import KernelConvolution as KernelConvolution
-from toolkit.nn.attention.attention import MixedValues as MixedValues
-from toolkit.nn.attention.attention import PlainConvolution as PlainConvolution
-from toolkit.nn.attention.attention import PlainValues as PlainValues
-from toolkit.nn.attention.composite import FixedKernel as FixedKernel
-from toolkit.nn.attention.composite import KeyKernel as KeyKernel
-from toolkit.nn.attention.composite import QueryKernel as QueryKernel
-from toolkit.nn.attention.disentangled import ContentToPosition as ContentToPosition
-from toolkit.nn.attention.disentangled import DisentangledProjections as DisentangledProjections
-from toolkit.nn.attention.disentangled import PositionToContent as PositionToContent
-from toolkit.nn.attention.inputs import AttentionInputs as AttentionInputs
-from toolkit.nn.attention.inputs import CrossAttentionSource as CrossAttentionSource
-from toolkit.nn.attention.inputs import SequenceContext as SequenceContext
-from toolkit.nn.attention.kernels import Kernel as Kernel
-from toolkit.nn.attention.kernels import NormalizedKernel as NormalizedKernel
-from toolkit.nn.attention.kernels import OffsetValues as OffsetValues
-from toolkit.nn.attention.kernels import SharedKernel as SharedKernel
-from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
-from toolkit.nn.attention.kernels import SharedQueryKernel as SharedQueryKernel
-from toolkit.nn.attention.kernels import SpanKernel as SpanKernel
-from toolkit.nn.attention.kernels import TokenKernel as TokenKernel
-from toolkit.nn.attention.maps import AttentionMap as AttentionMap
-from toolkit.nn.attention.maps import KernelMap as KernelMap
-from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
+from toolkit.nn.attention.attention import (
+    Attention as Attention,
+    AttentionValues as AttentionValues,
+    Convolution as Convolution,
+    CrossAttention as CrossAttention,
+    DepthwiseValues as DepthwiseValues,
+    KernelConvolution as KernelConvolution,
+    MixedValues as MixedValues,
+    PlainConvolution as PlainConvolution,
+    PlainValues as PlainValues,
+)
+from toolkit.nn.attention.composite import (
+    FixedKernel as FixedKernel,
+    KeyKernel as KeyKernel,
+    QueryKernel as QueryKernel,
+)
+from toolkit.nn.attention.disentangled import (
+    ContentToPosition as ContentToPosition,
+    DisentangledProjections as DisentangledProjections,
+    PositionToContent as PositionToContent,
+)
+from toolkit.nn.attention.inputs import (
+    AttentionInputs as AttentionInputs,
+    CrossAttentionSource as CrossAttentionSource,
+    SequenceContext as SequenceContext,
+)
+from toolkit.nn.attention.kernels import (
+    Kernel as Kernel,
+    NormalizedKernel as NormalizedKernel,
+    OffsetValues as OffsetValues,
+    SharedKernel as SharedKernel,
+    SharedKeyKernel as SharedKeyKernel,
+    SharedQueryKernel as SharedQueryKernel,
+    SpanKernel as SpanKernel,
+    TokenKernel as TokenKernel,
+)
+from toolkit.nn.attention.maps import (
+    AttentionMap as AttentionMap,
+    KernelMap as KernelMap,
+    SoftmaxMap as SoftmaxMap,
+)
 from toolkit.nn.attention.offsets import Offsets as Offsets
-from toolkit.nn.attention.position import OffsetVectors as OffsetVectors
-from toolkit.nn.attention.position import Position as Position
-from toolkit.nn.attention.position import PositionEmbedding as PositionEmbedding
-from toolkit.nn.attention.position import PositionOptions as PositionOptions
-from toolkit.nn.attention.position import Shape as Shape
-from toolkit.nn.attention.position import TableShape as TableShape
-from toolkit.nn.attention.projections import ConvolvedProjections as ConvolvedProjections
-from toolkit.nn.attention.projections import GatedProjection as GatedProjection
-from toolkit.nn.attention.projections import LinearProjections as LinearProjections
-from toolkit.nn.attention.projections import StreamProjections as StreamProjections
-from toolkit.nn.attention.projections import TemperedProjections as TemperedProjections
+from toolkit.nn.attention.position import (
+    OffsetVectors as OffsetVectors,
+    Position as Position,
+    PositionEmbedding as PositionEmbedding,
+    PositionOptions as PositionOptions,
+    Shape as Shape,
+    TableShape as TableShape,
+)
+from toolkit.nn.attention.projections import (
+    ConvolvedProjections as ConvolvedProjections,
+    GatedProjection as GatedProjection,
+    LinearProjections as LinearProjections,
+    StreamProjections as StreamProjections,
+    TemperedProjections as TemperedProjections,
+)
 from toolkit.nn.attention.rotary import Rotary as Rotary
-from toolkit.nn.attention.smoothing import AbsolutePositionBias as AbsolutePositionBias
-from toolkit.nn.attention.smoothing import PairConvolution as PairConvolution
-from toolkit.nn.attention.smoothing import QueryConvolution as QueryConvolution
-from toolkit.nn.attention.smoothing import ReversedKernel as ReversedKernel
-from toolkit.nn.attention.smoothing import SmoothedMap as SmoothedMap
+from toolkit.nn.attention.smoothing import (
+    AbsolutePositionBias as AbsolutePositionBias,
+    PairConvolution as PairConvolution,
+    QueryConvolution as QueryConvolution,
+    ReversedKernel as ReversedKernel,
+    SmoothedMap as SmoothedMap,
+)
 from toolkit.nn.attention.t5 import BucketBias as BucketBias
-from toolkit.nn.attention.terms import Content as Content
-from toolkit.nn.attention.terms import ContentChange as ContentChange
-from toolkit.nn.attention.terms import Relative as Relative
-from toolkit.nn.attention.terms import RelativeToKey as RelativeToKey
-from toolkit.nn.attention.terms import ScoreTerm as ScoreTerm
-from toolkit.nn.attention.transformer_xl import ContentBias as ContentBias
-from toolkit.nn.attention.transformer_xl import SinusoidalKernel as SinusoidalKernel
-from toolkit.nn.attention.two_stream_maps import MixedMaps as MixedMaps
-from toolkit.nn.attention.two_stream_maps import SummedMaps as SummedMaps
-from toolkit.nn.attention.two_stream_maps import TwoStreamMaps as TwoStreamMaps
+from toolkit.nn.attention.terms import (
+    Content as Content,
+    ContentChange as ContentChange,
+    Relative as Relative,
+    RelativeToKey as RelativeToKey,
+    ScoreTerm as ScoreTerm,
+)
+from toolkit.nn.attention.transformer_xl import (
+    ContentBias as ContentBias,
+    SinusoidalKernel as SinusoidalKernel,
+)
+from toolkit.nn.attention.two_stream_maps import (
+    MixedMaps as MixedMaps,
+    SummedMaps as SummedMaps,
+    TwoStreamMaps as TwoStreamMaps,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,7 +17,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_position
 from toolkit.config.declared import ADVANCED, AtLeast, Size
 from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
-from toolkit.nn.attention.kernels import Kernel
+from toolkit.nn.attention.kernels import OffsetKernel
 from toolkit.nn.attention.position import OffsetVectors, Position, PositionOptions, Shape
 from toolkit.nn.attention.projections import LinearProjections
 from toolkit.nn.attention.terms import ContentChange, Relative, RelativeToKey, ScoreTerm
@@ -112,8 +111,8 @@ class DisentangledProjections(LinearProjections):
         return super().forward(x, sequence).replace(offset_qk=(q, k))
 
 
-class OffsetKernel(Kernel):
-    """scale x_i . y_m for all offsets m in use, y their queries or keys.
+class ContentToPosition(OffsetKernel):
+    """scale q_i . k^r_{i-j}, added at j - i (He et al. 2021, eq. 4, second term).
 
     The vectors are those of i - j, so that of j - i = m is row -m.
     """
@@ -122,46 +121,24 @@ class OffsetKernel(Kernel):
         super().__init__()
         self.scale = scale
 
-    @abstractmethod
-    def factors(
-        self, p: AttentionInputs
-    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
-        """x and y."""
-
     def operands(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
-        x, vectors = self.factors(p)
-        return x, (self.scale * vectors).to(x.dtype)
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S O"]:
-        x, vectors = self.operands(p)
-        by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
-        taps = by_head @ vectors.mT
-        return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, O) -> (B, H, S, O)
-
-
-class ContentToPosition(OffsetKernel):
-    """q_i . k^r_{i-j}, added at j - i (He et al. 2021, eq. 4, second term)."""
-
-    def factors(
-        self, p: AttentionInputs
-    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
         assert p.offset_qk is not None, "from DisentangledProjections"
-        return p.term_queries, p.offset_qk[1].flip(1)
+        return p.term_queries, (self.scale * p.offset_qk[1].flip(1)).to(p.q.dtype)
 
 
-class PositionToContent(OffsetKernel):
-    """k_j . q^r_{i-j}, taps of the key at i - j (He et al. 2021, eq. 4, third term).
+class PositionToContent(ContentToPosition):
+    """scale k_j . q^r_{i-j}, taps of the key at i - j (He et al. 2021, eq. 4, third term).
 
     i - j as in the authors' code; the equation has j - i.
     """
 
-    def factors(
+    def operands(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "H O K"]]:
         assert p.offset_qk is not None, "from DisentangledProjections"
-        return p.term_keys, p.offset_qk[0]
+        return p.term_keys, (self.scale * p.offset_qk[0]).to(p.k.dtype)
 
 
 class OffsetEmbedding(nn.Module):

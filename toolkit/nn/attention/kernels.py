@@ -56,7 +56,23 @@ class NormalizedKernel(Kernel):
         return self.taps.softmax(-1)[None, :, None]
 
 
-class SharedKernel(Kernel):
+class OffsetKernel(Kernel):
+    """x_i . y_m for all offsets m in use, x the queries or the keys."""
+
+    @abstractmethod
+    def operands(
+        self, p: AttentionInputs
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
+        """x and y."""
+
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S O"]:
+        x, vectors = self.operands(p)
+        by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
+        taps = by_head @ vectors.mT
+        return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, O) -> (B, H, S, O)
+
+
+class SharedKernel(OffsetKernel):
     """x_i . (W r_{j-i}) / sqrt(K), with vectors r shared by the layers (He et al. 2021, eq. 4).
 
     x is the query or the key; only the vectors r of offsets in use are projected.
@@ -77,15 +93,12 @@ class SharedKernel(Kernel):
         assert vectors is not None, "the encoder passes its offset vectors to the layers"
         return vectors
 
-    def project_offsets(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
-        """W r for each shared vector r, by head."""
-        return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
-
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
-        x, vectors = self.content_vectors(p), self.offset_vectors(p)
-        by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
-        taps = by_head @ (self.scale * self.project_offsets(vectors)).mT
-        return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, R) -> (B, H, S, R)
+    def operands(
+        self, p: AttentionInputs
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H R K"]]:
+        x, projected = self.content_vectors(p), self.project(self.offset_vectors(p))
+        vectors = projected.unflatten(-1, (self.heads, -1)).transpose(0, 1)
+        return x, (self.scale * vectors).to(x.dtype)
 
 
 class SharedQueryKernel(SharedKernel):

@@ -55,12 +55,6 @@ class SinusoidalKernel(SharedKernel):
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return p.term_queries + self.bias.to(p.term_queries.dtype)
 
-    def operands(
-        self, p: AttentionInputs
-    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
-        x = self.content_vectors(p)
-        return x, (self.scale * self.project_offsets(self.offset_vectors(p))).to(x.dtype)
-
     def offset_vectors(self, p: AttentionInputs) -> Float[Tensor, "O D"]:
         """s_{i-j} for j - i = -m .. m: i - j descends."""
         limit = p.sequence.offsets.max_offset
