@@ -209,9 +209,10 @@ def resolve_shape(
 def example_inputs(
     model: ToolkitPreTrainedModel, shape: Shape, rows: int, seed: int = 0
 ) -> dict[str, Int[Tensor, ...]]:
-    """Random tokens by the names of the inputs; half of a row is padding."""
+    """Random tokens by the names of the inputs; a single row is one token, of others the last is
+    half padding."""
     random = torch.Generator().manual_seed(seed)
-    length, limit = LENGTH + rows, model.encoder.max_positions
+    length, limit = LENGTH + rows if rows > 1 else 1, model.encoder.max_positions
     if limit is not None:
         length = min(length, max(1, limit - rows % 3))  # another one for 1, 3 and 5 rows
     size: tuple[int, ...] = (shape.batch or rows, shape.length or length)
@@ -219,7 +220,7 @@ def example_inputs(
         size = (size[0], OPTIONS, size[1])
     ids = torch.randint(0, model.config.vocab_size, size, generator=random)
     mask = torch.ones_like(ids)
-    mask[-1, ..., size[-1] // 2 :] = 0
+    mask[-1, ..., (size[-1] + 1) // 2 :] = 0
     tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
     if model.config.padding_char_ids:
         characters = (*size, len(model.config.padding_char_ids))

@@ -212,7 +212,7 @@ class KernelMap(AttentionMap):
     def taps(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
         """The taps of all positions, with dropout."""
         taps = self.dropout(self.kernel(p)).to(p.v.dtype)
-        return taps.expand(len(p.q), -1, p.q.shape[2], -1)
+        return taps.expand(p.q.shape[0], -1, p.q.shape[2], -1)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         taps, length = self.taps(p), p.v.shape[2]

@@ -138,6 +138,8 @@ class Offsets:
 
     def tap_indices(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
+        if torch.compiler.is_exporting():  # radii may be symbols, which have no hash
+            return self.differences.clamp(-radius, radius) + radius
         if radius not in self._taps:
             self._taps[radius] = self.differences.clamp(-radius, radius) + radius
         return self._taps[radius]
@@ -187,26 +189,21 @@ def scatter_to_diagonals(
 ) -> Float[Tensor, "#B H S T"]:
     """Scores by offset: out[b, h, i, j] = taps[b, h, i, clip(p_j - p_i) + radius]."""
     radius = (taps.shape[-1] - 1) // 2
-    if offsets.query_start:
-        index = offsets.tap_indices(radius).unsqueeze(1)
-        return taps.gather(-1, index.expand(*taps.shape[:2], -1, -1))
-    if offsets.shared and radius == offsets.length - 1:
-        return skew(taps)
-    if not offsets.shared and radius >= offsets.max_offset:
-        sentences = len(offsets.ids)
-        if offsets.ordered_prefix == sentences:
+    complete = radius == offsets.length - 1 if offsets.shared else radius >= offsets.max_offset
+    if not offsets.query_start and not torch.compiler.is_exporting():
+        if complete and offsets.all_in_order:
             return skew(taps)
-        taps = taps.expand(sentences, -1, -1, -1)
-        if not fast("token_order"):
-            index = offsets.tap_indices(radius).unsqueeze(1)
-            return taps.gather(-1, index.expand(*taps.shape[:2], -1, -1))
-        return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
-    if offsets.eager_on_cpu and fast("taps"):
-        return read_by_table(taps, offsets.tap_table(radius))
+        if complete and fast("token_order"):
+            taps = taps.expand(len(offsets.ids), -1, -1, -1)
+            return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
+        if not complete and offsets.eager_on_cpu and fast("taps"):
+            return read_by_table(taps, offsets.tap_table(radius))
+        if not complete:
+            return read_taps(taps, offsets.tap_indices(radius), shared=offsets.shared)
     index = offsets.tap_indices(radius)
-    if torch.compiler.is_exporting():
-        return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
-    return read_taps(taps, index, shared=offsets.shared)
+    if len(index) > 1:
+        taps = taps.expand(len(index), -1, -1, -1)
+    return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
 
 
 def sum_by_offset(
@@ -226,9 +223,11 @@ def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     In each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1,
     who copy).
     """
+    length, count = taps.shape[-2:]
+    if length == 1:
+        return taps.narrow(-1, count // 2, 1)
     if torch.compiler.is_compiling():
         return skew_by_views(taps)
-    length, count = taps.shape[-2:]
     if taps.stride()[-2:] != (count, 1):
         taps = taps.contiguous()
     strides = (*taps.stride()[:-2], count - 1, 1)
