@@ -1,4 +1,7 @@
 import json
+import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -57,3 +60,15 @@ def test_resume_rejects_another_architecture_without_its_options(words, tmp_path
     assert main([*folder, "--arch", "taco_tiny"]) == 2
     error = capfd.readouterr().err
     assert "arch.name was 'composite_bert_tiny' and is now 'taco_tiny'. Restore" in error
+
+
+@pytest.mark.slow
+def test_run_whose_progress_nobody_reads_ends_with_all_its_results(words, tmp_path, end_of):
+    words += ["--max-update=30", "--log-interval=1", "--save-dir"]
+    assert main([*words, str(tmp_path / "watched")]) == 0
+    run = shlex.join([sys.executable, "-m", "toolkit.cli.train", *words, str(tmp_path / "alone")])
+    ran = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {run} 2>&1 | head -1"], capture_output=True, check=False
+    )
+    assert ran.returncode == 0 and ran.stdout.count(b"\n") == 1
+    assert end_of(tmp_path / "alone") == end_of(tmp_path / "watched")

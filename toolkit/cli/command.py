@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import logging
 import os
-import select
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 from toolkit.common import system
-from toolkit.common.errors import describe_error
+from toolkit.common.errors import STANDARD_OUTPUT, describe_error
 from toolkit.config.command import Act, Command, CommandGroup
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
@@ -40,7 +39,7 @@ def execute(command: Command | CommandGroup, argv: Sequence[str] | None = None) 
     """
     if system.is_launched():
         system.stop_with_launcher()
-    open_closed_streams()
+    open_streams()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
     for variable in CPU_FALLBACKS:  # torch reads them when it is imported
@@ -58,17 +57,15 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
-        gone = isinstance(error, ConnectionError) and is_reader_gone()
-        lost = discard_lost_output() if isinstance(error, OSError) and not error.filename else ""
-        if gone:
+        if isinstance(error, BrokenPipeError) and error.filename == STANDARD_OUTPUT:
             return 0  # the reader, such as head, has closed its end
-        if not (line := describe_error(error, lost)):
+        if not (line := describe_error(error)):
             raise
         return fail(name, line)
 
 
 def fail(name: str, message: str) -> int:
-    """Print an error as one line, if stderr can be written; returns the exit code.
+    """Print an error as one line; returns the exit code.
 
     Very long words are shortened.
     """
@@ -79,10 +76,8 @@ def fail(name: str, message: str) -> int:
     line = f"{name}: {' '.join(words)}"
     if os.environ.get("LOCAL_RANK") != "0":  # the first rank may report the same error
         system.wait_to_be_ended()
-    with suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+    print(line, file=sys.stderr, flush=True)
     system.record_error(line)
-    discard_lost_output()
     return EXIT_USER_ERROR
 
 
@@ -111,43 +106,44 @@ def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> tuple[Act, 
     return (command.act, load(argv, command)) if text is None else text
 
 
-OUTPUT_STREAMS = (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
-"""Name and flags of the replacement of a closed stream. Output must not be lost in silence, so
-standard output is opened for reading: writing to it fails."""
+class OutputStream(io.FileIO):
+    """Standard output or standard error, whose further text is dropped after a failure to write.
+
+    An error of standard output names it. One of standard error, such as without a reader, is none:
+    a run of days does not end because nobody watches it any more.
+    """
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if self.fileno() == STDERR:
+                return len(data)
+            raise type(error)(error.errno, error.strerror, STANDARD_OUTPUT) from None
 
 
-def open_closed_streams() -> None:
-    """Replace closed streams, whose numbers the next files that are opened would get.
+STDERR = 2
+CLOSED = {"stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
+"""Flags of what replaces a closed stream. Output must not be lost in silence, so standard output is
+opened for reading: writing to it fails."""
+
+
+def open_streams() -> None:
+    """Make standard output and standard error an `OutputStream`, and replace closed streams, whose
+    numbers the next files that are opened would get.
 
     Text that cannot be encoded, such as a file name that is not UTF-8, is printed escaped.
     """
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
-    for name, flags in OUTPUT_STREAMS:
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "w"))
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def discard_lost_output() -> str:
-    """Keep the interpreter from writing, when it exits, what cannot be written.
-
-    Returns the name of the stream that cannot be written; empty if both can.
-    """
-    lost = ""
-    for stream, name in ((sys.stderr, "standard error"), (sys.stdout, "standard output")):
-        try:
-            stream.flush()
-        except OSError:
-            lost = name
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return lost
-
-
-def is_reader_gone() -> bool:
-    """Whether the other end of standard output or standard error is closed."""
-    poll = select.poll()
-    for stream in (sys.stdout, sys.stderr):
-        poll.register(stream.fileno(), 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    for name, flags in CLOSED.items():
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):  # that of a notebook or a test
+            continue
+        descriptor = stream.fileno() if stream else os.open(os.devnull, flags)
+        buffer = io.BufferedWriter(OutputStream(descriptor, "w", closefd=False))
+        lines = stream is None or stream.line_buffering or stream.write_through
+        encoding = stream.encoding if stream else None
+        text = io.TextIOWrapper(buffer, encoding, "backslashreplace", line_buffering=lines)
+        setattr(sys, name, text)

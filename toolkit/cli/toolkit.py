@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import toolkit
-from toolkit.cli.command import open_closed_streams, report_errors
+from toolkit.cli.command import open_streams, report_errors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import format_columns, identify_path, wrap_paragraph
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = [words[1], "--help"]
     if words and words[0] in COMMANDS:
         return int(import_module(f"toolkit.cli.{words[0]}").main(words[1:]))
-    open_closed_streams()
+    open_streams()
     return report_errors("toolkit", lambda: answer(words))
 
 

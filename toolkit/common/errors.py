@@ -17,15 +17,17 @@ class ToolkitError(ValueError):
     """A mistake that the user can correct; commands print it as one line and exit with code 2."""
 
 
-def describe_os_error(error: OSError, stream: str = "") -> str:
-    """`run/log: Permission denied. ...`; `cannot write standard output: No space left on device`.
+STANDARD_OUTPUT = "standard output"
+"""Name of the file in errors of writing to it."""
 
-    `stream` is the standard stream that cannot be written.
-    """
+
+def describe_os_error(error: OSError) -> str:
+    """`run/log: Permission denied. ...`, `cannot write standard output: Broken pipe.`"""
     reason = error.strerror or str(error)
+    if error.filename == STANDARD_OUTPUT:
+        return f"cannot write {STANDARD_OUTPUT}: {reason}."
     if error.filename is None or isinstance(error.filename, int):
-        attempt = f"write {stream}" if stream else "read or write"
-        return f"cannot {attempt}: {reason}."
+        return f"cannot read or write: {reason}."
     path = TEMPORARY.sub(r"\1", os.fsdecode(error.filename))
     if len(path) > MAX_PATH_LENGTH:
         path = f"{path[:MAX_PATH_LENGTH]}..."
@@ -49,18 +51,15 @@ LIBRARY_ERRORS = {"SafetensorError", "ArrowException", "MsgspecError"}
 """Classes of errors about files, as of a full disk, that are no OSError."""
 
 
-def describe_error(error: Exception, stream: str = "") -> str:
-    """The line for a mistake of the user, or an error of files or memory; empty for a bug.
-
-    `stream` is the standard stream that cannot be written.
-    """
+def describe_error(error: Exception) -> str:
+    """The line for a mistake of the user, or an error of files or memory; empty for a bug."""
     if isinstance(error, ToolkitError):
         return str(error)
     if is_out_of_memory(error):
         hint = "Use smaller batches, a smaller model or smaller files."
         return f"out of memory: {first_line(error)}. {hint}"
     if isinstance(error, OSError):
-        return describe_os_error(error, stream)
+        return describe_os_error(error)
     if isinstance(error, UnicodeError):
         text = ascii(getattr(error, "object", ""))[:MAX_PATH_LENGTH]
         return f"{text} is not UTF-8. Rename the file, or convert its text."
