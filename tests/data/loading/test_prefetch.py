@@ -16,10 +16,9 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import is_running
 from toolkit.data.loading.prefetch import (
-    ArrayBatch,
     BatchPrefetcher,
-    BatchRequest,
     ExampleError,
+    map_parts,
 )
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import MaskedBatch
@@ -50,9 +49,9 @@ def divide():
 
 def prefetch(deed=None, **options):
     prefetcher = BatchPrefetcher(Fragile(deed=deed), name="train of data", **options)
-    requests = [BatchRequest(np.arange(start, start + 4), 3) for start in range(0, 40, 4)]
+    requests = [(np.arange(start, start + 4), 3) for start in range(0, 40, 4)]
     try:
-        return [ids for ids, *_ in prefetcher.prefetch(lambda: requests)]
+        return [ids for ids, *_ in prefetcher.prefetch(requests)]
     finally:
         prefetcher.close()
 
@@ -108,7 +107,8 @@ def test_workers_that_cannot_be_started_are_one_line(started, monkeypatch):
 def test_array_batch_restores_the_batch():
     inputs = Inputs(torch.arange(6).view(2, 3), padding=torch.zeros(2, 3, dtype=torch.bool))
     batch = MaskedBatch(inputs, torch.tensor([1]), torch.tensor(4), {"mlm": 1.0}, 2, 6)
-    restored = pickle.loads(pickle.dumps(ArrayBatch(batch))).unpack()
+    sent = pickle.loads(pickle.dumps(map_parts(batch, torch.Tensor, torch.Tensor.numpy)))
+    restored = map_parts(sent, np.ndarray, torch.from_numpy)
     assert type(restored) is MaskedBatch and type(restored.inputs) is Inputs
     for one, other in zip(restored[1:3], batch[1:3], strict=True):
         assert one.equal(other) and one.dtype == other.dtype
@@ -132,7 +132,7 @@ STOPPED = r"has not answered within data.timeout_seconds \(3\); it is collating 
 
 @pytest.mark.slow
 def test_worker_that_is_stopped_while_it_sends_a_batch_is_reported(one_worker):
-    answers = one_worker.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(9)])
+    answers = one_worker.prefetch([(np.array([i]), 3) for i in range(9)])
     next(answers)
     os.kill(one_worker.workers[0].process.pid, signal.SIGSTOP)
     with pytest.raises(ToolkitError, match=STOPPED + "examples [1-9] of train of data"):
@@ -144,7 +144,7 @@ def start_trainer(connection):
     examples = Fragile()
     examples.collate = lambda ids, epoch: torch.zeros(2**17, dtype=torch.int64)
     prefetcher = BatchPrefetcher(examples, name="train of data", workers=2)
-    next(prefetcher.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(40)]))
+    next(prefetcher.prefetch([(np.array([i]), 3) for i in range(40)]))
     connection.send([worker.process.pid for worker in prefetcher.workers])
     time.sleep(1000)
 
@@ -169,8 +169,8 @@ def test_workers_end_with_a_trainer_that_is_killed():
 
 def test_workers_ignore_the_signals_of_their_process_group():
     prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=1)
-    requests = [BatchRequest(np.array([number]), 3) for number in range(40)]
-    answers = prefetcher.prefetch(lambda: requests)
+    requests = [(np.array([number]), 3) for number in range(40)]
+    answers = prefetcher.prefetch(requests)
     next(answers)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         os.kill(prefetcher.workers[0].process.pid, number)
@@ -182,8 +182,8 @@ def test_workers_ignore_the_signals_of_their_process_group():
 def test_program_ends_although_its_workers_were_not_closed():
     code = """if True:
         import numpy as np
-        from tests.data.loading.test_prefetch import BatchPrefetcher, BatchRequest, Fragile
+        from tests.data.loading.test_prefetch import BatchPrefetcher, Fragile
         prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=2)
-        next(prefetcher.prefetch(lambda: [BatchRequest(np.array([i]), 3) for i in range(40)]))
+        next(prefetcher.prefetch([(np.array([i]), 3) for i in range(40)]))
     """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic
 
 import numpy as np
@@ -17,7 +17,7 @@ from toolkit.data.loading.batching import (
     CorpusWeights,
     compute_fingerprint,
 )
-from toolkit.data.loading.prefetch import BatchPrefetcher, BatchRequest
+from toolkit.data.loading.prefetch import BatchPrefetcher, Request
 
 
 def first_index_of_rank(start: int, rank: int, ranks: int) -> int:
@@ -88,9 +88,7 @@ class BatchLoader(Generic[Batch]):
         plan = self._plan(epoch)
         per_update = self._ranks * update_freq
         edges = [(s, min(s + per_update, len(plan))) for s in range(start, len(plan), per_update)]
-        batches = self._prefetch(
-            lambda: (request for edge in edges for request in self._requests(plan, *edge, epoch))
-        )
+        batches = self._prefetch(it for edge in edges for it in self._requests(plan, *edge, epoch))
         for first, end in edges:
             yield [next(batches) for _ in range(-(-(end - first) // self._ranks))]
 
@@ -100,7 +98,7 @@ class BatchLoader(Generic[Batch]):
         All ranks get equally many batches; those without examples have weight zero.
         """
         plan = self._planner.in_order()
-        yield from self._prefetch(lambda: self._requests(plan, 0, len(plan), None))
+        yield from self._prefetch(self._requests(plan, 0, len(plan), None))
 
     def evaluation_ids(self, number: int) -> IntArray:
         """The examples of the number-th batch, from 0, that `evaluation` gave this rank."""
@@ -145,15 +143,15 @@ class BatchLoader(Generic[Batch]):
 
     def _requests(
         self, plan: BatchPlan, start: int, end: int, epoch: int | None
-    ) -> Iterator[BatchRequest]:
+    ) -> Iterator[Request]:
         indices = range(first_index_of_rank(start, self._rank, self._ranks), end, self._ranks)
-        yield from (BatchRequest(plan.batch(index), epoch) for index in indices)
+        yield from ((plan.batch(index), epoch) for index in indices)
         for _ in range(-(-(end - start) // self._ranks) - len(indices)):
-            yield BatchRequest(np.zeros(0, np.int64), epoch)
+            yield np.zeros(0, np.int64), epoch
 
-    def _prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Batch]:
+    def _prefetch(self, requests: Iterable[Request]) -> Iterator[Batch]:
         start = time.perf_counter()
-        for batch in self._prefetcher.prefetch(make_requests):
+        for batch in self._prefetcher.prefetch(requests):
             self.waited_seconds += time.perf_counter() - start
             yield batch
             start = time.perf_counter()

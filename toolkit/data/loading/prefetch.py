@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
-import os
 import signal
 import threading
 import traceback
@@ -24,10 +23,9 @@ from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -40,14 +38,8 @@ PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
 IGNORED_SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
-NO_THREAD = "can't start new thread"
-
-
-class BatchRequest(NamedTuple):
-    """The examples of a batch; none for the batch of an idle rank."""
-
-    ids: IntArray
-    epoch: int | None
+Request = tuple[IntArray, int | None]
+"""The examples of a batch, none for the batch of an idle rank; and the epoch."""
 
 
 class ExampleError(RuntimeError):
@@ -62,29 +54,21 @@ class Worker(Generic[Batch]):
         arguments = other, self.connection, examples, name
         self.process = multiprocessing.Process(target=serve, args=arguments, daemon=True)
         self.answers: SimpleQueue[Any] = SimpleQueue()
-        self.pending: deque[tuple[int, BatchRequest]] = deque()
-        """Numbered requests that have not been answered."""
+        self.pending: deque[tuple[int, IntArray]] = deque()
+        """Number and examples of each request that has not been answered."""
         self.process.start()
         other.close()
 
     def receive_answers(self, *, pin_memory: bool) -> None:
-        """Start the thread that puts the answers into the queue; the last is None."""
-
-        def receive() -> None:
-            with suppress(EOFError, OSError):
-                while True:
-                    answer = self.connection.recv()
-                    if isinstance(answer, ArrayBatch):
-                        answer = answer.pin_memory() if pin_memory else answer.unpack()
-                    self.answers.put(answer)
-            self.answers.put(None)
-
-        threading.Thread(target=receive, daemon=True).start()
-
-    def ask(self, number: int, request: BatchRequest) -> None:
-        self.pending.append((number, request))
-        with suppress(OSError):  # a dead worker is noticed when its answer is due
-            self.connection.send(request)
+        """Put the answers into the queue, in a thread; the last is None."""
+        with suppress(EOFError, OSError):
+            while True:
+                answer = self.connection.recv()
+                if not isinstance(answer, Exception):
+                    answer = map_parts(answer, np.ndarray, torch.from_numpy)
+                    answer = map_parts(answer, Tensor, Tensor.pin_memory) if pin_memory else answer
+                self.answers.put(answer)
+        self.answers.put(None)
 
 
 def serve(
@@ -92,52 +76,50 @@ def serve(
 ) -> None:
     """Answer requests until the trainer is gone.
 
-    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches. A thread
-    reads the requests, so that the trainer can send them while a batch is being sent to it.
+    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
     """
     for signal_number in IGNORED_SIGNALS:
         signal.signal(getattr(signal, signal_number), signal.SIG_IGN)
     of_trainer.close()
     torch.set_num_threads(1)
-    requests: SimpleQueue[BatchRequest] = SimpleQueue()
-
-    def read_requests() -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                requests.put(connection.recv())
-        os._exit(1)
-
-    threading.Thread(target=read_requests, daemon=True).start()
-    while True:
-        request = requests.get()
-        try:
-            connection.send(ArrayBatch(collate(examples, request, name)))
-        except ToolkitError as error:
-            connection.send(ToolkitError(str(error)))
-        except ExampleError as error:
-            text = f"{error}\n\nIn the data worker:\n{traceback.format_exc()}"
-            connection.send(ExampleError(text))
+    with suppress(EOFError, OSError):
+        while True:
+            ids, epoch = connection.recv()
+            try:
+                answer = map_parts(collate(examples, name, ids, epoch), Tensor, Tensor.numpy)
+            except ToolkitError as error:
+                answer = ToolkitError(str(error))
+            except ExampleError as error:
+                text = f"{error}\n\nIn the data worker:\n{traceback.format_exc()}"
+                answer = ExampleError(text)
+            connection.send(answer)
 
 
-def collate(examples: BatchSource[Batch], request: BatchRequest, name: str) -> Batch:
-    """The batch of a request; raises an ExampleError for a bug, with the example that has it."""
+def map_parts(value: object, kind: type, change: Callable[[Any], object]) -> Any:
+    """A batch with its parts of a type changed: tensors, tuples and plain values in a tuple."""
+    if isinstance(value, kind):
+        return change(value)
+    if not isinstance(value, tuple):
+        return value
+    parts = [map_parts(part, kind, change) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def collate(examples: BatchSource[Batch], name: str, ids: IntArray, epoch: int | None) -> Batch:
+    """A batch; raises an ExampleError for a bug, with the first example that also fails alone."""
     try:
-        return examples.collate(request.ids, request.epoch)
+        return examples.collate(ids, epoch)
     except ToolkitError:
         raise
     except Exception as error:
-        culprit = find_culprit(examples, request, name)
+        culprit = format_ids(ids, name)
+        for number in ids:
+            try:
+                examples.collate(np.array([number]), epoch)
+            except Exception:
+                culprit = f"example {number} of {name}"
+                break
         raise ExampleError(f"cannot collate {culprit}: {type(error).__name__}: {error}") from error
-
-
-def find_culprit(examples: BatchSource[Batch], request: BatchRequest, name: str) -> str:
-    """The first example that also fails alone; otherwise the whole batch."""
-    for number in request.ids:
-        try:
-            examples.collate(np.array([number]), request.epoch)
-        except Exception:
-            return f"example {number} of {name}"
-    return format_ids(request.ids, name)
 
 
 class BatchPrefetcher(Generic[Batch]):
@@ -165,29 +147,26 @@ class BatchPrefetcher(Generic[Batch]):
         # Before multiprocessing's own function, which would wait for workers that ignore SIGTERM.
         atexit.register(weakref.finalize(self, kill_all, self.workers))
 
-    def prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Batch]:
+    def prefetch(self, requests: Iterable[Request]) -> Iterator[Batch]:
         """The batches of these requests, in order."""
         if not self._count:
-            for request in make_requests():
-                batch = collate(self._examples, request, self._name)
-                yield ArrayBatch(batch).pin_memory() if self._pin_memory else batch
+            for ids, epoch in requests:
+                batch = self.collate(ids, epoch)
+                yield map_parts(batch, Tensor, Tensor.pin_memory) if self._pin_memory else batch
             return
         if not self.workers:
             self._start_workers()
-        requests = iter(make_requests())
-        expected = self._next
-        for request in islice(requests, PREFETCHED_BATCHES * self._count):
-            self._ask(request)
+        requests, expected = iter(requests), self._next
+        self._ask(requests, PREFETCHED_BATCHES * self._count)
         while expected < self._next:
             batch = self._receive(expected)
             expected += 1
-            for request in islice(requests, 1):
-                self._ask(request)
+            self._ask(requests, 1)
             yield batch
 
     def collate(self, ids: IntArray, epoch: int | None) -> Batch:
         """One batch, collated in this process."""
-        return collate(self._examples, BatchRequest(ids, epoch), self._name)
+        return collate(self._examples, self._name, ids, epoch)
 
     def close(self) -> None:
         """Stop the workers; a later pass starts new ones."""
@@ -198,20 +177,25 @@ class BatchPrefetcher(Generic[Batch]):
             for _ in range(self._count):
                 self.workers.append(Worker(self._examples, self._name))
             for worker in self.workers:  # threads start after the last fork
-                worker.receive_answers(pin_memory=self._pin_memory)
-        except BaseException as error:
+                options = {"pin_memory": self._pin_memory}
+                receive = worker.receive_answers
+                threading.Thread(target=receive, kwargs=options, daemon=True).start()
+        except (OSError, MemoryError, RuntimeError) as error:  # RuntimeError: no more threads
             self.close()
-            if isinstance(error, OSError | MemoryError) or NO_THREAD in str(error):
-                reason = error.strerror if isinstance(error, OSError) else first_line(error)
-                raise ToolkitError(
-                    f"cannot start {self._count} data workers: {reason}. Use fewer --num-workers, "
-                    f"or raise the limits that ulimit -a shows."
-                ) from error
-            raise
+            reason = error.strerror if isinstance(error, OSError) else first_line(error)
+            raise ToolkitError(
+                f"cannot start {self._count} data workers: {reason}. Use fewer --num-workers, "
+                f"or raise the limits that ulimit -a shows."
+            ) from error
 
-    def _ask(self, request: BatchRequest) -> None:
-        self.workers[self._next % self._count].ask(self._next, request)
-        self._next += 1
+    def _ask(self, requests: Iterator[Request], count: int) -> None:
+        """Send the next requests, each to the worker whose turn it is."""
+        for ids, epoch in islice(requests, count):
+            worker = self.workers[self._next % self._count]
+            worker.pending.append((self._next, ids))
+            self._next += 1
+            with suppress(OSError):  # a dead worker is noticed when its answer is due
+                worker.connection.send((ids, epoch))
 
     def _receive(self, expected: int) -> Batch:
         """The answer to a request; those of an earlier pass, which ended early, are dropped."""
@@ -229,15 +213,12 @@ class BatchPrefetcher(Generic[Batch]):
             if answer is None:
                 worker.process.join(SHUTDOWN_SECONDS)
                 code = worker.process.exitcode or 0
-                end = (
-                    f"was killed by {signal_name(-code)}"
-                    if code < 0
-                    else f"exited with code {code}"
-                )
+                end = f"was killed by {signal_name(-code)}"
                 raise self._stop(
                     worker,
-                    f"a data worker {end} while collating {{work}}. Use fewer --num-workers if "
-                    f"memory is short, or 0 to see the error itself.",
+                    f"a data worker {end if code < 0 else f'exited with code {code}'} while "
+                    f"collating {{work}}. Use fewer --num-workers if memory is short, or 0 to see "
+                    f"the error itself.",
                 )
             number, _ = worker.pending.popleft()
             if number == expected:
@@ -248,7 +229,7 @@ class BatchPrefetcher(Generic[Batch]):
 
     def _stop(self, worker: Worker[Batch], message: str) -> ToolkitError:
         """Stop all workers; the error names what this one was collating."""
-        work = format_ids(worker.pending[0][1].ids, self._name)
+        work = format_ids(worker.pending[0][1], self._name)
         self.close()
         return ToolkitError(message.format(work=work))
 
@@ -264,36 +245,3 @@ def kill_all(workers: list[Worker[Any]]) -> None:
 def format_ids(ids: IntArray, name: str) -> str:
     """The first few examples of a batch, and how many more there are."""
     return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
-
-
-class _TensorData(NamedTuple):
-    """The values of a tensor."""
-
-    values: npt.NDArray[Any]
-
-
-class ArrayBatch(Generic[Batch]):
-    """A batch, a tuple of tensors, other tuples and plain values, with its tensors as arrays."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._content = _map(batch, Tensor, lambda tensor: _TensorData(tensor.numpy()))
-
-    def unpack(self) -> Batch:
-        """The batch with its tensors."""
-        batch: Batch = _map(self._content, _TensorData, lambda data: torch.from_numpy(data.values))
-        return batch
-
-    def pin_memory(self) -> Batch:
-        """The batch with its tensors in pinned memory; DataLoader calls it in a thread."""
-        batch: Batch = _map(self.unpack(), Tensor, Tensor.pin_memory)
-        return batch
-
-
-def _map(value: object, kind: type, change: Callable[[Any], object]) -> Any:
-    """The value with the parts of a type changed, including those inside tuples."""
-    if isinstance(value, kind):
-        return change(value)
-    if not isinstance(value, tuple):
-        return value
-    parts = [_map(part, kind, change) for part in value]
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
