@@ -11,13 +11,11 @@ from tests.helpers.preprocessing import preprocess_config
 from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel import (
-    EncodedPairs,
-    FilePair,
     LineBlock,
     ParallelFormatConfig,
     ParallelSplit,
+    find_language_file,
     limit_pairs,
-    list_file_pairs,
     read_blocks,
 )
 from toolkit.data.preprocess import preprocess
@@ -66,16 +64,14 @@ def block(tmp_path):
     """Three pairs, the second without a source, in the fourth to sixth lines of their files."""
     for name in "ab":
         (tmp_path / name).write_text("line\n")
-    return LineBlock(
-        FilePair(tmp_path / "a", tmp_path / "b"), 3, ["x y", "", "z"], ["u", "v", "w"], 9
-    )
+    return LineBlock((tmp_path / "a", tmp_path / "b"), 3, ["x y", "", "z"], ["u", "v", "w"], 9)
 
 
 def limits(max_item_tokens, overlength):
     return ParallelFormatConfig(max_item_tokens=max_item_tokens, overlength=overlength)
 
 
-FOUND = EncodedPairs(
+FOUND = (
     TokenTexts(np.array([1, 2, 3]), np.array([2, 0, 1])),
     TokenTexts(np.array([4, 5, 6]), np.array([1, 1, 1])),
 )
@@ -83,11 +79,12 @@ FOUND = EncodedPairs(
 
 def test_long_pairs_are_skipped_or_truncated_and_counted(block):
     skipped = limit_pairs(block, FOUND, limits(1, "skip"), keep_empty=False)
-    assert skipped.kept.tolist() == [False, False, True]
-    assert (skipped.counts["overlength"], skipped.counts["lost_tokens"]) == (1, 3)
-    shortened = limit_pairs(block, FOUND, limits(1, "truncate"), keep_empty=False)
-    assert shortened.pairs.source.ids.tolist() == [1, 3] and shortened.counts["lost_tokens"] == 1
-    assert shortened.pairs.target.ids.tolist() == [4, 6]
+    *_, kept, counts = skipped
+    assert kept.tolist() == [False, False, True]
+    assert (counts["overlength"], counts["lost_tokens"]) == (1, 3)
+    source, target, _, counts = limit_pairs(block, FOUND, limits(1, "truncate"), keep_empty=False)
+    assert source.ids.tolist() == [1, 3] and counts["lost_tokens"] == 1
+    assert target.ids.tolist() == [4, 6]
 
 
 def test_long_line_is_named_with_its_file(block):
@@ -95,31 +92,27 @@ def test_long_line_is_named_with_its_file(block):
         limit_pairs(block, FOUND, limits(1, "error"), keep_empty=False)
 
 
-def list_pairs(prefixes):
-    return list_file_pairs("trainpref", prefixes, ("de", "en"))
+def find_pair(prefix):
+    return tuple(find_language_file(Path(prefix), name, "trainpref") for name in ("de", "en"))
 
 
 def test_prefix_stands_for_a_file_in_each_language(write_files):
-    first, second = (
-        write_files({"de": "a\n", "en": "b\n"}),
-        write_files({"de": "c\n", "en": "d\n"}, "more"),
-    )
+    prefix = write_files({"de": "c\n", "en": "d\n"}, "more")
     write_files({"de": "", "en": ""}, "more", ".gz")  # what is not packed goes first
-    found = list_pairs(f"{first},{second}")
-    assert found == [FilePair(Path(f"{it}.de"), Path(f"{it}.en")) for it in (first, second)]
+    assert find_pair(prefix) == (Path(f"{prefix}.de"), Path(f"{prefix}.en"))
 
 
 def test_missing_language_is_reported_with_those_that_exist(write_files):
     prefix = write_files({"de": "a\n", "fr": "b\n"}, ending=".gz")
     with pytest.raises(ToolkitError, match=r"train\.en is not there, only de, fr\. Give the path"):
-        list_pairs(prefix)
+        find_pair(prefix)
     with pytest.raises(ToolkitError, match=r"nowhere.de is not there, no such file in any"):
-        list_pairs(prefix + "/nowhere")
+        find_pair(prefix + "/nowhere")
 
 
 def test_blocks_hold_corresponding_lines(write_files):
     prefix = write_files({"de": "a\r\nb\r\n\r\nd", "en": "A\nB\n\nD\n"}, ending=".gz")
-    found = list(read_blocks(list_pairs(prefix)[0], 3, 100))
+    found = list(read_blocks(find_pair(prefix), 3, 100))
     assert [block.source for block in found] == [["a", "b", ""], ["d"]]
     assert [block.target for block in found] == [["A", "B", ""], ["D"]]
     assert [block.first for block in found] == [0, 3]
@@ -128,7 +121,7 @@ def test_blocks_hold_corresponding_lines(write_files):
 
 
 def test_unequal_numbers_of_lines_are_rejected(write_files):
-    [pair] = list_pairs(write_files({"de": "a\n" * 5, "en": "b\n" * 7}))
+    pair = find_pair(write_files({"de": "a\n" * 5, "en": "b\n" * 7}))
     with pytest.raises(ToolkitError, match=r"equally many lines, but have 5 and 7\. Line n of one"):
         list(read_blocks(pair, 3, 100))
 

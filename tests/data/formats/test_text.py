@@ -67,9 +67,11 @@ WORDS = [0, 2, 4, 7]  # where a word begins
     ],
 )
 def test_items_beyond_the_limit_follow_the_policy(policy, limit, words, items, lost):
-    found = apply_length_limit(IDS, LENGTHS, limit, policy, np.isin(IDS, words))
-    cut = np.split(found.ids, np.cumsum(found.lengths)[:-1])
-    assert [ids.tolist() for ids in cut] == items and found.lost == lost
-    assert found.overlength == (limit < LENGTHS).sum()
-    firsts = [IDS[LENGTHS[:i].sum() :][0] for i in found.sources if LENGTHS[i]]
+    kept, lengths, sources, overlength = apply_length_limit(
+        IDS, LENGTHS, limit, policy, np.isin(IDS, words)
+    )
+    cut = np.split(kept, np.cumsum(lengths)[:-1])
+    assert [ids.tolist() for ids in cut] == items and len(IDS) - len(kept) == lost
+    assert overlength == (limit < LENGTHS).sum()
+    firsts = [IDS[LENGTHS[:i].sum() :][0] for i in sources if LENGTHS[i]]
     assert all(item[0] >= first for item, first in zip(filter(None, items), firsts, strict=True))

@@ -76,11 +76,10 @@ class ParallelFormatConfig(Options, section="format"):
     leave them out. truncate: drop the tail of the side."""
 
 
-class FilePair(NamedTuple):
-    """Two files whose lines correspond."""
-
-    source: Path
-    target: Path
+FilePair = tuple[Path, Path]
+"""Two files whose lines correspond, that of the source language first."""
+EncodedPairs = tuple[TokenTexts, TokenTexts]
+"""A block of pairs as ids."""
 
 
 class LineBlock(NamedTuple):
@@ -93,14 +92,6 @@ class LineBlock(NamedTuple):
     target: list[str]
     read_bytes: int
     """Bytes of both files that were read for it."""
-
-
-def list_file_pairs(option: str, names: str, languages: tuple[str, str]) -> list[FilePair]:
-    """The pairs of files P.de and P.en of each prefix P that a comma-separated option names."""
-    return [
-        FilePair(*(find_language_file(Path(name), language, option) for language in languages))
-        for name in filter(None, names.split(","))
-    ]
 
 
 def find_language_file(prefix: Path, language: str, option: str) -> Path:
@@ -132,7 +123,7 @@ def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[Li
             for pair in chain(block, pairs):
                 counts = [n + (line is not None) for n, line in zip(counts, pair, strict=True)]
             raise ToolkitError(
-                f"{files.source} and {files.target} must have equally many lines, but have "
+                f"{files[0]} and {files[1]} must have equally many lines, but have "
                 f"{counts[0]:,} and {counts[1]:,}. Line n of one must translate line n of the "
                 f"other; look for a blank line at the end."
             )
@@ -178,40 +169,24 @@ class ParallelSplit:
         return [self.tokenizer.target.decode(row.tolist()) for row in rows]
 
 
-class EncodedPairs(NamedTuple):
-    """A block of pairs as ids."""
-
-    source: TokenTexts
-    target: TokenTexts
-
-
 def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
     """The block's ids, by the tokenizer of the folder."""
     tokenizer = load_tokenizer(folder)
     source = tokenizer.encode_lines(block.source)
     target = tokenizer.target.encode_lines(block.target)
-    return EncodedPairs(TokenTexts(*source), TokenTexts(*target))
-
-
-class LimitedPairs(NamedTuple):
-    """The pairs of a block that stay."""
-
-    pairs: EncodedPairs
-    kept: BoolArray
-    """For each line of the block, whether it stays."""
-    counts: dict[str, int]
-    """Pairs that were left out because a side has no text, pairs that exceed the limit, and tokens
-    of both sides that it drops."""
+    return TokenTexts(*source), TokenTexts(*target)
 
 
 def limit_pairs(
     block: LineBlock, encoded: EncodedPairs, options: ParallelFormatConfig, *, keep_empty: bool
-) -> LimitedPairs:
+) -> tuple[TokenTexts, TokenTexts, BoolArray, dict[str, int]]:
     """Leave out or truncate pairs as the options say.
 
     With `keep_empty`, pairs without text on a side stay, so that every line keeps its number.
+    Returns both sides, whether each line of the block stays, and the numbers of pairs that were
+    left out because a side has no text, of pairs that exceed the limit, and of dropped tokens.
     """
-    lengths = np.stack([encoded.source.lengths, encoded.target.lengths])
+    lengths = np.stack([side.lengths for side in encoded])
     filled: BoolArray = np.logical_or(lengths.min(0) > 0, keep_empty)
     max_tokens = options.max_item_tokens or int(lengths.max(initial=0))
     long = (lengths > max_tokens).any(0) & filled
@@ -228,17 +203,15 @@ def limit_pairs(
         )
     kept: BoolArray = np.logical_and(filled, ~long) if options.overlength == "skip" else filled
     kept_lengths = np.where(kept, np.minimum(lengths, max_tokens), 0)
-    sides = zip(encoded, kept_lengths, strict=True)
-    pairs = EncodedPairs(*(truncate(text, sizes, kept) for text, sizes in sides))
+    source, target = (
+        TokenTexts(
+            text.ids[ragged_arange(0, text.lengths) < np.repeat(sizes, text.lengths)], sizes[kept]
+        )
+        for text, sizes in zip(encoded, kept_lengths, strict=True)
+    )
     lost = int((lengths[:, long] - kept_lengths[:, long]).sum())
     counts = {"empty": int((~filled).sum()), "overlength": int(long.sum()), "lost_tokens": lost}
-    return LimitedPairs(pairs, kept, counts)
-
-
-def truncate(text: TokenTexts, lengths: IntArray, kept: BoolArray) -> TokenTexts:
-    """The first tokens of each item, without the items that are left out."""
-    ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(lengths, text.lengths)]
-    return TokenTexts(ids, lengths[kept])
+    return source, target, kept, counts
 
 
 @register_format("parallel", ParallelFormatConfig())
@@ -256,10 +229,15 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
             raise ToolkitError(f"source_lang and target_lang must differ, but both are {source}.")
 
     def read(self) -> dict[str, list[FilePair]]:
-        return {
-            split: list_file_pairs(f"{split}pref", names, self.languages)
-            for split, names in self.config.inputs.items()
-        }
+        pairs: dict[str, list[FilePair]] = {}
+        for split, names in self.config.inputs.items():
+            prefixes = [(Path(name), f"{split}pref") for name in names.split(",") if name]
+            source, target = (
+                [find_language_file(prefix, language, option) for prefix, option in prefixes]
+                for language in self.languages
+            )
+            pairs[split] = list(zip(source, target, strict=True))
+        return pairs
 
     def max_workers(self, splits: Mapping[str, list[FilePair]]) -> int:
         size = sum(map(sum_bytes, splits.values()))
@@ -296,8 +274,8 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
             sentencepiece_model=self.options.target_sentencepiece_model,
             wordpiece_vocab=None,
         )
-        source = self.choose_one([pair.source for pair in pairs], pool, self.config)
-        target = self.choose_one([pair.target for pair in pairs], pool, target_config)
+        source = self.choose_one([source for source, _ in pairs], pool, self.config)
+        target = self.choose_one([target for _, target in pairs], pool, target_config)
         return ParallelTokenizer(source, target, **names)
 
     def choose_one(
@@ -330,22 +308,19 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         blocks = (block for pair in content for block in read_blocks(pair, BLOCK_LINES, limit))
         with Progress(f"binarizing {split}", sum_bytes(content), "tokens") as progress:
             for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
-                keep = split != "train"
-                limited = limit_pairs(block, encoded, self.options, keep_empty=keep)
-                source, target = limited.pairs
+                source, target, kept, counts = limit_pairs(
+                    block, encoded, self.options, keep_empty=split != "train"
+                )
                 columns: dict[str, tuple[AnyArray, IntArray]] = {
                     SOURCE: source,
                     TARGET_TOKENS: target,
                 }
                 if split != "train":
-                    lines = zip(block.target, limited.kept, strict=True)
+                    lines = zip(block.target, kept, strict=True)
                     columns[REFERENCE] = encode_bytes([line for line, stays in lines if stays])
                 starts_document = np.arange(len(source.lengths)) + block.first == 0
-                counts = {
-                    **limited.counts,
-                    "unknown": int((source.ids == source_unk).sum()),
-                    "target_unknown": int((target.ids == target_unk).sum()),
-                }
+                counts["unknown"] = int((source.ids == source_unk).sum())
+                counts["target_unknown"] = int((target.ids == target_unk).sum())
                 yield Block(columns, starts_document, counts)
                 progress.advance(block.read_bytes, len(source.ids) + len(target.ids))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -104,53 +104,40 @@ def assign_splits(
         yield split, np.ones(len(numbers), bool), np.zeros(len(numbers), np.int64)
         return
     run = numbers // RUN_LENGTH
-    before, after = _steps(run, held_fraction, part * HELD_STEP)
-    held = after > before
-    first, second = _steps(before, test_fraction / held_fraction, part * TEST_STEP)
-    test = held & (second > first)
+    before, held = _steps(run, held_fraction, part * HELD_STEP)
+    test = held & _steps(before, test_fraction / held_fraction, part * TEST_STEP)[1]
     yield "train", ~held, before
     yield "valid", held & ~test, run + 1
     yield "test", test, run + 1
 
 
-def _steps(numbers: IntArray, fraction: float, offset: float) -> tuple[IntArray, IntArray]:
-    """floor(b s + phase) for the numbers b and for b + 1."""
+def _steps(numbers: IntArray, fraction: float, offset: float) -> tuple[IntArray, BoolArray]:
+    """floor(b s + phase) for the numbers b, and whether it is larger for b + 1."""
     phase = (0.5 + offset) % 1
     before, after = (np.floor(it * fraction + phase) for it in (numbers, numbers + 1))
-    return before.astype(np.int64), after.astype(np.int64)
-
-
-class LimitedItems(NamedTuple):
-    """Items within the limit."""
-
-    ids: IntArray
-    lengths: IntArray
-    sources: IntArray
-    """Index of the original item of each."""
-    overlength: int
-    """Number of items that exceeded the limit."""
-    lost: int
-    """Number of dropped tokens."""
+    return before.astype(np.int64), after > before
 
 
 def apply_length_limit(
     ids: IntArray, lengths: IntArray, limit: int, policy: str, starts_word: BoolArray
-) -> LimitedItems:
-    """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split."""
+) -> tuple[IntArray, IntArray, IntArray, int]:
+    """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split.
+
+    Returns ids, lengths, the index of the original item of each, and the number of long ones.
+    """
     long = lengths > limit
     overlength, sources = int(long.sum()), np.arange(len(lengths))
     if overlength == 0:
-        return LimitedItems(ids, lengths, sources, 0, 0)
+        return ids, lengths, sources, 0
     if policy == "split":
         pieces = _split(ids, lengths, limit, starts_word)
         counts = np.array([len(sizes) for sizes in pieces], np.int64)
         piece_lengths = np.array([size for sizes in pieces for size in sizes], np.int64)
-        return LimitedItems(ids, piece_lengths, np.repeat(sources, counts), overlength, 0)
+        return ids, piece_lengths, np.repeat(sources, counts), overlength
     kept_lengths = np.where(long, 0 if policy == "skip" else limit, lengths)
     kept = ids[ragged_arange(0, lengths) < np.repeat(kept_lengths, lengths)]
     stays = ~long if policy == "skip" else np.ones(len(long), bool)
-    lost = len(ids) - len(kept)
-    return LimitedItems(kept, kept_lengths[stays], sources[stays], overlength, lost)
+    return kept, kept_lengths[stays], sources[stays], overlength
 
 
 def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray) -> list[list[int]]:
@@ -167,26 +154,10 @@ def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray)
 
 
 TOKENS = "tokens"
-
-
-class PartTask(NamedTuple):
-    """A part of a split's text."""
-
-    split: str
-    number: int
-    chunks: Sequence[FileChunk]
-
-    def text_bytes(self) -> int:
-        """Estimated number of bytes of the text."""
-        return sum(map(estimate_bytes, self.chunks))
-
-
-class EncodedItems(NamedTuple):
-    """Token ids of items back to back, with the lengths of items and documents."""
-
-    ids: IntArray
-    lengths: IntArray
-    documents: IntArray
+PartTask = tuple[str, int, Sequence[FileChunk]]
+"""A part of a split's text: the name of the split, the number of the part, and its chunks."""
+EncodedItems = tuple[IntArray, IntArray, IntArray]
+"""Token ids of items back to back, the lengths of the items, and the document of each."""
 
 
 class PartWriter:
@@ -199,17 +170,17 @@ class PartWriter:
         self._last = np.zeros((1, 2), np.int64)
 
     def add(self, batch: EncodedItems, selected: BoolArray, runs: IntArray) -> None:
-        kept = np.logical_and(selected, batch.lengths > 0)
+        ids, lengths, documents = batch
+        kept = np.logical_and(selected, lengths > 0)
         self.counts["empty"] += int(selected.sum() - kept.sum())
-        ids, lengths = batch.ids[np.repeat(kept, batch.lengths)], batch.lengths[kept]
-        neighborhood = np.stack([batch.documents, runs], 1)[kept]
+        ids, lengths = ids[np.repeat(kept, lengths)], lengths[kept]
+        neighborhood, tokens = np.stack([documents, runs], 1)[kept], len(ids)
         if limit := self._options.max_item_tokens:
-            limited = apply_length_limit(
+            ids, lengths, sources, overlength = apply_length_limit(
                 ids, lengths, limit, self._options.overlength, self._vocabulary.starts_word
             )
-            ids, lengths = limited.ids, limited.lengths
-            neighborhood = neighborhood[limited.sources]
-            self.counts.update(overlength=limited.overlength, lost_tokens=limited.lost)
+            neighborhood = neighborhood[sources]
+            self.counts.update(overlength=overlength, lost_tokens=tokens - len(ids))
         if len(lengths) == 0:
             return
         starts_document = (np.diff(neighborhood, axis=0, prepend=self._last) != 0).any(1)
@@ -223,15 +194,15 @@ def binarize(
 ) -> dict[str, tuple[CheckedColumnPart, Counter[str]]]:
     """Write the items of a part, each to the part of its split; returns these and their counts."""
     writers: dict[str, PartWriter] = {}
-    items = 0
-    for batch in encode_chunks(task.chunks, folder, options, max_line_bytes):
-        numbers = np.arange(items, items + len(batch.lengths))
+    (own_split, part, chunks), items = task, 0
+    for batch in encode_chunks(chunks, folder, options, max_line_bytes):
+        numbers = np.arange(items, items + len(batch[1]))
         items += len(numbers)
         fractions = options.valid_fraction, options.test_fraction
-        for split, selected, runs in assign_splits(task.split, numbers, *fractions, task.number):
+        for split, selected, runs in assign_splits(own_split, numbers, *fractions, part):
             if selected.any():
                 if split not in writers:
-                    stem = folder / f"{split}.{TOKENS}.{task.number}"
+                    stem = folder / f"{split}.{TOKENS}.{part}"
                     vocabulary = load_tokenizer(folder).vocabulary
                     writers[split] = PartWriter(stem, vocabulary, options)
                 writers[split].add(batch, selected, runs)
@@ -262,7 +233,7 @@ def encode_chunks(
             document = int(documents.max(initial=document))
             report_progress(batch.read_bytes - reported, len(ids))
             reported = batch.read_bytes
-            yield EncodedItems(ids, lengths, documents)
+            yield ids, lengths, documents
 
 
 @register_format("text", TextFormatConfig())
@@ -291,7 +262,7 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         for path in () if field else files:
             check_plain(path)
         parts = plan_parts(files, self.options.segment_by, field, row_is_document=documents)
-        return [PartTask(split, number, part) for number, part in enumerate(parts)]
+        return [(split, number, part) for number, part in enumerate(parts)]
 
     def max_workers(self, splits: Mapping[str, list[PartTask]]) -> int:
         return sum(len(tasks) for tasks in splits.values())
@@ -299,7 +270,7 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
     def choose_tokenizer(
         self, splits: Mapping[str, list[PartTask]], folder: Path, pool: WorkerPool
     ) -> Tokenizer:
-        parts = [task.chunks for task in splits.get("train", ())]
+        parts = [chunks for _, _, chunks in splits.get("train", ())]
         text = TrainingText(parts, self.options.segment_by, self.config.max_line_bytes)
         return unwrap_tokenizer(choose_tokenizer(self.config, text, pool))
 
@@ -313,10 +284,11 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         tasks = [task for split in splits.values() for task in split]
         limit = self.config.max_line_bytes
         work = partial(binarize, folder=job.folder, options=self.options, max_line_bytes=limit)
-        with Progress(
-            "binarizing", sum(chunk.size for task in tasks for chunk in task.chunks), "tokens"
-        ) as progress:
-            results = job.pool.map(work, tasks, PartTask.text_bytes, progress.advance)
+        size = sum(chunk.size for *_, chunks in tasks for chunk in chunks)
+        with Progress("binarizing", size, "tokens") as progress:
+            results = job.pool.map(
+                work, tasks, lambda task: sum(map(estimate_bytes, task[-1])), progress.advance
+            )
         parts: dict[str, list[CheckedColumnPart]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for result in results:

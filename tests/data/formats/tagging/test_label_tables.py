@@ -7,7 +7,7 @@ from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import split_into_chunks, word_indices
 from toolkit.data.formats.tagging.tokenizer import build_tables
-from toolkit.data.formats.tagging.treebanks import TaggedFile, TaggedSentence
+from toolkit.data.formats.tagging.treebanks import TaggedSentence
 
 
 def sentence(text):
@@ -24,7 +24,7 @@ SPLITS = {
 def learn(splits, column="upos", **options):
     """Tables of sentences, each split in one file."""
     config = preprocess_config(**{"format": "conllu", "trainpref": "t", **options})
-    files = {split: [TaggedFile(Path(split), sentences)] for split, sentences in splits.items()}
+    files = {split: [(Path(split), sentences)] for split, sentences in splits.items()}
     return build_tables(files, config.format.config, config, column)
 
 

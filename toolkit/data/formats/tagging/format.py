@@ -87,7 +87,7 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
                         f"{len(sentence.words)}. Raise --max-item-tokens; models read longer "
                         f"sentences in chunks.",
                     )
-            content.append(TaggedFile(path, sentences))
+            content.append((path, sentences))
         return content
 
     def choose_tokenizer(
@@ -180,7 +180,7 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             yield Block(columns, np.arange(len(sentences)) == 0, counts)
 
     def split_metadata(self, content: list[TaggedFile]) -> JsonObject:
-        return {"files": [file.path.name for file in content]}
+        return {"files": [path.name for path, _ in content]}
 
     def settings(self, tokenizer: TaggingTokenizer) -> JsonObject:
         return {

@@ -260,7 +260,7 @@ def build_tables(
 
 def join_sentences(files: Iterable[TaggedFile]) -> list[TaggedSentence]:
     """The sentences of all files."""
-    return [sentence for file in files for sentence in file.sentences]
+    return [sentence for _, sentences in files for sentence in sentences]
 
 
 SPREAD = 0.05  # words without a vector: uniform in +-0.05 (Dufter et al. 2020, code)

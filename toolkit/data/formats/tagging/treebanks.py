@@ -49,15 +49,10 @@ class TaggedSentence(NamedTuple):
         self.lines.append(line)
 
 
+TaggedFile = tuple[Path, list[TaggedSentence]]
+"""A file and its sentences."""
 ParsedSentence = tuple[TaggedSentence, int]
 """A sentence without its bytes, whose tag spans are those in the file; and its end in the file."""
-
-
-class TaggedFile(NamedTuple):
-    """The sentences of one file."""
-
-    path: Path
-    sentences: list[TaggedSentence]
 
 
 def attach_source(parsed: Iterator[ParsedSentence], data: bytes) -> Iterator[TaggedSentence]:
