@@ -1,3 +1,4 @@
+import importlib
 import importlib.util
 
 import pytest
@@ -49,6 +50,35 @@ def test_same_name_for_two_functions_of_a_file_is_an_error():
     registry.register("a", 0)(thing)
     with pytest.raises(ToolkitError, match=r"test_registry.py:\d+ and by .*test_registry.py:\d+"):
         registry.register("a", 0)(other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for i in range(2): register('a', 0)(lambda: i)",
+        "for i in range(2):\n    @register('a', 0)\n    def part(): return i",
+        "@register('a', 0)\ndef part(): ...\n@register('a', 0)\ndef part(): ...",
+    ],
+)
+def test_same_name_for_two_definitions_of_a_module_is_an_error(tmp_path, monkeypatch, text):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("builtins.register", Registry("thing", {}).register, raising=False)
+    (tmp_path / "own_part.py").write_text(text)
+    expected = r"'a' is registered by .*own_part.py:\d and by .*own_part.py:\d. Rename"
+    with pytest.raises(ToolkitError, match=expected):
+        importlib.import_module("own_part")
+
+
+def test_module_that_is_loaded_again_replaces_its_components(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry("thing", {})
+    monkeypatch.setattr("builtins.register", registry.register, raising=False)
+    file = tmp_path / "own_again.py"
+    file.write_text("@register('a', 0)\ndef part(): ...\n")
+    module = importlib.import_module("own_again")
+    file.write_text("import os\n\n@register('a', 1)\ndef part(): ...\n")
+    part = importlib.reload(module).part
+    assert registry["a"].factory is part and registry["a"].config == 1
 
 
 def test_name_of_a_built_in_is_reserved_before_its_import():

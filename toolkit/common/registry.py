@@ -8,9 +8,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -43,6 +45,8 @@ class Entry:
     registered: Any
     """The config that it was registered with."""
     source_location: str
+    spec: ModuleSpec | None = None
+    """Of its module; a new one whenever that is loaded."""
 
     @property
     def config(self) -> Any:
@@ -58,6 +62,11 @@ def source_location(thing: Callable[..., object]) -> str:
         return f"{file}:{inspect.getsourcelines(thing)[1]}"
     except (OSError, TypeError):
         return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def find_spec(thing: Callable[..., object]) -> ModuleSpec | None:
+    """The specification of the module that defines it; None in a notebook."""
+    return getattr(sys.modules.get(thing.__module__), "__spec__", None)
 
 
 def suggest_name(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
@@ -107,7 +116,7 @@ class Registry:
                     f"{self.kind} names must be unique, but {name!r} is registered by {other} "
                     f"and by {source}. Rename one of the two."
                 )
-            self._entries[name] = Entry(name, factory, config, source)
+            self._entries[name] = Entry(name, factory, config, source, find_spec(factory))
             return factory
 
         return add
@@ -117,10 +126,11 @@ class Registry:
     ) -> str | None:
         """Source of another component of this name; None if there is none."""
         if name in self._entries:
-            entry = self._entries[name]  # the same, perhaps, of a file that was imported twice
+            entry = self._entries[name]  # the same, perhaps, of a file that was imported again
             files = {place.rpartition(":")[0] for place in (source, entry.source_location)}
             alike = len(files) == 1 and entry.factory.__qualname__ == factory.__qualname__
-            return None if entry.factory is factory or alike else entry.source_location
+            again = entry.spec is None or entry.spec is not find_spec(factory)
+            return None if entry.factory is factory or (alike and again) else entry.source_location
         if name in self.builtins and factory.__module__ != self.builtins[name].module:
             return str(PROJECT / Path(*self.builtins[name].module.split("."))) + ".py"
         return None
