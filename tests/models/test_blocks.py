@@ -12,7 +12,7 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder import Encoder
-from toolkit.models.heads import TokenHead
+from toolkit.models.heads import build_token_head
 from toolkit.models.interface import Inputs, Sizes
 
 SHAPE = {"layers": 2, "width": 8, "heads": 2, "embedding_width": 8, "norm_epsilon": 1e-3}
@@ -149,7 +149,7 @@ def test_checkpointed_pre_norm_layers_have_the_same_gradients():
 def test_encoder_without_biases_has_only_that_of_the_vocabulary(arch):
     model = build(arch, biases=False)
     assert not [name for name, _ in model.named_parameters() if "bias" in name]
-    assert [n for n, _ in TokenHead(model).named_parameters()] == [
+    assert [n for n, _ in build_token_head(model).named_parameters()] == [
         "bias",
         "transform.weight",
         "norm.weight",
@@ -157,7 +157,7 @@ def test_encoder_without_biases_has_only_that_of_the_vocabulary(arch):
 
 
 def test_heads_have_the_norm_of_the_encoder():
-    head = TokenHead(build(norm="rms"))
+    head = build_token_head(build(norm="rms"))
     assert type(head.norm).__name__ == "RMSNorm" and head.norm.eps == SHAPE["norm_epsilon"]
 
 

@@ -151,7 +151,7 @@ def test_taco_head_reads_both_streams_concatenated(glue, head):
     learner = build_learner(arch, ComponentConfig("glue", GlueConfig(head=head)), sizes).eval()
     batch, columns = examples.collate(np.arange(3), None), learner.encoder.head_columns
     states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
-    x = torch.cat([states[:, columns.tokens], states[:, columns.positions]], -1)
+    x = torch.cat([states[:, columns[0]], states[:, columns[1]]], -1)
     assert x.shape[1] == arch.config.word_width + arch.config.position_width
     pooler, output = learner.task.pooler, learner.task.head.output
     x = (x @ pooler.weight.T + pooler.bias).tanh() if head == "pooled" else x

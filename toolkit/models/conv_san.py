@@ -235,17 +235,12 @@ def build_attention(c: ConvSanConfig, *, first: bool) -> Attention:
         kernel = ReversedKernel(c.heads, c.fixed_length, spectral=c.relative_spectral)
         terms.append(Relative([kernel]))
     project = TemperedProjections(c.width, c.heads, temperature=c.temperature)
-    return Attention(c.width, project, build_attention_map(c, terms), output=False)
-
-
-def build_attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
-    """The attention map, smoothed by the convolution that the options choose."""
     content = Content(c.width // c.heads)
     if c.convolution == "none":
-        return SoftmaxMap(content, terms)
-    if c.convolution == "1d":
-        return SmoothedMap(content, terms, QueryConvolution(c.heads, c.fixed_length))
-    return SmoothedMap(content, terms, PairConvolution(c.heads))
+        return Attention(c.width, project, SoftmaxMap(content, terms), output=False)
+    is_1d = c.convolution == "1d"
+    smoothing = QueryConvolution(c.heads, c.fixed_length) if is_1d else PairConvolution(c.heads)
+    return Attention(c.width, project, SmoothedMap(content, terms, smoothing), output=False)
 
 
 @register_arch("conv_san_ud", ConvSanConfig(word_width=128))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -136,13 +136,8 @@ def check_multiple(name: str, value: int, of_name: str, of: int) -> None:
         )
 
 
-class LayerInput(NamedTuple):
-    """The input of the first layer."""
-
-    x: Float[Tensor, "B S D"]
-    sequence: SequenceContext
-    packing: Packing | None = None
-    """Where the tokens are, if padding was removed."""
+LayerInput = tuple[Float[Tensor, "B S D"], SequenceContext, Packing | None]
+"""The input of the first layer, and where the tokens are if padding was removed."""
 
 
 class Encoder(LayeredEncoder):
@@ -183,7 +178,15 @@ class Encoder(LayeredEncoder):
             width=c.width,
         )
         self.offset_embedding = offset_embedding
-        layers = [build_layer(c, attention(), groups) for _ in range(c.layers)]
+        residual = partial(Residual, c.width, c.dropout, pre_norm=c.pre_norm, norm=c.norm)
+        layers = [
+            TransformerLayer(
+                attention(),
+                FeedForward(c.width, c.inner_width, groups, c.activation),
+                residual=residual,
+            )
+            for _ in range(c.layers)
+        ]
         if c.pre_norm and not c.projects_embeddings:
             layers[0].after_attention.norm = nn.Identity()  # embeddings are normalized
         self.layers = LayerStack(layers)
@@ -249,7 +252,7 @@ class Encoder(LayeredEncoder):
         if self.offset_embedding is not None:
             vectors: OffsetVectors = self.offset_embedding(offsets.max_offset)
             sequence = sequence._replace(offset_vectors=vectors.vectors, offset_rows=vectors.rows)
-        return LayerInput(x, sequence)
+        return x, sequence, None
 
     def find_rows(self, inputs: Inputs) -> SentenceRows | None:
         """The sentences among the tokens, if attention runs in one kernel."""
@@ -270,14 +273,7 @@ class Encoder(LayeredEncoder):
         if ids is None and self.reads_ids:
             ids = packing.position_ids()
         sequence = SequenceContext(Offsets(ids, tokens.shape[1], tokens.device), rows=rows)
-        return LayerInput(self.embeddings(tokens, ids, segments), sequence, packing)
-
-
-def build_layer(c: EncoderConfig, attention: Attention, groups: int) -> TransformerLayer:
-    """A layer with the feed-forward network and the norms that the options choose."""
-    feed_forward = FeedForward(c.width, c.inner_width, groups, c.activation)
-    residual = partial(Residual, c.width, c.dropout, pre_norm=c.pre_norm, norm=c.norm)
-    return TransformerLayer(attention, feed_forward, residual=residual)
+        return self.embeddings(tokens, ids, segments), sequence, packing
 
 
 def find_offsets(inputs: Inputs) -> Offsets:

@@ -91,7 +91,8 @@ class GenerativeModel(EncoderModel):
 
     def cache(self, rows: int) -> DecodingCache:
         """An empty cache for `decode` with this many rows."""
-        return self.decoder.cache(rows)
+        layers = [it.init_cache() for it in self.decoder.layers if isinstance(it, TransformerLayer)]
+        return DecodingCache(rows, layers)
 
     def pack(self) -> None:
         """Reorder the weights for fast CPU inference, if supported; the model cannot train then."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
@@ -51,12 +50,10 @@ class TiedHead(nn.Module):
         return output(hidden, table, self.bias)
 
 
-class TokenHead(TiedHead):
+def build_token_head(encoder: EncoderModel) -> TiedHead:
     """Scores of all tokens, tied to the token embedding."""
-
-    def __init__(self, encoder: EncoderModel) -> None:
-        table, columns = encoder.token_embedding, encoder.head_columns.tokens
-        super().__init__(encoder, columns, table.num_embeddings, table.embedding_dim)
+    table, (columns, _) = encoder.token_embedding, encoder.head_columns
+    return TiedHead(encoder, columns, table.num_embeddings, table.embedding_dim)
 
 
 class PositionHead(TiedHead):
@@ -66,7 +63,7 @@ class PositionHead(TiedHead):
     """
 
     def __init__(self, encoder: EncoderModel, positions: int) -> None:
-        tied, columns = encoder.position_embedding, encoder.head_columns.positions
+        tied, (_, columns) = encoder.position_embedding, encoder.head_columns
         classes = positions if tied is None else tied.num_embeddings - 1
         width = (tied or encoder.token_embedding).embedding_dim
         super().__init__(encoder, columns, classes, width)
@@ -122,17 +119,13 @@ def build_pooler(head: HeadKind, width: int) -> nn.Module:
 class PreciseLinear(nn.Linear):
     """W x + b in fp32 at least: bf16 would cause ties between answers and round numbers."""
 
+    def __init__(self, width: int, outputs: int) -> None:
+        super().__init__(width, outputs)
+        init_bert_weights(self)
+
     def forward(self, states: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape C"]:
         with torch.autocast(states.device.type, enabled=False):
             return super().forward(states.to(torch.promote_types(states.dtype, torch.float32)))
-
-
-class SpanHead(PreciseLinear):
-    """W x + b: two scores per token, of answers that start and that end there."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width, 2)
-        init_bert_weights(self)
 
 
 class SentenceHead(nn.Module):
@@ -141,57 +134,23 @@ class SentenceHead(nn.Module):
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
         self.dropout, self.output = Dropout(dropout), PreciseLinear(width, outputs)
-        init_bert_weights(self)
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N C"]:
         return self.output(self.dropout(states))
 
 
-class OptionHead(SentenceHead):
-    """w . dropout(x) + b: one score per option, with x as in SentenceHead."""
+class Features(nn.Module):
+    """Maps an encoder and its inputs to vectors of tokens: its last states, or a mix of all layers.
 
-    def __init__(self, width: int, dropout: float) -> None:
-        super().__init__(width, 1, dropout)
-
-    def forward(self, states: Float[Tensor, "B D"]) -> Float[Tensor, " B"]:
-        return super().forward(states)[:, 0]  # (B, 1) -> (B)
-
-
-class Features(nn.Module, ABC):
-    """Maps an encoder and its inputs to one vector per token."""
-
-    @abstractmethod
-    def forward(self, encoder: EncoderModel, inputs: Inputs) -> Float[Tensor, "B S D"]:
-        """Vectors of all tokens."""
-
-    @abstractmethod
-    def select(
-        self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " N"]
-    ) -> Float[Tensor, "N D"]:
-        """Vectors of the selected tokens, flat indices into B x S."""
-
-
-class LastLayer(Features):
-    """The states of the last layer."""
-
-    def forward(self, encoder: EncoderModel, inputs: Inputs) -> Float[Tensor, "B S D"]:
-        states: Tensor = encoder(inputs).states
-        return states
-
-    def select(
-        self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " N"]
-    ) -> Float[Tensor, "N D"]:
-        return encoder.select_states(inputs, selected)
-
-
-class LayerMixing(Features):
-    """g sum_j softmax(w)_j h_j, h_0 the embeddings, h_j layer j (Peters et al. 2018, eq. 1).
-
-    w starts at 0 and g at 1: the mean of all layers. The sum is in fp32 at least.
+    The mix is g sum_j softmax(w)_j h_j, h_0 the embeddings, h_j layer j (Peters et al. 2018,
+    eq. 1). w starts at 0 and g at 1: the mean of all layers. The sum is in fp32 at least.
     """
 
-    def __init__(self, encoder: EncoderModel) -> None:
+    def __init__(self, encoder: EncoderModel, *, layer_mixing: bool) -> None:
         super().__init__()
+        self.layer_mixing = layer_mixing
+        if not layer_mixing:
+            return
         if not isinstance(encoder, LayeredEncoder):
             raise ToolkitError(
                 f"task.layer_mixing requires the states of all layers, which "
@@ -201,28 +160,21 @@ class LayerMixing(Features):
         self.weights = nn.Parameter(torch.zeros(1 + len(encoder.layers)))
         self.scale = nn.Parameter(torch.ones(1))
 
-    def forward(self, encoder: EncoderModel, inputs: Inputs) -> Float[Tensor, "B S D"]:
-        return self.mix(list_states(encoder, inputs))
-
-    def select(
-        self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " N"]
-    ) -> Float[Tensor, "N D"]:
-        return self.mix([select_tokens(h, selected)[0] for h in list_states(encoder, inputs)])
-
-    def mix(self, states: list[Float[Tensor, "*tokens D"]]) -> Float[Tensor, "*tokens D"]:
+    def forward(
+        self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " N"] | None = None
+    ) -> Float[Tensor, "*tokens D"]:
+        """Vectors of all tokens, B x S, or of selected ones, flat indices into B x S."""
+        if not self.layer_mixing:
+            if selected is None:
+                states: Tensor = encoder(inputs).states
+                return states
+            return encoder.select_states(inputs, selected)
+        assert isinstance(encoder, LayeredEncoder), "the mixing was made for it"
+        layers = encoder.layer_states(inputs)
+        if selected is not None:
+            layers = [select_tokens(h, selected)[0] for h in layers]
         shares = (self.scale * self.weights.softmax(0)).split(1)
-        mixed = shares[0] * states[0]
-        for share, state in zip(shares[1:], states[1:], strict=True):
-            mixed = mixed + share * state
+        mixed = shares[0] * layers[0]
+        for share, h in zip(shares[1:], layers[1:], strict=True):
+            mixed = mixed + share * h
         return mixed
-
-
-def list_states(encoder: EncoderModel, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
-    """States of the embeddings and of every layer."""
-    assert isinstance(encoder, LayeredEncoder), "the mixing was made for it"
-    return encoder.layer_states(inputs)
-
-
-def build_features(encoder: EncoderModel, *, layer_mixing: bool) -> Features:
-    """The features of a head: the last layer's states, or a mix of all layers."""
-    return LayerMixing(encoder) if layer_mixing else LastLayer()

@@ -74,13 +74,14 @@ def check_tensors(inputs: Inputs) -> None:
         values = getattr(inputs, name)
         if values is not None and values.dtype not in (torch.int64, torch.int32):
             raise ToolkitError(
-                f"{name} must be of dtype int64 or int32, but are {dtype_name(values)}. Convert "
-                f"them with {name}.long()."
+                f"{name} must be of dtype int64 or int32, but are "
+                f"{str(values.dtype).removeprefix('torch.')}. Convert them with {name}.long()."
             )
     if inputs.padding is not None and inputs.padding.dtype != torch.bool:
         raise ToolkitError(
-            f"padding must be of dtype bool, True at padding, but is {dtype_name(inputs.padding)}. "
-            f"From an attention mask: padding=attention_mask == 0."
+            f"padding must be of dtype bool, True at padding, but is "
+            f"{str(inputs.padding.dtype).removeprefix('torch.')}. From an attention mask: "
+            f"padding=attention_mask == 0."
         )
     for name in ("positions", "segments", "padding"):
         values = getattr(inputs, name)
@@ -91,23 +92,11 @@ def check_tensors(inputs: Inputs) -> None:
             )
 
 
-def dtype_name(values: Tensor) -> str:
-    """Name of a tensor's type without "torch.", for messages."""
-    return str(values.dtype).removeprefix("torch.")
-
-
 class Encoded(NamedTuple):
     """The output of an encoder."""
 
     states: Float[Tensor, "B S D"]
     """Hidden states of the last layer."""
-
-
-class HeadColumns(NamedTuple):
-    """Columns of the states from which heads predict tokens and positions."""
-
-    tokens: slice
-    positions: slice
 
 
 class ArchConfig(Options, section="arch"):
@@ -196,9 +185,9 @@ class EncoderModel(nn.Module, ABC):
         return None
 
     @property
-    def head_columns(self) -> HeadColumns:
+    def head_columns(self) -> tuple[slice, slice]:
         """Columns of the states from which heads predict tokens and positions: all of them."""
-        return HeadColumns(slice(0, self.width), slice(0, self.width))
+        return slice(0, self.width), slice(0, self.width)
 
     def check_ids(self, inputs: Inputs) -> None:
         """Ids must be rows of the tables; looked at on the host, since a GPU's error is fatal."""
@@ -258,20 +247,13 @@ def find_modules(encoder: EncoderModel, patterns: Iterable[str]) -> list[nn.Modu
     for pattern in patterns:
         for name in expand_ranges(pattern):
             if name not in modules:
-                raise unknown_module_error(pattern, name, encoder, modules)
+                part = next((f", parts of them such as {it}" for it in modules if "." in it), "")
+                raise ToolkitError(
+                    f"cannot freeze {pattern!r}: the encoder has no module {name!r}. Choose from "
+                    f"{', '.join(list_names(encoder))}{part}, or {WHOLE} for all of it."
+                )
             found.append(modules[name])
     return found
-
-
-def unknown_module_error(
-    pattern: str, name: str, encoder: EncoderModel, modules: Iterable[str]
-) -> ToolkitError:
-    """The error for a pattern that names no module of the encoder."""
-    part = next((f", parts of them such as {it}" for it in modules if "." in it), "")
-    return ToolkitError(
-        f"cannot freeze {pattern!r}: the encoder has no module {name!r}. Choose from "
-        f"{', '.join(list_names(encoder))}{part}, or {WHOLE} for all of it."
-    )
 
 
 def expand_ranges(pattern: str) -> Iterator[str]:

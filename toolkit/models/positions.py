@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import POSITIONS
 from toolkit.config.declared import AtLeast, Options, Size, changed_options
-from toolkit.models.encoder import Encoder, EncoderConfig, scale_heads, scale_width
+from toolkit.models.encoder import Encoder, EncoderConfig, check_multiple, scale_heads, scale_width
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
@@ -61,6 +61,9 @@ class ChosenPositions(Options, section="arch"):
         if isinstance(self.positions, str):
             object.__setattr__(self, "positions", self.positions.split(","))
         super().__post_init__()
+        c: Any = self  # the other options are those of architectures
+        check_multiple("width", c.width, "heads", c.heads)
+        self.check_positions()
 
     @property
     def position_names(self) -> list[str]:
@@ -85,9 +88,10 @@ class ChosenPositions(Options, section="arch"):
         return frozenset()
 
     @property
-    def limits_length(self) -> bool:
-        """Whether arch.max_positions is the maximum number of tokens in a sentence."""
-        return any(cls.limits_length for cls in self.term_classes.values())
+    def max_length(self) -> int | None:
+        c: Any = self
+        limited = any(cls.limits_length for cls in self.term_classes.values())
+        return c.max_positions if limited else None
 
     def complete(self: C) -> C:
         """The config with the options of all loaded terms, defaults of those that it lacks."""
@@ -220,25 +224,11 @@ class PositionConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positions()
         for name in sorted(changed_options(self) & {"global_every", "local_rope_base"}):
             if self.attention_window is None:
                 raise ToolkitError(
                     f"arch.{name} requires arch.attention_window. Add it, or leave arch.{name} out."
                 )
-
-    @property
-    def encodes_order(self) -> bool:
-        """Whether any term depends on positions."""
-        return any(term.encodes_order for term in self.terms)
-
-    def is_local(self, layer: int) -> bool:
-        """Whether a layer, counted from 0, attends within the window only."""
-        return self.attention_window is not None and layer % self.global_every > 0
-
-    @property
-    def max_length(self) -> int | None:
-        return self.max_positions if self.limits_length else None
 
     def scaled_options(self, fraction: float) -> dict[str, int]:
         options, heads = super().scaled_options(fraction), scale_heads(self.heads, fraction)
@@ -262,7 +252,7 @@ def build_encoder(
         c,
         sizes,
         build_attentions(c, attention).__next__,
-        takes_positions=c.encodes_order and not convolves,
+        takes_positions=any(term.encodes_order for term in c.terms) and not convolves,
         positions=find_part(c, "embedding", table),
         offset_embedding=find_part(c, "shared", c.attention_shape()),
         groups=groups,
@@ -280,7 +270,7 @@ def build_attentions(c: PositionConfig, attention: Callable[[], Attention]) -> I
     """The attention of each layer; those between global layers attend within the window."""
     for layer in range(c.layers):
         built = attention()
-        if c.attention_window is not None and c.is_local(layer):
+        if c.attention_window is not None and layer % c.global_every:
             for part in built.modules():
                 if isinstance(part, SoftmaxMap):
                     part.window_radius = c.attention_window // 2

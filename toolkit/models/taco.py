@@ -18,7 +18,6 @@ from toolkit.models.interface import (
     ArchConfig,
     Encoded,
     EncoderModel,
-    HeadColumns,
     Inputs,
     LayeredEncoder,
     Sizes,
@@ -199,11 +198,11 @@ class Taco(LayeredEncoder):
         return self.embeddings.positions
 
     @property
-    def head_columns(self) -> HeadColumns:
+    def head_columns(self) -> tuple[slice, slice]:
         if not self.separate_heads:
             return super().head_columns
         words, positions = self.widths
-        return HeadColumns(slice(0, words), slice(words, words + positions))
+        return slice(0, words), slice(words, words + positions)
 
     def tie_embeddings_to(self, owner: EncoderModel) -> None:
         """Replace the tables and their norms, not offset vectors, by those of another encoder."""
@@ -214,29 +213,22 @@ class Taco(LayeredEncoder):
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """Offsets are computed from position ids; indices would reveal hidden positions."""
         length = inputs.tokens.shape[1]
-        count = count_missing_columns(inputs, self.position_embedding.num_embeddings - 1)
-        if not count:
-            return Encoded(self.encode(inputs, selected))
-        inputs = add_columns(inputs, count)
-        if selected is None:
-            return Encoded(self.encode(inputs, None)[:, :length])
-        return Encoded(self.encode(inputs, shift_indices(selected, length, count)))
+        streams, sequence = self.embed(inputs)
+        added = streams.words.shape[1] - length
+        if selected is not None and added:
+            selected = selected + selected // length * added  # the same tokens in longer rows
+        states = join_streams(self.layers(streams, sequence, selected))
+        return Encoded(states[:, :length] if selected is None and added else states)
 
     def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
-        length = inputs.tokens.shape[1]
-        count = count_missing_columns(inputs, self.position_embedding.num_embeddings - 1)
-        streams = self.layers.list_states(
-            *self.embed(add_columns(inputs, count) if count else inputs)
-        )
+        streams, length = self.layers.list_states(*self.embed(inputs)), inputs.tokens.shape[1]
         return [join_streams(states)[:, :length] for states in streams]
 
-    def encode(self, inputs: Inputs, selected: Int[Tensor, " N"] | None) -> Float[Tensor, "C N D"]:
-        return join_streams(self.layers(*self.embed(inputs), selected))
-
     def embed(self, inputs: Inputs) -> tuple[StreamStates, SequenceContext]:
-        """The input of the first layer."""
-        tokens = inputs.tokens
+        """The input of the first layer, with columns of padding where products need them."""
         limit = self.position_embedding.num_embeddings - 1
+        inputs = add_columns(inputs, limit)
+        tokens = inputs.tokens
         if inputs.max_position is not None:
             limit = inputs.max_position + 1
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, limit)
@@ -301,21 +293,18 @@ LENGTH_MULTIPLE = {"cuda": 8}
 rows, here those of maps, do not begin at multiples of 16 bytes."""
 
 
-def count_missing_columns(inputs: Inputs, max_length: int) -> int:
-    """Columns of padding that the inputs need; none if there is no space for them."""
+def add_columns(inputs: Inputs, max_length: int) -> Inputs:
+    """The inputs with the columns of padding that they need, at position 0, if there is space."""
     length = inputs.tokens.shape[1]
-    missing = -length % LENGTH_MULTIPLE.get(inputs.tokens.device.type, 1)
-    return missing if length + missing <= max_length else 0
-
-
-def add_columns(inputs: Inputs, count: int) -> Inputs:
-    """The inputs with columns of padding, at position 0."""
+    count = -length % LENGTH_MULTIPLE.get(inputs.tokens.device.type, 1)
+    if not count or length + count > max_length:
+        return inputs
     padding = inputs.padding
     if padding is None:
         padding = torch.zeros_like(inputs.tokens, dtype=torch.bool)
     max_position = inputs.max_position
     if max_position is not None:
-        max_position = max(max_position, inputs.tokens.shape[1] + count - 1)
+        max_position = max(max_position, length + count - 1)
     return inputs._replace(
         tokens=F.pad(inputs.tokens, (0, count)),
         positions=None if inputs.positions is None else F.pad(inputs.positions, (0, count)),
@@ -323,8 +312,3 @@ def add_columns(inputs: Inputs, count: int) -> Inputs:
         padding=F.pad(padding, (0, count), value=True),
         max_position=max_position,
     )
-
-
-def shift_indices(selected: Int[Tensor, " N"], length: int, count: int) -> Int[Tensor, " N"]:
-    """Flat indices into B x S, as indices into the same rows with `count` more columns."""
-    return selected + selected // length * count

@@ -12,7 +12,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.config.declared import Rate, Size
-from toolkit.models.encoder import check_multiple
 from toolkit.models.interface import ArchConfig
 from toolkit.models.positions import (
     ChosenPositions,
@@ -71,18 +70,9 @@ class StackConfig(ChosenPositions, ArchConfig):
     attention_dropout: Rate = 0.0
     """Dropout rate of the attention weights."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_multiple("width", self.width, "heads", self.heads)
-        self.check_positions()
-
     @property
     def head_width(self) -> int:
         return self.width // self.heads
-
-    @property
-    def max_length(self) -> int | None:
-        return self.max_positions if self.limits_length else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,20 +110,17 @@ class TransformerStack(nn.Module):
             TransformerLayer(
                 attention(),
                 FeedForward(c.width, c.feed_forward_width, activation=c.activation),
-                build_cross_attention(c) if cross else None,
+                CrossAttention(
+                    c.width, c.heads, SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
+                )
+                if cross
+                else None,
                 residual=partial(Residual, c.width, c.dropout, NORM_EPS, pre_norm=c.pre_norm),
                 names=GENERATIVE_NAMES,
             )
             for attention in self_attention
         )
         self.norm = LayerNorm(c.width, eps=NORM_EPS) if c.pre_norm else nn.Identity()
-
-    def cache(self, rows: int) -> DecodingCache:
-        """An empty cache for this many rows."""
-        layers = [
-            layer.init_cache() for layer in self.layers if isinstance(layer, TransformerLayer)
-        ]
-        return DecodingCache(rows, layers)
 
     def forward(
         self,
@@ -180,9 +167,3 @@ def build_self_attention(c: AttentionStackConfig, *, causal: bool) -> Attention:
     """softmax(q k^T / sqrt(K) + terms) v; decoders see the left side only."""
     scores = build_scores(c, causal=causal)  # first, as always: seeds keep their weights
     return Attention(c.width, build_projections(c), scores)
-
-
-def build_cross_attention(c: StackConfig) -> CrossAttention:
-    """Cross-attention with the width, heads and dropout of the stack."""
-    attention_map = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
-    return CrossAttention(c.width, c.heads, attention_map)

@@ -41,7 +41,7 @@ from toolkit.metrics.classification import (
     class_metrics,
     confusion_matrix,
 )
-from toolkit.models.heads import HeadKind, SentenceHead, build_features, build_pooler
+from toolkit.models.heads import Features, HeadKind, SentenceHead, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
@@ -274,7 +274,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
                 "tsv, or in Python give build_model the labels."
             )
         self.is_regression = labels == 1
-        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
+        self.features = Features(encoder, layer_mixing=c.layer_mixing)
         self.pooler = build_pooler(c.head, encoder.width)
         self.head = SentenceHead(encoder.width, labels, c.head_dropout)
 
@@ -282,7 +282,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " N"]
     ) -> Float[Tensor, "N C"]:
         """Scores of the classes, or the value, by the state of each row's first token."""
-        return self.head(self.pooler(self.features.select(encoder, inputs, selected)))
+        return self.head(self.pooler(self.features(encoder, inputs, selected)))
 
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
         scores = self.scores(encoder, batch.inputs, batch.selected)

@@ -36,7 +36,7 @@ from toolkit.data.samples.sequence_pairs import (
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line
-from toolkit.models.heads import HeadKind, OptionHead, build_features, build_pooler
+from toolkit.models.heads import Features, HeadKind, SentenceHead, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
 from toolkit.tasks.predictions import (
@@ -269,15 +269,16 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
     ) -> None:
         super().__init__()
         self.config = c
-        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
+        self.features = Features(encoder, layer_mixing=c.layer_mixing)
         self.pooler = build_pooler(c.head, encoder.width)
-        self.head = OptionHead(encoder.width, c.head_dropout)
+        self.head = SentenceHead(encoder.width, 1, c.head_dropout)
 
     def scores(
         self, encoder: EncoderModel, inputs: Inputs, selected: Int[Tensor, " B"]
     ) -> Float[Tensor, " B"]:
         """The score of each option, by the state of its row's first token."""
-        return self.head(self.pooler(self.features.select(encoder, inputs, selected)))
+        states = self.pooler(self.features(encoder, inputs, selected))
+        return self.head(states)[:, 0]  # (B, 1) -> (B)
 
     def predict(self, encoder: EncoderModel, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
         scores = self.scores(encoder, batch.inputs, batch.selected)

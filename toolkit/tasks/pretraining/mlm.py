@@ -23,7 +23,7 @@ from toolkit.data.samples.masking import HashNoise, MaskedPositions, Masking
 from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.heads import TokenHead
+from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.tasks.embed import collate_texts
@@ -190,7 +190,7 @@ class TokenTask(TextTask[C, E, B]):
     generation_mode = "fill-mask"
 
     @abstractmethod
-    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         """The encoder and the head that predict masked tokens."""
 
     @torch.no_grad()
@@ -260,7 +260,7 @@ def check_length(sentence: str, tokens: int, limit: int | None) -> None:
 
 def predict_tokens(
     encoder: EncoderModel,
-    head: TokenHead,
+    head: TiedHead,
     inputs: Inputs,
     selected: Int[Tensor, " N"],
     output: Callable[[Tensor, Tensor, Tensor], object],
@@ -285,9 +285,9 @@ class MaskedLanguageModel(TokenScores[MaskedLanguageModelConfig, MaskedExamples,
         self, c: MaskedLanguageModelConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
-        self.head = TokenHead(encoder)
+        self.head = build_token_head(encoder)
 
-    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         return encoder, self.head
 
     def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:

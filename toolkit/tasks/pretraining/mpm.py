@@ -20,7 +20,7 @@ from toolkit.criteria import IGNORED, Classes, LazyPrediction, Prediction, proje
 from toolkit.data.samples.masking import PositionMasking
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.heads import PositionHead, TokenHead
+from toolkit.models.heads import PositionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import (
@@ -219,7 +219,7 @@ class MaskedPositionModel(
         super().__init__()
         self.coefficients = dict.fromkeys(c.objective_names, 1.0)
         if "mlm" in self.coefficients:
-            self.head = TokenHead(encoder)
+            self.head = build_token_head(encoder)
         if "mpm" in self.coefficients:
             check_position_ids(encoder)
             rows = encoder.max_positions
@@ -254,7 +254,7 @@ class MaskedPositionModel(
         """Fraction of the selected positions whose most probable token or position is correct."""
         return {f"{name}_accuracy": accuracy(p) for name, p in predictions.items()}
 
-    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         self.check_objective("mlm", "Predicting tokens")
         return encoder, self.head
 

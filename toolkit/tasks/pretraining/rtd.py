@@ -28,7 +28,7 @@ from toolkit.criteria import (
 from toolkit.criteria.cross_entropy import split_logits
 from toolkit.data.samples.masking import SAMPLE
 from toolkit.metrics.classification import score_histogram
-from toolkit.models.heads import DetectionHead, TokenHead
+from toolkit.models.heads import DetectionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.pretraining.mlm import (
@@ -123,7 +123,7 @@ class Generator(nn.Module):
     def __init__(self, encoder: EncoderModel, discriminator: EncoderModel) -> None:
         super().__init__()
         encoder.tie_embeddings_to(discriminator)
-        self.encoder, self.head = encoder, TokenHead(encoder)
+        self.encoder, self.head = encoder, build_token_head(encoder)
 
 
 @register_task("rtd", ReplacedTokenConfig())
@@ -144,7 +144,7 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
         self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
 
-    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TokenHead]:
+    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         return self.generator.encoder, self.generator.head
 
     def predict(

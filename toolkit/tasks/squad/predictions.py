@@ -29,7 +29,7 @@ from toolkit.data.formats.qa.squad import encode_span_questions
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import to_single_line
 from toolkit.metrics.translation import best_scores, best_threshold
-from toolkit.models.heads import SpanHead, build_features
+from toolkit.models.heads import Features, PreciseLinear
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.predictions import (
     Predictor,
@@ -307,8 +307,8 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
     def __init__(self, c: SquadConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
         self.config = c
-        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
-        self.head = SpanHead(encoder.width)
+        self.features = Features(encoder, layer_mixing=c.layer_mixing)
+        self.head = PreciseLinear(encoder.width, 2)
         self.register_buffer("null_threshold", torch.zeros(()))
 
     def scores(

@@ -14,7 +14,7 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import SpanTags
-from toolkit.models.heads import build_features
+from toolkit.models.heads import Features
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.tagging.examples import (
@@ -45,7 +45,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     ) -> None:
         super().__init__()
         self.config = c
-        self.features = build_features(encoder, layer_mixing=c.layer_mixing)
+        self.features = Features(encoder, layer_mixing=c.layer_mixing)
         self.head = nn.Linear(encoder.width, make_encoder.sizes["tags"])
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -71,7 +71,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         words: int = 0,
     ) -> Float[Tensor, "N C"]:
         """Scores of the tags of selected subwords, or of words by the mean of their subwords."""
-        states = self.features.select(encoder, inputs, selected)  # (P, D)
+        states = self.features(encoder, inputs, selected)  # (P, D)
         if word_index is not None:
             states = mean_per_word(states, word_index, words)  # (P, D) -> (N, D)
         return self.head(states)
