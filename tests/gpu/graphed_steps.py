@@ -15,6 +15,7 @@ from tests.gpu.steps import Case, build_trainer, fake_device, take_step
 from toolkit.models.packing import Packing
 from toolkit.training import cuda_graphs
 from toolkit.training.cuda_graphs import GraphSet, record_updates
+from toolkit.training.graph_recorder import GraphRecorder
 from toolkit.training.trainer import Trainer
 
 UPDATES = 3
@@ -36,8 +37,8 @@ class CapturedRegion(LaunchCounter):
         return out
 
 
-class RegionRecorder:
-    """A GraphRecorder that keeps what it captures and replays nothing."""
+class RegionRecorder(GraphRecorder):
+    """Keeps what it captures and replays nothing."""
 
     def __init__(self, new_region: Callable[[], Any] = CapturedRegion) -> None:
         self.new_region = new_region

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from toolkit.training.graph_recorder import GraphRecorder
+
 WAITS = ("_local_scalar_dense", "nonzero", "bincount", "masked_select", "equal", "_unique2")
 
 
@@ -73,8 +75,8 @@ class Recording(TorchDispatchMode):
             tensor.copy_(values)
 
 
-class OperationRecorder:
-    """A GraphRecorder for CPUs."""
+class OperationRecorder(GraphRecorder):
+    """For CPUs."""
 
     def __init__(self) -> None:
         self.captures = self.replays = 0

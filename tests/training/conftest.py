@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from toolkit.criteria import Classes, Criterion
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.optim.update import Precision
@@ -86,7 +87,7 @@ def rows(tokens):
     return Rows(Inputs(tokens), first, weights, len(tokens), tokens.numel())
 
 
-class Memory:
+class Memory(BatchLoader):
     """A loader of a list of micro-batches, the same in every epoch."""
 
     def __init__(self, batches, *, rank=0, ranks=1):

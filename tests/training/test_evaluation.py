@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.update import Precision
 from toolkit.training.evaluation import evaluate_in_parts, evaluate_model
@@ -61,7 +62,7 @@ def test_evaluation_includes_a_rank_without_batches(ranks, make_trainer, batches
     assert first == second and first["examples"] == 3
 
 
-class Splittable:
+class Splittable(BatchLoader):
     """A loader of 20 examples that can collate any of them again."""
 
     def __init__(self, batch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,9 +20,10 @@ from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
-from toolkit.tasks.examples import Batch, Examples, TaskDataset
+from toolkit.tasks.examples import TaskDataset
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.stopping import count_total_updates
+from toolkit.training.data import batch_limits
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.result import RunResult
 from toolkit.training.run import run
@@ -49,7 +49,10 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
     examples, run = check_dataset(dataset).examples, compose_training(learner, options)
     device = learner.encoder.token_embedding.weight.device
     world, c = World(device=device), run.training
-    loader = make_loader(examples, run)
+    max_tokens, batch_size = batch_limits(run.data, 0, device, training=True)
+    loader = BatchLoader(
+        examples, max_tokens=max_tokens, batch_size=batch_size, seed=c.seed, name="the dataset"
+    )
     total = count_total_updates(c, loader.micro_batches, world, TrainingProgress())
     precision = resolve_precision(requested_precision(c), device)
     trainer = Trainer(
@@ -92,18 +95,6 @@ def compose_training(learner: Learner, options: dict[str, object]) -> RunConfig:
             f"belong to build_model; for those of a run use toolkit.train."
         )
     return run
-
-
-def make_loader(examples: Examples[Any], run: RunConfig) -> BatchLoader[Batch]:
-    """A loader of the examples; 32 per batch without a limit."""
-    c, default = run.data, None if run.data.max_tokens else 32
-    return BatchLoader(
-        examples,
-        max_tokens=c.max_tokens,
-        batch_size=c.batch_size or default,
-        seed=run.training.seed,
-        name="the dataset",
-    )
 
 
 def check_dataset(dataset: object) -> TaskDataset:

@@ -178,15 +178,7 @@ class Encoder(LayeredEncoder):
             width=c.width,
         )
         self.offset_embedding = offset_embedding
-        residual = partial(Residual, c.width, c.dropout, pre_norm=c.pre_norm, norm=c.norm)
-        layers = [
-            TransformerLayer(
-                attention(),
-                FeedForward(c.width, c.inner_width, groups, c.activation),
-                residual=residual,
-            )
-            for _ in range(c.layers)
-        ]
+        layers = [build_layer(c, attention(), groups) for _ in range(c.layers)]
         if c.pre_norm and not c.projects_embeddings:
             layers[0].after_attention.norm = nn.Identity()  # embeddings are normalized
         self.layers = LayerStack(layers)
@@ -274,6 +266,13 @@ class Encoder(LayeredEncoder):
             ids = packing.position_ids()
         sequence = SequenceContext(Offsets(ids, tokens.shape[1], tokens.device), rows=rows)
         return self.embeddings(tokens, ids, segments), sequence, packing
+
+
+def build_layer(c: EncoderConfig, attention: Attention, groups: int) -> TransformerLayer:
+    """A layer with the feed-forward network and the norms that the options choose."""
+    feed_forward = FeedForward(c.width, c.inner_width, groups, c.activation)
+    residual = partial(Residual, c.width, c.dropout, pre_norm=c.pre_norm, norm=c.norm)
+    return TransformerLayer(attention, feed_forward, residual=residual)
 
 
 def find_offsets(inputs: Inputs) -> Offsets:

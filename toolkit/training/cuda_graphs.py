@@ -26,7 +26,7 @@ from toolkit.optim.update import Precision, Update
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, add_packing, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPart
-from toolkit.training.graph_recorder import CudaGraphRecorder, GraphRecorder
+from toolkit.training.graph_recorder import GraphRecorder
 from toolkit.training.step import collect_tensors
 from toolkit.training.trainer import ParameterUpdate, Trainer
 
@@ -44,7 +44,7 @@ class GraphSet:
         self, recorder: GraphRecorder, parameters: Sequence[Tensor], report: Report
     ) -> None:
         self.recorder, self.parameters, self.report = recorder, parameters, report
-        self.passes: dict[Hashable, Any] = {}
+        self.passes: dict[Hashable, GraphedPass] = {}
         """By the signatures of their batches."""
         self.updates: dict[tuple[int, ...], Any] = {}
         """By the indices of the parameters that have a gradient."""
@@ -119,23 +119,22 @@ def batch_signature(batch: Batch) -> Hashable:
     return type(batch), *batch.weights, *described
 
 
-class StaticBatch:
+def make_static(batch: Batch, device: torch.device) -> Batch:
     """A batch on the device whose tensors take the values of others with the same signature."""
+    static: Any = tree_map_only(
+        Tensor, lambda it: torch.empty(it.shape, dtype=it.dtype, device=device), batch
+    )
+    numbers = {name: HostNumber(name) for name in HOST_FIELDS if hasattr(batch, name)}
+    weights = {name: HostNumber("weights", not it) for name, it in batch.weights.items()}
+    made: Batch = static._replace(**numbers, weights=weights)
+    fill(made, batch)
+    return made
 
-    def __init__(self, batch: Batch, device: torch.device) -> None:
-        static: Any = tree_map_only(
-            Tensor, lambda it: torch.empty(it.shape, dtype=it.dtype, device=device), batch
-        )
-        numbers = {name: HostNumber(name) for name in HOST_FIELDS if hasattr(batch, name)}
-        weights = {name: HostNumber("weights", not it) for name, it in batch.weights.items()}
-        self.batch: Batch = static._replace(**numbers, weights=weights)
-        self.tensors = collect_tensors(self.batch)
-        self.fill(batch)
 
-    def fill(self, batch: Batch) -> None:
-        """Copy the values of a batch, without waiting if they are in pinned memory."""
-        for static, tensor in zip(self.tensors, collect_tensors(batch), strict=True):
-            static.copy_(tensor, non_blocking=True)
+def fill(static: Batch, batch: Batch) -> None:
+    """Copy the values of a batch, without waiting if they are in pinned memory."""
+    for kept, tensor in zip(collect_tensors(static), collect_tensors(batch), strict=True):
+        kept.copy_(tensor, non_blocking=True)
 
 
 class GraphedPass:
@@ -149,7 +148,7 @@ class GraphedPass:
     ) -> None:
         device = accumulator.world.device
         self.accumulator, self.graphs = accumulator, graphs
-        self.batch = StaticBatch(batch, device)
+        self.batch = make_static(batch, device)
         self.factors = {name: torch.ones((), device=device) for name in names}
         self.losses: list[str] = []
         """Objectives in the order of the graph's output."""
@@ -172,14 +171,14 @@ class GraphedPass:
         return self.run()
 
     def run(self) -> Tensor:
-        losses = self.accumulator.run_pass(self.batch.batch, self.factors)
+        losses = self.accumulator.run_pass(self.batch, self.factors)
         self.losses = list(losses)
         return torch.stack(list(losses.values()))
 
     def __call__(self, batch: Batch, factors: Mapping[str, float], seed: int) -> Losses:
         """Add the gradient of a batch; its summed losses."""
         self.graphs.attach(self.learned)
-        self.batch.fill(batch)
+        fill(self.batch, batch)
         for name, factor in self.factors.items():
             factor.fill_(factors[name])
         seed_rng(seed, self.accumulator.world.device)
@@ -245,26 +244,23 @@ class GraphedAccumulator(GradientAccumulator):
         """The graph for a batch, captured now if its signature has repeated."""
         if self.graphs.stopped or not is_small(batch):
             return None
-        signature = batch_signature(batch), *names
-        if signature not in self.graphs.passes and self.is_due(signature):
-            try:
-                graph = GraphedPass(self, self.graphs, batch, names)
-                self.graphs.passes[signature] = graph
-            except Exception as error:  # the model's own errors will recur without a graph
-                self.graphs.stop(error)
-        return self.graphs.passes.get(signature)
-
-    def is_due(self, signature: Hashable) -> bool:
-        """Count a batch; whether its signature is to be captured."""
+        signature, passes = (batch_signature(batch), *names), self.graphs.passes
+        if signature in passes:
+            return passes[signature]
         self.seen[signature] += 1
         if self.seen[signature] < MIN_SEEN:
-            return False
-        if len(self.graphs.passes) >= MAX_GRAPHS and not self.full:
+            return None
+        if len(passes) >= MAX_GRAPHS and not self.full:
             self.full = True
             self.graphs.report(
                 f"CUDA graphs: captured for {MAX_GRAPHS} shapes of batches; others run without"
             )
-        return not self.full
+        if not self.full:
+            try:
+                passes[signature] = GraphedPass(self, self.graphs, batch, names)
+            except Exception as error:  # the model's own errors will recur without a graph
+                self.graphs.stop(error)
+        return passes.get(signature)
 
     def try_accumulate(
         self, parts: Sequence[MicroBatchPart], weights: Mapping[str, float]
@@ -290,8 +286,11 @@ class GraphedUpdate:
         self.loss = torch.zeros((), device=device)
 
     def __call__(self, loss: Float[Tensor, ""] | None) -> Update:
-        present = self.graphs.present()
-        if not present or not self.is_prepared(present):
+        present, state, buffers = self.graphs.present(), self.optimizer.state, self.graphs.buffers
+        parameters = [(i, self.graphs.parameters[i]) for i in present]
+        # gradients are in buffers, and the optimizer has made its states, in no graph
+        prepared = all(p.grad is buffers.get(i) and state.get(p) for i, p in parameters)
+        if not present or not prepared:
             return self.update(loss)
         if present not in self.graphs.updates and not self.try_capture(present, loss is not None):
             return self.update(loss)
@@ -300,12 +299,6 @@ class GraphedUpdate:
         if loss is not None:
             self.loss.copy_(loss)
         return Update(*self.graphs.updates[present]().clone().unbind())
-
-    def is_prepared(self, present: tuple[int, ...]) -> bool:
-        """Whether gradients are in buffers, and the optimizer has made its states, in no graph."""
-        state, buffers = self.optimizer.state, self.graphs.buffers
-        parameters = [(i, self.graphs.parameters[i]) for i in present]
-        return all(p.grad is buffers.get(i) and state.get(p) for i, p in parameters)
 
     def try_capture(self, present: tuple[int, ...], takes_loss: bool) -> bool:
         """Without a warm-up, which would change the parameters: earlier updates were one."""
@@ -363,7 +356,7 @@ def enable_cuda_graphs(trainer: Trainer, c: TrainingConfig, report: Report) -> N
     if reason := reason_against_graphs(c, trainer.world):
         report(f"CUDA graphs: none, since {reason}")
         return
-    record_updates(trainer, CudaGraphRecorder(trainer.world.device), report)
+    record_updates(trainer, GraphRecorder(trainer.world.device), report)
 
 
 def record_updates(trainer: Trainer, recorder: GraphRecorder, report: Report) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion, compute_logits
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.distributed.sharded_tensors import is_sharded
 from toolkit.metrics.classification import roc_auc
@@ -28,15 +29,6 @@ from toolkit.training.step import Metrics
 
 READ_INTERVAL = 64
 """Batches between two transfers of totals from the device."""
-
-
-@runtime_checkable
-class EvaluationLoader(Protocol):
-    """A loader of this rank's share of a split, which can collate a batch's examples again."""
-
-    def evaluation(self) -> Iterator[Batch]: ...
-    def evaluation_ids(self, number: int) -> IntArray: ...
-    def collate(self, ids: IntArray) -> Batch: ...
 
 
 class EvaluationTotals:
@@ -71,7 +63,7 @@ class EvaluationTotals:
 def evaluate_model(
     learner: Learner,
     criterion: Criterion,
-    loader: EvaluationLoader,
+    loader: BatchLoader[Batch],
     *,
     examples: int,
     world: World,
@@ -111,7 +103,7 @@ def evaluate_model(
 
 
 def evaluate_in_parts(
-    loader: EvaluationLoader,
+    loader: BatchLoader[Batch],
     batch: Batch,
     ids: Callable[[], IntArray],
     evaluate: Callable[[Batch], object],

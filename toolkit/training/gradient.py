@@ -18,13 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError, first_line, is_out_of_memory
 from toolkit.criteria import Criterion
-from toolkit.data.loading.loader import first_index_of_rank
+from toolkit.data.loading.loader import BatchLoader, first_index_of_rank
 from toolkit.distributed import GradientSync, World, no_sync
 from toolkit.distributed.world import seed_rng
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
-from toolkit.training.step import TrainingLoader, TrainingProgress
+from toolkit.training.step import TrainingProgress
 
 Losses = dict[str, Tensor]
 """Objective -> summed loss over this rank's micro-batches."""
@@ -164,7 +164,7 @@ class OomRetry:
 
     def __init__(self, accumulator: GradientAccumulator, seed: int) -> None:
         self.accumulator, self.world, self.seed = accumulator, accumulator.world, seed
-        self.loader: TrainingLoader | None = None
+        self.loader: BatchLoader[Batch] | None = None
         """The epoch's data; without it, micro-batches are not split."""
         self.part_count = 1
         """Parts into which each micro-batch of the latest update was split."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,27 +17,7 @@ GraphBody = Callable[[], Tensor]
 numbers that change are in tensors."""
 
 
-@runtime_checkable
-class GraphRecorder(Protocol):
-    """Records work, to be repeated with whatever its tensors then hold."""
-
-    def warm_up(self, body: GraphBody) -> Sequence[Tensor]:
-        """Do the work a few times, so that all it prepares once, such as cached tables, exists.
-
-        Returns the tensors that it reads, which must live as long as a graph of it. Raises
-        RuntimeError if it cannot be captured.
-        """
-        ...
-
-    def capture(self, body: GraphBody) -> GraphBody:
-        """A function that repeats the work and returns the same tensor, overwritten.
-
-        The work itself is not done; its random numbers follow the generator's state at each replay.
-        """
-        ...
-
-
-class CudaGraphRecorder:
+class GraphRecorder:
     """torch.cuda.CUDAGraph on a side stream, with a memory pool that all graphs share.
 
     Sharing is safe in any order of replays, because no graph reads what another leaves there: the
@@ -57,7 +37,11 @@ class CudaGraphRecorder:
         self.pool = torch.cuda.graph_pool_handle()
 
     def warm_up(self, body: GraphBody) -> Sequence[Tensor]:
-        """Once to prepare, and once to see what it reads and that it does not synchronize."""
+        """Do the work once to prepare, and once to see what it reads.
+
+        Returns the tensors that it reads, which must live as long as a graph of it. Raises
+        RuntimeError if it cannot be captured, since it waits for the device.
+        """
         with self.on_side_stream():
             body()
             with raise_on_synchronization(), ExternalTensors() as seen:
@@ -65,6 +49,10 @@ class CudaGraphRecorder:
         return list(seen.found.values())
 
     def capture(self, body: GraphBody) -> GraphBody:
+        """A function that repeats the work and returns the same tensor, overwritten.
+
+        The work itself is not done; its random numbers follow the generator's state at each replay.
+        """
         graph = torch.cuda.CUDAGraph()
         with (
             self.on_side_stream(),

@@ -97,24 +97,16 @@ def find_resume_point(
     path = world.broadcast(path)
     if not path:
         return None
-    folder = Path(path)
-    check_has_optimizer(folder)
-    return ResumePoint(folder, require_state(folder), compare_options(folder, config))
-
-
-def check_has_optimizer(folder: Path) -> None:
-    """Averages and converted models have no optimizer state to resume from."""
-    facts = read_manifest(folder)
-    if facts.averaged:
-        kind = f"an average of {len(facts.averaged)}"
-    elif facts.converted:
+    folder, facts = Path(path), read_manifest(Path(path))
+    if facts.averaged or facts.converted:
         kind = f"a conversion of {facts.converted}"
-    else:
-        return
-    raise ToolkitError(
-        f"Cannot resume from {folder}: it is {kind} and has no optimizer state. Start from its "
-        f"weights with --finetune-from."
-    )
+        if facts.averaged:
+            kind = f"an average of {len(facts.averaged)}"
+        raise ToolkitError(
+            f"Cannot resume from {folder}: it is {kind} and has no optimizer state. Start from its "
+            f"weights with --finetune-from."
+        )
+    return ResumePoint(folder, require_state(folder), compare_options(folder, config))
 
 
 def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -18,14 +18,14 @@ from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain
 from toolkit.reporting.tables import Table
 from toolkit.training import resume, setup
-from toolkit.training.callbacks.checkpointing import Checkpointer, CheckpointWriter
+from toolkit.training.callbacks.checkpointing import Checkpointer, write_checkpoint
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.callbacks.non_finite import (
     NonFiniteGuard,
     RankConsistencyCheck,
     SkippedUpdateReporter,
 )
-from toolkit.training.callbacks.registered import RegisteredCallbacks
+from toolkit.training.callbacks.registered import build_callbacks
 from toolkit.training.callbacks.stopping import (
     StoppingCriteria,
     count_total_updates,
@@ -112,7 +112,7 @@ class TrainingRun:
             config, self.trainer, self.valid, self.sink, self.console, self.total_updates
         )
         self.stopping = StoppingCriteria(self.trainer, config.training)
-        self.plugins = RegisteredCallbacks(config, self.trainer, self.validation, self.sink)
+        self.plugins = build_callbacks(config, self.trainer, self.validation, self.sink)
         self.skipped_updates = SkippedUpdateReporter(
             self.trainer, self.sink, self.train.example_ids
         )
@@ -128,8 +128,9 @@ class TrainingRun:
         }
         if self.trainer.spike_detector:
             self.stateful["spikes"] = self.trainer.spike_detector
-        self.stateful |= self.plugins.stateful
-        contents = CheckpointWriter(
+        self.stateful |= {n: it for n, it in self.plugins.items() if isinstance(it, Stateful)}
+        write = partial(
+            write_checkpoint,
             self.save_folder,
             self.trainer,
             self.stateful,
@@ -142,7 +143,7 @@ class TrainingRun:
         return Checkpointer(
             self.trainer,
             self.save_folder,
-            contents.save,
+            write,
             self.sink,
             config=self.config.checkpoint,
             validation=self.validation,
@@ -181,7 +182,9 @@ class TrainingRun:
                     max_epoch=c.max_epoch,
                     callbacks=self.list_callbacks(),
                 )
-                signal = self.stopping_signal(received)
+                mine = str(received[0] if received else 0)
+                received_by_any = max(int(it) for it in self.world.all_gather(mine))
+                signal = received_by_any if self.trainer.stopped else 0
                 self.finish(signal)
             except UnknownMetricError as error:
                 if self.config.checkpoint.no_save:
@@ -220,15 +223,9 @@ class TrainingRun:
             RankConsistencyCheck(self.trainer, self.config.training.check_ranks_interval),
         ]
         callbacks += [self.validation.ema] if self.validation.ema else []
-        callbacks += [self.metrics_logger, self.validation, self.stopping, *self.plugins.callbacks]
+        callbacks += [self.metrics_logger, self.validation, self.stopping, *self.plugins.values()]
         callbacks += [] if self.config.checkpoint.no_save else [self.checkpointer]
         return callbacks
-
-    def stopping_signal(self, received: Sequence[int]) -> int:
-        """The signal that stopped training early on some rank; 0 if none did."""
-        mine = str(received[0] if received else 0)
-        signal = max(int(number) for number in self.world.all_gather(mine))
-        return signal if self.trainer.stopped else 0
 
     def finish(self, signal: int) -> None:
         """Log, validate and save the last update, as far as this is not done yet."""

@@ -14,6 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.sections import RunConfig, TrainingConfig
 from toolkit.config.serialize import to_dict
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
@@ -39,6 +40,7 @@ from toolkit.reporting.sinks import (
     WandbSink,
 )
 from toolkit.tasks.build import build_learner
+from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.training import resume
 from toolkit.training.callbacks.validation import ExponentialMovingAverage, Validation
@@ -47,7 +49,7 @@ from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.gradient import MicroBatchPart, gather_failures
 from toolkit.training.result import config_digest
-from toolkit.training.step import Metrics, TrainingLoader
+from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
 
 
@@ -256,7 +258,7 @@ def compile_parts(learner: Learner, device: torch.device) -> None:
         part.compile(dynamic=True, options={"fallback_random": device.type == "cpu"})
 
 
-def probe(trainer: Trainer, loader: TrainingLoader) -> None:
+def probe(trainer: Trainer, loader: BatchLoader[Batch]) -> None:
     """Run forward and backward on the epoch's largest batches, then discard the gradients."""
     accumulator, device = trainer.accumulator, trainer.world.device
     epoch, reserved = trainer.progress.epoch, list[torch.Tensor]()

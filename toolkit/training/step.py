@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -77,18 +77,6 @@ Metrics = dict[str, float | int]
 """Name of a metric -> its value."""
 State = JsonObject
 """State in a checkpoint."""
-
-
-@runtime_checkable
-class TrainingLoader(Protocol):
-    """This rank's micro-batches of an epoch, grouped by update."""
-
-    def micro_batches(self, epoch: int) -> int: ...
-    def updates(
-        self, epoch: int, *, start: int = 0, update_freq: int = 1
-    ) -> Iterator[Sequence[Batch]]: ...
-    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]: ...
-    def largest_batches(self, epoch: int) -> list[Batch]: ...
 
 
 @runtime_checkable

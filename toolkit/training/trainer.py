@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from toolkit.criteria import Criterion
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World, wrap_data_parallel
 from toolkit.distributed.world import synchronize
 from toolkit.optim.schedules import Schedule
@@ -23,7 +24,6 @@ from toolkit.training.step import (
     Callback,
     GradientObserver,
     Step,
-    TrainingLoader,
     TrainingProgress,
 )
 
@@ -78,7 +78,7 @@ class Trainer:
 
     def fit(
         self,
-        get_loader: Callable[[int], TrainingLoader],
+        get_loader: Callable[[int], BatchLoader[Batch]],
         *,
         max_update: int,
         max_epoch: int | None = None,

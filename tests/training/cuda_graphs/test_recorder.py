@@ -8,7 +8,7 @@ from unittest.mock import MagicMock, patch
 import pytest
 import torch
 
-from toolkit.training.graph_recorder import CudaGraphRecorder
+from toolkit.training.graph_recorder import GraphRecorder
 
 
 class FakeCuda:
@@ -69,7 +69,7 @@ def cuda():
 
 @pytest.fixture
 def recorder(cuda):
-    return CudaGraphRecorder(torch.device("cuda", 0))
+    return GraphRecorder(torch.device("cuda", 0))
 
 
 def test_warm_up_runs_once_freely_and_once_without_synchronizations(cuda, recorder):

@@ -5,7 +5,7 @@ import torch
 
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import MaskedBatch
-from toolkit.training.cuda_graphs import StaticBatch, batch_signature
+from toolkit.training.cuda_graphs import batch_signature, fill, make_static
 
 CPU = torch.device("cpu")
 
@@ -37,16 +37,16 @@ def test_values_and_numbers_of_the_host_are_not_in_the_signature():
 
 
 def test_static_batch_takes_the_values_of_another_at_the_same_addresses():
-    static = StaticBatch(make_batch(), CPU)
-    before = static.batch.inputs.tokens
+    static = make_static(make_batch(), CPU)
+    before = static.inputs.tokens
     other = make_batch()._replace(inputs=Inputs(torch.full((2, 3), 9)))
-    static.fill(other)
-    assert static.batch.inputs.tokens is before and (before == 9).all()
-    assert torch.equal(static.batch.targets, other.targets)
+    fill(static, other)
+    assert static.inputs.tokens is before and (before == 9).all()
+    assert torch.equal(static.targets, other.targets)
 
 
 def test_numbers_of_the_host_cannot_enter_a_graph():
-    batch = StaticBatch(make_batch(), CPU).batch
+    batch = make_static(make_batch(), CPU)
     with pytest.raises(TypeError, match=r"captured in a CUDA graph cannot read batch\.tokens"):
         batch.inputs.tokens.sum() / batch.tokens
     with pytest.raises(TypeError, match=r"cannot read batch\.sentences"):

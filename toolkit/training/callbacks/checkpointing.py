@@ -12,7 +12,6 @@ from time import perf_counter
 import torch
 
 from toolkit import __version__
-from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config
 from toolkit.checkpoints.save_folder import (
     BEST,
@@ -25,7 +24,12 @@ from toolkit.checkpoints.save_folder import (
     read_manifest,
     try_delete,
 )
-from toolkit.checkpoints.tensor_files import write_tensors
+from toolkit.checkpoints.tensor_files import (
+    collect_state,
+    link_shards,
+    write_rank_shard,
+    write_tensors,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, convert, read_json, write_json
 from toolkit.config.sections import CheckpointConfig, RunConfig
@@ -63,7 +67,11 @@ def find_superfluous(
     needed = {*ends[: c.keep_last_epochs or None], *others[: c.keep_interval_updates or None]}
     if pattern := c.keep_interval_updates_pattern:
         needed |= {folder for folder in others if parse_update(folder) % pattern == 0}
-    needed |= {*find_best(folders, metric, examples, c.keep_best_checkpoints)}
+    if count := c.keep_best_checkpoints:  # of equally good ones the newer
+        values = {folder: read_metric(folder, metric, examples) for folder in folders}
+        measured = {folder: value for folder, value in values.items() if value is not None}
+        rank, descends = measured.__getitem__, not lower_is_better(metric)
+        needed |= {*sorted(measured, key=rank, reverse=descends)[:count]}
     return [folder for folder in (*ends, *others) if folder not in needed]
 
 
@@ -73,14 +81,6 @@ def read_save_reasons(folder: Path) -> Sequence[str] | None:
         return read_manifest(folder).reasons
     except (ToolkitError, OSError):
         return None
-
-
-def find_best(folders: Sequence[Path], metric: str, examples: str, count: int) -> list[Path]:
-    """The best checkpoints by the validation at their update; of equal ones the newer."""
-    values = {folder: read_metric(folder, metric, examples) for folder in folders if count}
-    measured = {folder: value for folder, value in values.items() if value is not None}
-    best_first = sorted(measured, key=measured.__getitem__, reverse=not lower_is_better(metric))
-    return best_first[:count]
 
 
 def read_metric(folder: Path, metric: str, examples: str | None = None) -> float | None:
@@ -192,69 +192,56 @@ class Checkpointer:
             )
 
 
-class CheckpointWriter:
-    """Writes the state of a run to a checkpoint."""
+def write_checkpoint(
+    save_folder: SaveFolder,
+    trainer: Trainer,
+    stateful: Mapping[str, Stateful],
+    update: int,
+    epoch: int,
+    reasons: list[str],
+    *,
+    config: RunConfig,
+    sizes: Sizes,
+    tokenizer: Tokenizer,
+    data: Mapping[str, str],
+    ema: ExponentialMovingAverage | None = None,
+) -> None:
+    """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
+    world, learner, scale = trainer.world, trainer.learner, trainer.precision.loss_scale
+    state = {  # some of it is summed over ranks
+        "progress": asdict(trainer.progress),
+        "callbacks": {name: each.state() for name, each in stateful.items()},
+        "loss_scale": scale.state() if scale else None,
+        "precision": trainer.precision.name,
+        "ranks": world.size,
+        "data": dict(data),
+    }
+    name, average = checkpoint_name(epoch, update), ema.state_dict() if ema else {}
+    weights, moments = learner.state_dict(), collect_state(trainer.optimizer, learner)
+    shared = None
+    if is_sharded(learner):
+        shared = write_rank_shard(save_folder, name, {**weights, **moments}, world)
+        weights = gather_on_main(weights, world)
+    if not world.is_main:
+        return
 
-    def __init__(
-        self,
-        folder: SaveFolder,
-        trainer: Trainer,
-        stateful: Mapping[str, Stateful],
-        *,
-        config: RunConfig,
-        sizes: Sizes,
-        tokenizer: Tokenizer,
-        data: Mapping[str, str],
-        ema: ExponentialMovingAverage | None = None,
-    ) -> None:
-        self.folder, self.trainer, self.stateful = folder, trainer, stateful
-        self.config, self.sizes, self.tokenizer, self.data = config, sizes, tokenizer, data
-        self.ema = ema
-
-    def state(self) -> State:
-        """All state except tensors; all ranks must call it, since some sum over ranks."""
-        trainer = self.trainer
-        scale = trainer.precision.loss_scale
-        return {
-            "progress": asdict(trainer.progress),
-            "callbacks": {name: each.state() for name, each in self.stateful.items()},
-            "loss_scale": scale.state() if scale else None,
-            "precision": trainer.precision.name,
-            "ranks": trainer.world.size,
-            "data": dict(self.data),
-        }
-
-    def save(self, update: int, epoch: int, reasons: list[str]) -> None:
-        """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
-        state, world, learner = self.state(), self.trainer.world, self.trainer.learner
-        name = checkpoint_name(epoch, update)
-        average = self.ema.state_dict() if self.ema else {}
-        weights = learner.state_dict()
-        moments = tensor_files.collect_state(self.trainer.optimizer, learner)
-        shared = None
-        if is_sharded(learner):
-            shared = tensor_files.write_rank_shard(self.folder, name, {**weights, **moments}, world)
-            weights = gather_on_main(weights, world)
-        if not world.is_main:
-            return
-
-        def fill(folder: Path) -> None:
-            write_tensors(folder / MODEL, weights)
-            if shared:
-                tensor_files.link_shards(shared, folder, world.size)
-            else:
-                write_tensors(folder / OPTIMIZER, moments)
-            if average:
-                write_tensors(folder / AVERAGE, average)
-            write_json(folder / STATE, state, end="", indent=1, ensure_ascii=False)
-            write_config(folder, self.config, self.sizes)
-            self.tokenizer.save(folder)
-
-        facts = {"update": update, "epoch": epoch, "reasons": reasons}
-        versions = {"toolkit": __version__, "torch": torch.__version__}
-        self.folder.write(name, fill, {**facts, "versions": versions})
+    def fill(folder: Path) -> None:
+        write_tensors(folder / MODEL, weights)
         if shared:
-            try_delete(shared)
+            link_shards(shared, folder, world.size)
+        else:
+            write_tensors(folder / OPTIMIZER, moments)
+        if average:
+            write_tensors(folder / AVERAGE, average)
+        write_json(folder / STATE, state, end="", indent=1, ensure_ascii=False)
+        write_config(folder, config, sizes)
+        tokenizer.save(folder)
+
+    facts = {"update": update, "epoch": epoch, "reasons": reasons}
+    versions = {"toolkit": __version__, "torch": torch.__version__}
+    save_folder.write(name, fill, {**facts, "versions": versions})
+    if shared:
+        try_delete(shared)
 
 
 @dataclass(frozen=True, kw_only=True)

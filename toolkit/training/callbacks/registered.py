@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CALLBACKS
@@ -12,7 +12,7 @@ from toolkit.config.values import callback_section
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.step import Callback, Stateful, ValidationObserver
+from toolkit.training.step import ValidationObserver
 from toolkit.training.trainer import Trainer
 
 
@@ -35,30 +35,21 @@ class CallbackContext(NamedTuple):
             self.sink.write(self.name, {"update": self.trainer.progress.update, **values})
 
 
-class RegisteredCallbacks:
-    """The selected callbacks in the order of their calls, connected to the parts of a run."""
-
-    def __init__(
-        self, config: RunConfig, trainer: Trainer, validation: Validation, sink: Sink | None
-    ) -> None:
-        folder, built = Path(config.checkpoint.save_dir), dict[str, object]()
-        for name, options in config.callbacks.items():
-            context = CallbackContext(name, trainer, validation.last, folder, sink)
-            built[name] = CALLBACKS[name].factory(options, context)
-        self.callbacks: list[Callback] = []
-        for name, callback in built.items():
-            if not callable(callback):
-                raise ToolkitError(
-                    f"callback {name!r} must be callable with the Step after each update, but is "
-                    f"a {type(callback).__name__}. Define __call__(self, step)."
-                )
-            self.callbacks.append(callback)
-        self.stateful = {
-            callback_section(name): each
-            for name, each in built.items()
-            if isinstance(each, Stateful)
-        }
-        """Name in checkpoints -> callback with a state."""
-        validation.observers += [
-            each for each in built.values() if isinstance(each, ValidationObserver)
-        ]
+def build_callbacks(
+    config: RunConfig, trainer: Trainer, validation: Validation, sink: Sink | None
+) -> dict[str, Any]:
+    """Name in checkpoints -> callback, in the order of their calls; validation calls those that
+    observe it."""
+    folder, built = Path(config.checkpoint.save_dir), dict[str, Any]()
+    for name, options in config.callbacks.items():
+        context = CallbackContext(name, trainer, validation.last, folder, sink)
+        callback: object = CALLBACKS[name].factory(options, context)
+        if not callable(callback):
+            raise ToolkitError(
+                f"callback {name!r} must be callable with the Step after each update, but is a "
+                f"{type(callback).__name__}. Define __call__(self, step)."
+            )
+        built[callback_section(name)] = callback
+        if isinstance(callback, ValidationObserver):
+            validation.observers.append(callback)
+    return built

@@ -98,21 +98,19 @@ class Validation:
         if not self.subsets or self.validated_at == update:
             return
         self.trainer.wait_for_device()
+        started = perf_counter()
         with self.ema.swapped_in() if self.ema else nullcontext():
-            self.evaluate_subsets(update, epoch)
+            for subset, evaluate in self.subsets.items():
+                self.latest[subset] = evaluate()
+                if self.sink:
+                    seconds = perf_counter() - started
+                    head: dict[str, EventValue] = {"update": update, "epoch": epoch}
+                    values = {"subset": subset, **self.latest[subset], "seconds": seconds}
+                    self.sink.write("valid", {**head, **values})
         self.update_best(self.latest[next(iter(self.subsets))], update)
         self.validated_at = update
         for observer in self.observers:
             observer.on_validation(update, self.latest)
-
-    def evaluate_subsets(self, update: int, epoch: int) -> None:
-        started = perf_counter()
-        for subset, evaluate in self.subsets.items():
-            self.latest[subset] = evaluate()
-            if self.sink:
-                seconds = perf_counter() - started
-                head: dict[str, EventValue] = {"update": update, "epoch": epoch, "subset": subset}
-                self.sink.write("valid", {**head, **self.latest[subset], "seconds": seconds})
 
     def update_best(self, metrics: Metrics, update: int) -> None:
         """Pass the metric to the schedule, record the best, and stop without improvement."""
