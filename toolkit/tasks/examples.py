@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 from torch.utils.data import Dataset
 
 from toolkit.common.arrays import BoolArray, IntArray
@@ -218,25 +219,17 @@ def to_device(batch: T, device: torch.device, *, packs: bool = False) -> T:
     """
     if device.type == "cpu":
         return batch
-    return move(add_packing(batch, pack_padding) if packs else batch, device)
+    packed = add_packing(batch, pack_padding) if packs else batch
+    waits = device.type == "mps"  # which reads pinned memory only without waiting
+    return tree_map_only(Tensor, lambda it: it.to(device, non_blocking=not waits), packed)
 
 
-def move(value: object, device: torch.device) -> Any:
-    """The value on the device, including tensors inside NamedTuples."""
-    if isinstance(value, Tensor):
-        return value.to(device, non_blocking=device.type != "mps")  # only from pinned memory there
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(move(part, device) for part in value))
-    return value
-
-
-def add_packing(value: T, pack: Callable[[Tensor], Packing | None]) -> T:
-    """A batch on the host with the packing of its padded inputs, unless they have one."""
-    named: Any = value
-    if isinstance(value, Inputs):
-        if value.padding is None or value.packing is not None:
-            return named
-        return named._replace(packing=pack(value.padding))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(named)(*(add_packing(part, pack) for part in named))
-    return value
+def add_packing(batch: T, pack: Callable[[Tensor], Packing | None]) -> T:
+    """A batch on the host, or its inputs, with the packing of padded inputs without one."""
+    named: Any = batch
+    inputs: Inputs = named if isinstance(batch, Inputs) else named.inputs
+    if inputs.padding is None or inputs.packing is not None:
+        return batch
+    inputs = inputs._replace(packing=pack(inputs.padding))
+    packed: T = inputs if isinstance(batch, Inputs) else named._replace(inputs=inputs)  # type: ignore[assignment]
+    return packed

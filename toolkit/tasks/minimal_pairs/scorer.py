@@ -87,9 +87,10 @@ class SentenceScorer:
     @torch.no_grad()
     def score(self, sentences: Sequence[EncodedSentence]) -> FloatArray:
         """One score per sentence; it does not depend on the others, up to rounding."""
-        table, add = TargetTable(), self._add_prefixes if self.is_causal else self._add_masked
+        table = TargetTable()
         for owner, sentence in enumerate(sentences):
-            add(table, owner, sentence)
+            for row, position, token in self._requests(sentence):
+                table.add(row, position, token, owner)
         totals = np.zeros(len(sentences))
         encoder, task = self.learner.encoder, require(self.learner.task, ScoresTargets)
         device = encoder.token_embedding.weight.device
@@ -100,20 +101,22 @@ class SentenceScorer:
                 np.add.at(totals, owners, scores.double().cpu().numpy())
         return totals
 
-    def _add_masked(self, table: TargetTable, owner: int, sentence: EncodedSentence) -> None:
-        """Ask for each token where it, and what is hidden with it, is masked."""
-        row, first = np.concatenate([self.before, sentence.tokens, self.after]), len(self.before)
-        both = zip(sentence.tokens.tolist(), sentence.ends.tolist(), strict=True)
-        for index, (token, end) in enumerate(both):
-            masked = row.copy()
-            masked[first + index : first + end] = self.mask
-            table.add(masked, first + index, token, owner)
+    def _requests(self, sentence: EncodedSentence) -> Iterator[tuple[IntArray, int, int]]:
+        """Input, position and token: each after those before it, in one input, or masked.
 
-    def _add_prefixes(self, table: TargetTable, owner: int, sentence: EncodedSentence) -> None:
-        """Ask for each token after those before it, all in one input."""
-        row = np.concatenate([self.before, sentence.tokens[:-1]])
-        for index, token in enumerate(sentence.tokens.tolist()):
-            table.add(row, len(self.before) - 1 + index, token, owner)
+        What is hidden with a masked token is masked too.
+        """
+        first, (tokens, ends) = len(self.before), sentence
+        prefix = np.concatenate([self.before, tokens[:-1]])
+        whole = np.concatenate([self.before, tokens, self.after])
+        both = zip(tokens.tolist(), ends.tolist(), strict=True)
+        for index, (token, end) in enumerate(both, first):
+            if self.is_causal:
+                yield prefix, index - 1, token
+                continue
+            masked = whole.copy()
+            masked[index : first + end] = self.mask
+            yield masked, index, token
 
 
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:

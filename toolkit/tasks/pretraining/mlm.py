@@ -97,8 +97,8 @@ C = TypeVar("C")
 E = TypeVar("E", bound=Examples[Any])
 
 
-class MaskingExamples(Examples[B]):
-    """The sentences of one split; every epoch masks other tokens."""
+class MaskedExamples(Examples[Any]):
+    """The sentences of one split, with masked tokens; every epoch masks others."""
 
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
         folder, column = source.folder, source.folder.split(source.name).column("tokens")
@@ -132,8 +132,7 @@ class MaskingExamples(Examples[B]):
             )
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, config, source.seed)
 
-    def mask_tokens(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
-        """Sentences with masked tokens; the targets are the original ones."""
+    def make_batch(self, ids: IntArray, epoch: int | None) -> Any:
         sentences = self._samples.read_batch(ids % len(self))
         tokens, masked = self._masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
@@ -177,15 +176,12 @@ class MaskingExamples(Examples[B]):
         )
 
 
-class MaskedExamples(MaskingExamples[MaskedBatch]):
-    """Sentences with masked tokens, for tasks with no other objective."""
-
-    def make_batch(self, ids: IntArray, epoch: int | None) -> MaskedBatch:
-        return self.mask_tokens(ids, epoch)
+SCORINGS = ("pseudo_log_likelihood", "within_word_left_to_right")
+"""Scores of sentences by encoders that predict masked tokens."""
 
 
 class TokenTask(TextTask[C, E, B]):
-    """A task with a head that predicts masked tokens."""
+    """A task with a head that predicts masked tokens; with `scorings` it scores sentences."""
 
     generation_mode = "fill-mask"
 
@@ -219,12 +215,6 @@ class TokenTask(TextTask[C, E, B]):
             [(vocabulary.symbols[i], p) for p, i in zip(*row, strict=True)] for row in rows
         )
         return [[next(predictions) for _ in range(it.count(vocabulary.mask))] for it in encoded]
-
-
-class TokenScores(TokenTask[C, E, B]):
-    """A task whose encoder predicts masked tokens, so that it scores sentences."""
-
-    scorings = ("pseudo_log_likelihood", "within_word_left_to_right")
 
     def score_targets(
         self,
@@ -275,11 +265,11 @@ MaskedLanguageModelConfig = MaskingConfig
 
 
 @register_task("mlm", MaskedLanguageModelConfig())
-class MaskedLanguageModel(TokenScores[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
+class MaskedLanguageModel(TokenTask[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
     """-log p(x_n | the rest), n over the selected positions."""
 
     coefficients: Mapping[str, float] = {"mlm": 1.0}
-    examples_class = MaskedExamples
+    examples_class, scorings = MaskedExamples, SCORINGS
 
     def __init__(
         self, c: MaskedLanguageModelConfig, encoder: EncoderModel, make_encoder: EncoderFactory

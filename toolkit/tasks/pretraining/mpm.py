@@ -24,11 +24,12 @@ from toolkit.models.heads import PositionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import (
+    SCORINGS,
+    MaskedExamples,
     MaskingConfig,
-    MaskingExamples,
     MaskingStrategy,
     OpenFraction,
-    TokenScores,
+    TokenTask,
     check_length,
     check_sum,
 )
@@ -97,7 +98,7 @@ class MaskedPositionsBatch(NamedTuple):
     tokens: int
 
 
-class MaskedPositionExamples(MaskingExamples[MaskedPositionsBatch]):
+class MaskedPositionExamples(MaskedExamples):
     """The sentences of one split; every epoch masks other tokens and positions."""
 
     idle_values: ClassVar[Mapping[str, int]] = {
@@ -121,7 +122,7 @@ class MaskedPositionExamples(MaskingExamples[MaskedPositionsBatch]):
     def make_batch(self, ids: IntArray, epoch: int | None) -> MaskedPositionsBatch:
         halves = dict[str, MaskedBatch]()
         if "mlm" in self._objectives:
-            halves["mlm"] = self.mask_tokens(ids, epoch)
+            halves["mlm"] = super().make_batch(ids, epoch)
         if "mpm" in self._objectives:
             sentences = self._samples.read_batch(ids % len(self))
             positions, masked = self._positions.apply(sentences, self.noise(ids, epoch))
@@ -203,7 +204,7 @@ def check_orderable(sentence: str, hidden: Sequence[bool], limit: int | None) ->
 
 @register_task("mpm", MaskedPositionConfig())
 class MaskedPositionModel(
-    TokenScores[MaskedPositionConfig, MaskedPositionExamples, MaskedPositionsBatch]
+    TokenTask[MaskedPositionConfig, MaskedPositionExamples, MaskedPositionsBatch]
 ):
     """-log p(x_i | masked x, all p) - log p(p_j | all x, masked p) (TACO, eq. 3 and 4).
 
@@ -211,7 +212,7 @@ class MaskedPositionModel(
     each term is averaged over its own positions.
     """
 
-    examples_class = MaskedPositionExamples
+    examples_class, scorings = MaskedPositionExamples, SCORINGS
 
     def __init__(
         self, c: MaskedPositionConfig, encoder: EncoderModel, make_encoder: EncoderFactory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,10 +30,10 @@ from toolkit.data.samples.masking import SAMPLE
 from toolkit.metrics.classification import score_histogram
 from toolkit.models.heads import DetectionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import (
+    MaskedExamples,
     MaskingConfig,
-    MaskingExamples,
     MaskingStrategy,
     TokenTask,
     predict_tokens,
@@ -85,7 +85,7 @@ class ReplacedTokensBatch(NamedTuple):
         return labels if padding is None else labels.masked_fill(padding.flatten(), IGNORED)
 
 
-class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
+class ReplacedTokenExamples(MaskedExamples):
     """The sentences of one split; every epoch masks other tokens.
 
     The generator's loss sums over the selected positions, the discriminator's over all tokens.
@@ -103,7 +103,7 @@ class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
         super().__init__(config, source)
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> ReplacedTokensBatch:
-        batch = self.mask_tokens(ids, epoch)
+        batch: MaskedBatch = super().make_batch(ids, epoch)
         rows, positions = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
         draws = self.noise(ids, epoch).at(SAMPLE, rows, positions)
         return ReplacedTokensBatch(
@@ -117,15 +117,6 @@ class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
         )
 
 
-class Generator(nn.Module):
-    """A small masked language model that shares the discriminator's embeddings."""
-
-    def __init__(self, encoder: EncoderModel, discriminator: EncoderModel) -> None:
-        super().__init__()
-        encoder.tie_embeddings_to(discriminator)
-        self.encoder, self.head = encoder, build_token_head(encoder)
-
-
 @register_task("rtd", ReplacedTokenConfig())
 class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTokensBatch]):
     """-log p_G(x_n | the rest) + w (-log p_D(y_t | x')), a mean over n and one over t (section 2).
@@ -135,13 +126,17 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
     """
 
     examples_class = ReplacedTokenExamples
+    generator: Any
+    """A small masked language model that shares the discriminator's embeddings."""
 
     def __init__(
         self, c: ReplacedTokenConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
-        self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
+        small = make_encoder.scale(c.generator_size)
+        small.tie_embeddings_to(encoder)
+        self.generator = nn.ModuleDict({"encoder": small, "head": build_token_head(small)})
         self.head = DetectionHead(encoder.width)
 
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:

@@ -89,13 +89,6 @@ class QuestionPrediction(NamedTuple):
             return ""
         return self.texts[0]
 
-    def to_answer(self, threshold: float | None) -> AnswerPrediction:
-        """The best answer with its place."""
-        probability = next(iter(self.probabilities), 0.0)
-        if not (text := self.text(threshold)):
-            return AnswerPrediction("", probability, -1, -1, self.null_odds)
-        return AnswerPrediction(text, probability, *self.spans[0], self.null_odds)
-
 
 class SquadResults(Results[SquadBatch, AnswerPrediction]):
     """The best answers of each window."""
@@ -156,11 +149,6 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
         null_odds = float(self.null_scores[windows].min() - best)
         return QuestionPrediction(list(texts), list(texts.values()), null_odds, found)
 
-    @property
-    def threshold(self) -> float | None:
-        """Odds above which a question is unanswerable; None if all have answers."""
-        return float(self._threshold) if self.split.none_allowed else None
-
     @cached_property
     def labeled(self) -> list[int]:
         """Questions with known answers."""
@@ -207,11 +195,16 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
 
     def write(self, path: Path) -> None:
         ids = [record["id"] for record in self.split.records]
-        write_answers(path, ids, self.predicted, self.threshold)
+        threshold = float(self._threshold) if self.split.none_allowed else None
+        write_answers(path, ids, self.predicted, threshold)
 
     def records(self) -> list[AnswerPrediction]:
-        threshold = float(self._threshold) or None  # 0 before it is tuned
-        return [question.to_answer(threshold) for question in self.predicted]
+        threshold, records = float(self._threshold) or None, []  # 0 before it is tuned
+        for it in self.predicted:
+            text, probability = it.text(threshold), next(iter(it.probabilities), 0.0)
+            span = it.spans[0] if text else (-1, -1)
+            records.append(AnswerPrediction(text, probability, *span, it.null_odds))
+        return records
 
 
 class SquadPredictor(Predictor[tuple[str, str], AnswerPrediction]):
