@@ -24,7 +24,7 @@ from toolkit.tasks.glue import GlueBatch
 from toolkit.tasks.multiple_choice import MultipleChoiceBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
-from toolkit.tasks.tagging.task import SpanTagging
+from toolkit.tasks.tagging.predictions import SpanTagging
 
 ROWS, LENGTH, OPTIONS = 6, 11, 3
 NOTHING = {"weights": {}, "sentences": 0, "tokens": 0}

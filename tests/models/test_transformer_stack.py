@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.transformer_stack import StackConfig, build_embeddings
+from toolkit.models.encoder_decoder import StackConfig, build_embeddings
 
 CONFIG = StackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
 

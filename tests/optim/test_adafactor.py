@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.optim.adafactor import AdafactorConfig
+from toolkit.optim.foreach import AdafactorConfig
 
 FLOOR, DECAY = 1e-3, 0.1
 

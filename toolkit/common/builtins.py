@@ -69,17 +69,11 @@ ARCHITECTURES = {
         transformer_big="Transformer, width 1024",
         transformer_iwslt="Transformer, size for small parallel corpora",
         transformer_tiny="Transformer, 4 + 4 layers of width 128",
-    ),
-    **make_builtins(
-        "models.transformer_lm",
         transformer_lm="decoder-only language model, 6 layers of width 512",
         transformer_lm_big="decoder-only language model, 12 layers of width 1024",
         transformer_lm_gpt="decoder-only language model, size of GPT (Radford et al. 2018)",
         transformer_lm_gpt2="decoder-only language model, smallest GPT-2 (Radford et al. 2019)",
         transformer_lm_tiny="decoder-only language model, 2 layers of width 128",
-    ),
-    **make_builtins(
-        "models.transformer",
         lightconv="encoder and decoder with lightweight convolutions (Wu et al. 2019)",
         lightconv_big="LightConv, width 1024",
         lightconv_iwslt="LightConv, size for small parallel corpora",
@@ -93,7 +87,7 @@ ARCHITECTURES = {
 
 TASKS = {
     **make_builtins(
-        "tasks.tagging.task",
+        "tasks.tagging.predictions",
         pos_tagging="part-of-speech tagging",
         span_tagging="named entities, chunks and other spans of words, from BIO tags",
     ),
@@ -142,8 +136,11 @@ OPTIMIZERS = {
         "optim.muon",
         muon="orthogonal momentum for matrices, AdamW for the rest (Jordan et al. 2024)",
     ),
-    **make_builtins("optim.adam", lamb="Adam for very large batches (You et al. 2020)"),
-    **make_builtins("optim.adafactor", adafactor="memory-efficient Adam (Shazeer & Stern 2018)"),
+    **make_builtins(
+        "optim.foreach",
+        lamb="Adam for very large batches (You et al. 2020)",
+        adafactor="memory-efficient Adam (Shazeer & Stern 2018)",
+    ),
     **make_builtins(
         "optim.adam",
         sgd="stochastic gradient descent, optionally with momentum",

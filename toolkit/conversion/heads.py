@@ -23,7 +23,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags
 from toolkit.tasks.glue import Glue
-from toolkit.tasks.tagging.task import PosTagging
+from toolkit.tasks.tagging.predictions import PosTagging
 
 SETTINGS_KEY = "toolkit"
 """Key of config.json for what Transformers has no settings for."""

@@ -1,30 +1,23 @@
-"""Optimizers of torch in their fused forms: Adam, AdamW, SGD and RMSprop; and LAMB.
+"""Optimizers of torch in their fused forms: Adam, AdamW, SGD and RMSprop.
 
 An optimizer is registered as `build(config, named_parameters) -> torch.optim.Optimizer`; its
-config has a field `lr`, the peak that the schedule's factor multiplies. LAMB scales Adam's step to
-the norm of each parameter, for very large batches.
+config has a field `lr`, the peak that the schedule's factor multiplies. Methods lack torch's
+precautions against torch.compile, which import Dynamo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from inspect import unwrap
+from typing import TypeVar
 
 import torch
-from torch import Tensor
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import ADVANCED, PositiveFloat, Rate
 from toolkit.distributed.sharded_tensors import is_sharded_tensor
-from toolkit.optim.foreach import (
-    ForeachOptimizer,
-    ParameterBatch,
-    State,
-    Tensors,
-    make_eager,
-    tensor_norms,
-)
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
@@ -34,6 +27,24 @@ from toolkit.optim.parameter_groups import (
 
 INFINITE_STEP = 2.0**40
 """A number of updates t so large that 1 - beta^t is 1, and t + 1 is t in fp32."""
+
+
+AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
+
+
+class EagerOptimizer(Optimizer):
+    """An optimizer with the undecorated methods of `torch.optim.Optimizer`."""
+
+    add_param_group = unwrap(Optimizer.add_param_group)
+    zero_grad = unwrap(Optimizer.zero_grad)
+    state_dict = unwrap(Optimizer.state_dict)
+    load_state_dict = unwrap(Optimizer.load_state_dict)
+
+
+def make_eager(kind: type[AnyOptimizer]) -> type[AnyOptimizer]:
+    """A subclass of an optimizer of torch with its undecorated methods; `step` has no gradients."""
+    step = torch.no_grad()(unwrap(kind.step))
+    return type(kind.__name__, (EagerOptimizer, kind), {"step": step})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,43 +90,6 @@ def build_adam(
                 "exp_avg_sq": torch.zeros_like(p),
             }
     return optimizer
-
-
-@register_optimizer("lamb", AdamConfig(lr=2e-3))
-class Lamb(ForeachOptimizer[AdamConfig]):
-    """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), for each tensor
-    (You et al. 2020, algorithm 2, with phi(z) = z).
-
-    Biases and norms take Adam's step, without the ratio, as in the authors' code.
-    """
-
-    def init_state(self, p: Tensor) -> State:
-        return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
-
-    def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
-        step = self.direction(batch)
-        if group["weight_decay"]:
-            torch._foreach_add_(step, batch.p, alpha=group["weight_decay"])
-        if not group["no_decay"]:
-            norm, of_step = (tensor_norms(it, batch.parameters) for it in (batch.p, step))
-            nonzero = (norm > 0) & (of_step > 0)  # else the ratio is 1
-            ratios = torch.where(nonzero, norm / torch.where(nonzero, of_step, 1), 1)
-            torch._foreach_mul_(step, list(ratios.unbind()))
-        torch._foreach_add_(batch.p, step, alpha=-group["lr"])
-
-    def direction(self, batch: ParameterBatch) -> Tensors:
-        """m^ / (sqrt(v^) + eps)."""
-        c, g, mean, square = self.c, batch.g, batch.state("mean"), batch.state("square")
-        torch._foreach_lerp_(mean, g, 1 - c.beta1)
-        torch._foreach_mul_(square, c.beta2)
-        torch._foreach_addcmul_(square, g, g, 1 - c.beta2)
-        root = torch._foreach_sqrt(square)
-        if c.bias_correction:
-            torch._foreach_div_(root, batch.by_update_count(lambda t: (1 - c.beta2**t) ** 0.5))
-        torch._foreach_add_(root, c.eps)
-        if c.bias_correction:
-            torch._foreach_mul_(root, batch.by_update_count(lambda t: 1 - c.beta1**t))
-        return torch._foreach_div(mean, root)
 
 
 @dataclass(frozen=True, kw_only=True)

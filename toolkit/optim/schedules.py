@@ -110,15 +110,7 @@ def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
     return decay_after_warmup(c, w, lambda n: (max(0, total - n + 1) / steps) ** c.power)
 
 
-@dataclass(frozen=True, kw_only=True)
-class InverseSqrtConfig(WarmupConfig):
-    """Options of decay with the inverse square root of the update."""
-
-    warmup_updates: NonNegativeInt = 4000
-    """Number of warm-up updates, over which the learning rate rises linearly to its peak."""
-
-
-@register_lr_scheduler("inverse_sqrt", InverseSqrtConfig())
+@register_lr_scheduler("inverse_sqrt", WarmupConfig(warmup_updates=4000))
 def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
     """min(n / w, sqrt(w / n)), with w at least 1 (Vaswani et al. 2017, eq. 3, scaled to peak 1)."""
     w = max(1, c.warmup(total_updates))

@@ -12,8 +12,7 @@ from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.tagging.examples import ResolvedTaggingConfig, TaggingExamples
-from toolkit.tasks.tagging.predictions import SpanResults, TaggingResults
-from toolkit.tasks.tagging.task import SpanTagging
+from toolkit.tasks.tagging.predictions import SpanResults, SpanTagging, TaggingResults
 
 
 @pytest.fixture

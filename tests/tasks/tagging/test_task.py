@@ -9,7 +9,7 @@ from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.tagging.examples import PosTaggingConfig, ResolvedTaggingConfig, TaggingExamples
-from toolkit.tasks.tagging.task import PosTagging, mean_per_word
+from toolkit.tasks.tagging.predictions import PosTagging, mean_per_word
 from toolkit.tasks.task import EncoderFactory
 from toolkit.training.run import run
 

@@ -6,7 +6,7 @@ N words of the batch   P of their subwords
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -25,9 +25,9 @@ from toolkit.data.formats.tagging.split import (
     word_indices,
 )
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
+from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import Examples, pad_rows
-from toolkit.tasks.task import FeatureOptions, resolve_length
+from toolkit.tasks.task import FeatureOptions
 
 DEFAULT_TOKENS = 512
 """tokens_per_sample for architectures without a maximum length."""
@@ -51,13 +51,6 @@ class ResolvedTaggingConfig(PosTaggingConfig):
 
     fixed_length: int = 0
     """Length that every chunk is padded to; 0 for that of the longest in its batch."""
-
-
-def resolve_tagging(c: PosTaggingConfig, arch: ArchConfig | EncoderModel) -> ResolvedTaggingConfig:
-    """Resolve the lengths for an architecture's config or an encoder."""
-    tokens = resolve_length(c, arch).tokens_per_sample or DEFAULT_TOKENS
-    lengths = {"tokens_per_sample": tokens, "fixed_length": arch.fixed_length or 0}
-    return ResolvedTaggingConfig(**{**asdict(c), **lengths})
 
 
 OBJECTIVE = "tag"
