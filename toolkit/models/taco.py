@@ -145,18 +145,6 @@ class StreamEmbeddings(nn.Module):
         return StreamStates(self.fit_words(x), self.fit_positions(p), scores=None)
 
 
-def build_embeddings(c: TacoConfig, sizes: Sizes) -> StreamEmbeddings:
-    """Embeddings with separate tables."""
-    parts = {
-        "words": nn.Embedding(sizes["tokens"], c.word_width),
-        "types": nn.Embedding(c.token_types, c.word_width) if c.token_types else None,
-        "positions": PositionTable(c.max_positions, c.position_width, hidden=True),
-        "word_norm": LayerNorm(c.word_width, eps=NORM_EPS),
-        "position_norm": LayerNorm(c.position_width, eps=NORM_EPS),
-    }
-    return StreamEmbeddings(parts, (c.word_width, c.position_width), c.dropout)
-
-
 def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
     """Rows of the offsets that a batch has; larger ones share the outermost row of the table."""
     k, limit = len(table) // 2, offsets.max_offset
@@ -176,7 +164,14 @@ class Taco(LayeredEncoder):
         self.width, self.max_positions = c.word_width + c.position_width, c.max_positions
         self.widths = c.word_width, c.position_width
         self.separate_heads = c.head_features == "separate"
-        self.embeddings = build_embeddings(c, sizes)
+        parts = {
+            "words": nn.Embedding(sizes["tokens"], c.word_width),
+            "types": nn.Embedding(c.token_types, c.word_width) if c.token_types else None,
+            "positions": PositionTable(c.max_positions, c.position_width, hidden=True),
+            "word_norm": LayerNorm(c.word_width, eps=NORM_EPS),
+            "position_norm": LayerNorm(c.position_width, eps=NORM_EPS),
+        }
+        self.embeddings = StreamEmbeddings(parts, self.widths, c.dropout)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
         self.layers = LayerStack(
             TwoStreamLayer(

@@ -135,13 +135,8 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         )
 
 
-class ChoiceItem(NamedTuple):
-    """A passage with options."""
-
-    context: str
-    options: list[str]
-    completed: tuple[str, ...]
-    """The texts that the model reads after the passage: the question with each option."""
+ChoiceItem = tuple[str, list[str], tuple[str, ...]]
+"""A passage, its options, and what the model reads after the passage: the question with each."""
 
 
 class OptionPrediction(NamedTuple):
@@ -162,8 +157,8 @@ class OptionPrediction(NamedTuple):
 class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
     """The options chosen for questions."""
 
-    items: Sequence[ChoiceItem] = ()
-    """The passages and options, if they are raw items."""
+    options: Sequence[list[str]] = ()
+    """Those of each question, if they are raw items."""
 
     def __init__(self, examples: MultipleChoiceExamples) -> None:
         super().__init__(examples)
@@ -213,10 +208,10 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
         write_output("--predictions", path, text)
 
     def records(self) -> list[OptionPrediction]:
-        rows = self.items, self.predicted.tolist(), self.probabilities.tolist()
+        rows = self.options, self.predicted.tolist(), self.probabilities.tolist()
         return [
-            OptionPrediction(best, item.options[best], row[best], row[: len(item.options)])
-            for item, best, row in zip(*rows, strict=True)
+            OptionPrediction(best, options[best], row[best], row[: len(options)])
+            for options, best, row in zip(*rows, strict=True)
         ]
 
 
@@ -239,12 +234,12 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
             )
         question, start = values.get("question", ""), values.get("start", "").strip()
         completed = tuple(f"{start} {fill_blank(question, it)}".strip() for it in options)
-        return ChoiceItem(values["context"].strip(), options, completed)
+        return values["context"].strip(), options, completed
 
     def start(self, items: Sequence[ChoiceItem]) -> MultipleChoiceResults:
-        read = [(item.context, item.completed) for item in items]
+        read = [(context, completed) for context, _, completed in items]
         results: MultipleChoiceResults = self.read(encode_choice_questions(self.tokenizer, read))
-        results.items = items
+        results.options = [options for _, options, _ in items]
         return results
 
 

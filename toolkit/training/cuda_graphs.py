@@ -221,11 +221,11 @@ class GraphedAccumulator(GradientAccumulator):
     def accumulate_part(
         self, part: MicroBatchPart, weights: Mapping[str, float], *, syncs: bool
     ) -> Losses:
-        batch = self.prepare(part.batch)
+        batch = self.prepare(part[0])
         graph = self.find_graph(batch, list(weights))
         if graph is None:
             return super().accumulate_part(part, weights, syncs=syncs)
-        return graph(batch, self.loss_factors(weights), part.seed)
+        return graph(batch, self.loss_factors(weights), part[1])
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch on the host as the learner reads it, small ones with their padding.

@@ -75,7 +75,8 @@ class FlopCounter(TorchDispatchMode):
     ) -> object:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        trained = [each for each in tree_leaves((args, kwargs)) if self.is_trained(each)]
+        given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+        trained = [each for each in given if each.requires_grad or each in self.trained]
         if trained:
             self.trained.update({each: True for each in tree_leaves(result) if is_tensor(each)})
         if formula := FORMULAS.get(func.overloadpacket):
@@ -83,9 +84,6 @@ class FlopCounter(TorchDispatchMode):
             self.by_owner[self.owner] += flops
             self.backward += flops * min(2, sum(factor.dim() > 1 for factor in trained))
         return result
-
-    def is_trained(self, value: object) -> bool:
-        return isinstance(value, Tensor) and (value.requires_grad or value in self.trained)
 
 
 @contextmanager

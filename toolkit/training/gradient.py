@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -32,11 +32,8 @@ Factor = float | Float[Tensor, ""]
 """Of an objective's summed loss in the gradient."""
 
 
-class MicroBatchPart(NamedTuple):
-    """A micro-batch or a part of one, with the seed of its dropout."""
-
-    batch: Batch
-    seed: int
+MicroBatchPart = tuple[Batch, int]
+"""A micro-batch or a part of one, with the seed of its dropout."""
 
 
 class GradientAccumulator:
@@ -70,7 +67,7 @@ class GradientAccumulator:
         losses, error = run_in_memory(lambda: self.accumulate(parts, weights))
         if losses is not None:
             return losses, ""
-        shapes = [tuple(part.batch.inputs.tokens.shape) for part in parts]
+        shapes = [tuple(batch.inputs.tokens.shape) for batch, _ in parts]
         sentences, tokens = max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
         failure = f"a batch of {sentences} sentences x {tokens} tokens ({error})"
         if self.gradient_sync:
@@ -95,7 +92,7 @@ class GradientAccumulator:
             self.learner.train()
         losses: Losses = {}
         for index, part in enumerate(parts):
-            self.learner.encoder.check_ids(part.batch.inputs)
+            self.learner.encoder.check_ids(part[0].inputs)
             last = index == len(parts) - 1
             with nullcontext() if last else no_sync(self.wrapped):
                 for name, total in self.accumulate_part(part, weights, syncs=last).items():
@@ -110,8 +107,9 @@ class GradientAccumulator:
         A loss that is not finite makes the gradient, and so its norm on every rank, not finite:
         all ranks skip the update.
         """
-        seed_rng(part.seed, self.world.device)
-        return self.run_pass(self.to_device(part.batch), self.loss_factors(weights), syncs=syncs)
+        batch, seed = part
+        seed_rng(seed, self.world.device)
+        return self.run_pass(self.to_device(batch), self.loss_factors(weights), syncs=syncs)
 
     def to_device(self, batch: Batch) -> Batch:
         """The batch as the learner reads it."""
@@ -205,11 +203,11 @@ class OomRetry:
         for index, batch in zip(indices, micro_batches, strict=False):
             seed = self.seed, progress.epoch, index
             if self.part_count == 1 or self.loader is None:
-                parts.append(MicroBatchPart(batch, derive_seed(*seed)))
+                parts.append((batch, derive_seed(*seed)))
                 continue
             batches = self.loader.split_micro_batch(progress.epoch, index, self.part_count)
             parts += [
-                MicroBatchPart(part, derive_seed(*seed, self.part_count, number))
+                (part, derive_seed(*seed, self.part_count, number))
                 for number, part in enumerate(batches)
             ]
         return parts

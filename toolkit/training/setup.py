@@ -47,7 +47,7 @@ from toolkit.training.callbacks.validation import ExponentialMovingAverage, Vali
 from toolkit.training.cuda_graphs import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
-from toolkit.training.gradient import MicroBatchPart, gather_failures
+from toolkit.training.gradient import gather_failures
 from toolkit.training.result import config_digest
 from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
@@ -267,8 +267,7 @@ def probe(trainer: Trainer, loader: BatchLoader[Batch]) -> None:
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         for batch in loader.largest_batches(epoch):
             weights = {name: max(1.0, weight) for name, weight in batch.weights.items()}
-            part = MicroBatchPart(batch, epoch)
-            _, failure = accumulator.try_accumulate([part], weights)
+            _, failure = accumulator.try_accumulate([(batch, epoch)], weights)
             failures = gather_failures(failure, accumulator)
             accumulator.discard()
             if failures:
