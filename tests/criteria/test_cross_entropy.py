@@ -97,17 +97,6 @@ def test_binary_cross_entropy_equals_that_of_two_classes(smoothing):
     assert loss.item() == pytest.approx(by_hand, abs=1e-9)
 
 
-def test_ignored_binary_targets_have_no_gradient():
-    logits = torch.tensor([0.3, 0.4], requires_grad=True)
-    total(Binary(logits, torch.tensor([IGNORED, 0]))).backward()
-    assert logits.grad[0] == 0 and logits.grad[1] > 0
-
-
-def test_label_smoothing_above_1_is_rejected():
-    with pytest.raises(ToolkitError, match=r"label_smoothing must be at least 0 .* is 1\.5"):
-        CrossEntropyConfig(label_smoothing=1.5)
-
-
 def test_label_smoothing_is_rejected_for_masked_classes():
     masked = MaskedClasses(*prediction())
     assert total(masked) == total(prediction())

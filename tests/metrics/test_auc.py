@@ -40,11 +40,3 @@ def test_histogram_counts_extreme_logits_in_the_outermost_bins():
 def test_roc_auc_is_none_without_both_classes():
     assert roc_auc(*counts([1.0, 2.0], [1, 1])) is None
     assert roc_auc(*counts([], [])) is None
-
-
-def test_histograms_add_up_over_batches():
-    scores, answers = torch.randn(64), torch.arange(64) % 3 == 0
-    whole = counts(scores, answers)
-    parts = [counts(scores[some], answers[some]) for some in (slice(0, 10), slice(10, 64))]
-    for kind in (0, 1):
-        assert np.array_equal(whole[kind], parts[0][kind] + parts[1][kind])

@@ -49,10 +49,6 @@ def test_inside_tag_starts_a_span_if_none_of_its_type_precedes(text):
     assert text.replace("| ", "").split()[first].endswith("X") and last > first and name == "X"
 
 
-def test_hyphens_belong_to_the_type():
-    assert read("B-DATE-TIME I-DATE-TIME") == [(0, 2, "DATE-TIME")]
-
-
 @pytest.mark.parametrize("tag", ["NN", "", "X-NP", "NP-B", "O-NP", "b-NP"])
 def test_other_tags_are_rejected(tag):
     with pytest.raises(ToolkitError, match=rf"spans require tags such as O, B-NP .* '{tag}'"):

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder import Encoder
 from toolkit.models.heads import build_token_head
@@ -156,28 +155,9 @@ def test_encoder_without_biases_has_only_that_of_the_vocabulary(arch):
     ]
 
 
-def test_heads_have_the_norm_of_the_encoder():
-    head = build_token_head(build(norm="rms"))
-    assert type(head.norm).__name__ == "RMSNorm" and head.norm.eps == SHAPE["norm_epsilon"]
-
-
-def test_embeddings_without_token_types_are_those_of_the_words():
-    model, tokens = build(token_types=0, positions=["none"]), torch.tensor([[3, 4]])
-    e = model.embeddings
-    torch.testing.assert_close(
-        e(tokens, None, torch.ones_like(tokens)), e.norm(e.words.weight[[3, 4]])[None]
-    )
-
-
 def test_gated_networks_have_as_many_parameters_by_default():
     sizes = [
         sum(p.numel() for p in build(width=768, layers=1, activation=name).layers.parameters())
         for name in ("gelu", "geglu")
     ]
     assert sizes[1] == pytest.approx(sizes[0], rel=1e-3)
-
-
-def test_groups_cannot_be_combined_with_gated_networks():
-    config = ARCHITECTURES["convbert_medium_small"].config
-    with pytest.raises(ToolkitError, match=r"arch.groups must be 1 with arch.activation geglu"):
-        dataclasses.replace(config, activation="geglu")

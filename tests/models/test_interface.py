@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from toolkit import ToolkitError, build_model
-from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs
 
 
 class Lookup(EncoderModel):
@@ -25,33 +25,10 @@ class Lookup(EncoderModel):
         return Encoded(self.table(inputs.tokens))
 
 
-def test_missing_sizes_are_0():
-    sizes = Sizes(tokens=9)
-    assert (sizes["tokens"], sizes["labels"], sizes["anything"]) == (9, 0, 0)
-    assert sizes == {"tokens": 9}
-
-
-def test_build_model_requires_the_size_of_the_vocabulary():
-    with pytest.raises(ToolkitError, match="requires a tokenizer, vocabulary_size, or sizes"):
-        build_model("bert_tiny", sizes={"labels": 2})
-
-
-def test_inputs_default_to_one_segment_in_order_without_padding():
-    tokens = torch.zeros(2, 3, dtype=torch.long)
-    assert Inputs(tokens) == (tokens, *[None] * (len(Inputs._fields) - 1))
-
-
 def test_encoder_without_selection_selects_from_all_states():
     encoder, tokens = Lookup(), torch.randint(9, (2, 3))
     states = encoder.select_states(Inputs(tokens), torch.tensor([5, 0]))
     assert torch.equal(states, encoder.table(tokens[[1, 0], [2, 0]]))
-
-
-def test_encoder_model_has_no_limits_and_one_set_of_head_columns_by_default():
-    encoder = Lookup()
-    assert encoder.max_positions is encoder.fixed_length is encoder.position_embedding is None
-    assert encoder.head_columns == (slice(0, 4), slice(0, 4))
-    encoder.load_word_vectors(None)
 
 
 def test_encoder_without_tie_embeddings_to_is_rejected():

@@ -39,15 +39,3 @@ def test_lower_layer_states_are_those_of_a_shorter_encoder(arch, encoder):
     whole = encoder.layer_states(inputs)
     del encoder.layers[2]
     assert torch.equal(whole[2], encoder(inputs).states)
-
-
-def test_layer_states_do_not_depend_on_padding():
-    encoder = build_model("taco_tiny", vocabulary_size=30, layers=3).double().eval()
-    tokens = torch.randint(30, (1, 5))
-    padded, padding = torch.nn.functional.pad(tokens, (0, 3)), torch.arange(8)[None] >= 5
-    for state, alone in zip(
-        encoder.layer_states(Inputs(padded, padding=padding)),
-        encoder.layer_states(Inputs(tokens)),
-        strict=True,
-    ):
-        torch.testing.assert_close(state[:, :5], alone)

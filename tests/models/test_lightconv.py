@@ -26,26 +26,9 @@ def test_lightconv_and_dynamicconv_differ_by_the_parameters_of_kernels():
     assert parameters("dynamicconv_big", 9) - parameters("lightconv_big", 9) == kernel_difference
 
 
-@pytest.mark.parametrize("name", ["lightconv", "dynamicconv"])
-def test_kernel_sizes_grow_from_layer_to_layer(name):
-    entry = ARCHITECTURES[name]
-    with torch.device("meta"):
-        model = entry.factory(entry.config, Sizes(tokens=9))
-    sizes = [
-        [layer.self_attention.map.size for layer in side.layers]
-        for side in (model.encoder, model.decoder)
-    ]
-    assert sizes == [[3, 7, 15, 31, 31, 31, 31], [3, 7, 15, 31, 31, 31]]
-
-
 @pytest.mark.parametrize("side", ["encoder_kernels", "decoder_kernels"])
 def test_even_kernel_size_is_rejected(side):
     with pytest.raises(
         ToolkitError, match=rf"arch.{side} must be one or more odd numbers, but is .*4"
     ):
         dataclasses.replace(ARCHITECTURES["lightconv"].config, **{side: [3, 4]})
-
-
-def test_lightconv_without_layers_is_rejected():
-    with pytest.raises(ToolkitError, match=r"arch.encoder_kernels must be one or more odd numbers"):
-        dataclasses.replace(ARCHITECTURES["lightconv"].config, encoder_kernels=[])

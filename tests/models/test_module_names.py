@@ -34,11 +34,6 @@ def test_encoder_names_all_of_it_or_its_module_of_that_name(encoder):
             "it.",
         ),
         (
-            "embeddings.dropout",
-            "cannot freeze 'embeddings.dropout': the encoder has no module 'embeddings.dropout'.",
-        ),
-        ("", "cannot freeze '': the encoder has no module ''. Choose from embeddings"),
-        (
             "layers.3-0",
             "the range in 'layers.3-0' must begin with the lower number, but begins with 3. Write "
             "layers.0-3.",

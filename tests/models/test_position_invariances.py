@@ -7,7 +7,6 @@ import torch
 
 from tests.helpers.position_models import VOCABULARY, build_encoder, make_batch
 from toolkit.models.interface import Inputs
-from toolkit.nn.attention import Offsets, SequenceContext
 
 RELATIVE = {
     **{name: {"positions": [name]} for name in ("rope", "alibi", "t5", "shaw", "xl", "deberta")},
@@ -71,31 +70,6 @@ def test_states_depend_on_the_direction_of_offsets_except_with_alibi_alone(name)
     assert changes < 1e-12 if name in ("alibi", "none") else changes > 1e-6
 
 
-def test_rotary_scores_depend_on_the_difference_of_ids_alone():
-    model = build("rope", layers=1)
-    ids = torch.tensor([[3, 0, 6, -1, 17, 9, 10]])
-    x = torch.randn(12, dtype=torch.float64).expand(1, 7, 12)  # one token everywhere
-    attention = model.layers[0].attention
-    p = attention.project(x, SequenceContext(Offsets(ids, 7, x.device)))
-    scores, by_difference = attention.map.content(p)[0], {}
-    for i in range(7):
-        for j in range(7):
-            by_difference.setdefault(int(ids[0, j] - ids[0, i]), []).append(scores[:, i, j])
-    assert max(len(found) for difference, found in by_difference.items() if difference) == 3
-    for found in by_difference.values():
-        close(torch.stack(found), found[0].expand(len(found), -1))
-    different = torch.stack([found[0] for found in by_difference.values()]).T
-    assert all(len(head.round(decimals=9).unique()) == len(by_difference) for head in different)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_tokens_permuted_with_their_ids_have_permuted_states(name):
-    model, inputs = build(name), make_batch()
-    order = torch.tensor([2, 5, 0, 3, 1, 4])
-    moved = Inputs(*(None if part is None else part[:, order] for part in inputs[:4]))
-    close(states(model, moved), states(model, inputs)[:, order])
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_states_do_not_depend_on_padding_and_its_ids(name):
     model, inputs = build(name), make_batch()
@@ -110,24 +84,10 @@ def test_states_do_not_depend_on_padding_and_its_ids(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_states_do_not_depend_on_the_order_of_the_batch(name):
-    model, inputs = build(name), make_batch()
-    order = torch.tensor([3, 1, 0, 4, 2])
-    mixed = Inputs(*(None if part is None else part[order] for part in inputs[:4]))
-    close(states(model, mixed), states(model, inputs)[order])
-
-
-@pytest.mark.parametrize("name", EVERY)
 def test_selected_states_equal_those_of_all_tokens(name):
     model, inputs = build(name), make_batch()
     selected = torch.tensor([26, 3, 3, 0, 12])
     close(model.select_states(inputs, selected), states(model, inputs).flatten(0, 1)[selected])
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_ids_in_order_equal_none(name):
-    model, inputs = build(name), make_batch("in order", "in order", "in order")
-    close(states(model, inputs._replace(positions=None)), states(model, inputs))
 
 
 @pytest.mark.parametrize("explicit", [False, True])

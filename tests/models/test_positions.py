@@ -46,12 +46,8 @@ def test_names_that_are_no_set_of_terms_are_rejected(positions, message):
             r"shaw_values requires shaw in .* now learned",
         ),
         (BertConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* now learned"),
-        (BertConfig, {"rope_base": 5.0}, "rope_base requires rope in"),
-        (BertConfig, {"max_distance": 5}, "max_distance requires deberta in"),
         (BertConfig, {"global_every": 2}, "global_every requires arch.attention_window"),
         (CompositeBertConfig, {"positions": ["rope"], "fixed": False}, "fixed requires composite"),
-        (CompositeBertConfig, {"positions": ["rope"], "radius": 4}, "radius requires fixed, shaw"),
-        (TransformerLMConfig, {"radius": 4}, "radius requires fixed, shaw or composite in .* now"),
         (TransformerLMConfig, {"rope_base": 4.0}, "rope_base requires rope in"),
     ],
 )
@@ -82,11 +78,6 @@ def test_terms_of_both_sides_are_rejected_in_decoders(name):
 def test_rotations_require_heads_of_even_width():
     with pytest.raises(ToolkitError, match=r"must be a multiple of 2 with rope.* is 5"):
         BertConfig(width=10, heads=2, positions=["rope"])
-
-
-def test_rotations_of_decoders_require_heads_of_even_width():
-    with pytest.raises(ToolkitError, match=r"must be a multiple of 2 with rope.* is 5"):
-        TransformerLMConfig(width=10, heads=2, positions=["rope"])
 
 
 @pytest.mark.parametrize("max_distance", [4, 9])

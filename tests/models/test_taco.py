@@ -12,7 +12,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.taco import TacoConfig
-from toolkit.nn.attention import Offsets
 
 PUBLISHED = {  # widths, heads, relative width -> millions of parameters (tables 3, 5 and 6)
     (648, 120, 6, 6, 120): "80.4",
@@ -78,29 +77,10 @@ def test_swapped_words_at_hidden_positions_have_swapped_states():
     torch.testing.assert_close(*swapped_states(), rtol=0, atol=1e-6)
 
 
-def test_offsets_from_indices_would_reveal_hidden_positions(monkeypatch):
-    plain = Offsets.__init__
-    monkeypatch.setattr(Offsets, "__init__", lambda self, ids, *rest: plain(self, None, *rest))
-    one, other = swapped_states()
-    assert (one - other).abs().max() > 1e-5
-
-
-@pytest.mark.parametrize(("types", "same"), [(0, True), (1, True), (2, False)])
-def test_second_text_of_a_pair_differs_if_there_are_two_token_types(types, same):
-    model, tokens = tiny(token_types=types), torch.arange(9)[None]
-    pair = model(Inputs(tokens, segments=tokens // 5)).states
-    assert torch.equal(pair, model(Inputs(tokens)).states) == same
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
-        ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
-        (
-            {"head_features": "both"},
-            "arch.head_features must be one of separate, concat, but is 'bo",
-        ),
     ],
 )
 def test_taco_rejects_impossible_configs(values, message):

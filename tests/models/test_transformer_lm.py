@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 import torch
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Sizes
 
@@ -70,16 +69,3 @@ def test_transformer_lm_scores_equal_hugging_faces(name):
 )
 def test_transformer_lm_has_the_published_number_of_parameters(name, tokens, published):
     assert parameters(name, tokens) == published
-
-
-def test_transformer_lm_without_shared_embeddings_has_two_tables():
-    entry = ARCHITECTURES["transformer_lm_tiny"]
-    config = dataclasses.replace(entry.config, share_embeddings=False)
-    model = entry.factory(config, Sizes(tokens=9))
-    tables = model.separate_output_embedding, model.token_embedding
-    assert [table.weight.shape for table in tables] == [(9, 128)] * 2
-
-
-def test_transformer_lm_without_layers_is_rejected():
-    with pytest.raises(ToolkitError, match=r"arch.layers must be at least 1, but is 0"):
-        dataclasses.replace(ARCHITECTURES["transformer_lm_tiny"].config, layers=0)

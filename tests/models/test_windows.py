@@ -42,19 +42,3 @@ def test_rotary_base_of_local_layers_differs_from_that_of_global_ones():
     model = build(positions=["rope"], rope_base=500.0, local_rope_base=20.0)
     bases = [layer.attention.project.changes[0].base for layer in model.layers]
     assert bases == [500.0, 20.0]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"positions": ["rope", "fixed"]},
-        {"positions": ["deberta"]},
-        {"positions": ["xl", "t5"]},
-        {"positions": ["shaw"], "shaw_values": True},
-    ],
-)
-def test_permuted_position_ids_permute_the_states_of_a_model_with_windows(options):
-    model, tokens = build(**options), torch.randint(30, (2, 9))
-    order = torch.randperm(9)
-    moved = model(Inputs(tokens=tokens[:, order], positions=order.expand(2, 9))).states
-    torch.testing.assert_close(moved, model(Inputs(tokens=tokens)).states[:, order])

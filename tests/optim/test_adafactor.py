@@ -37,21 +37,6 @@ def test_adafactor_equals_the_loop_of_its_paper(largest_difference, relative, lr
     assert largest_difference("adafactor", loop, lr=lr, weight_decay=DECAY, **options) < 1e-6
 
 
-def test_adafactor_equals_torchs():
-    torch.manual_seed(0)
-    p, torch_p = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
-    c = AdafactorConfig(lr=0.01, weight_decay=0.1)
-    optimizers = [
-        OPTIMIZERS["adafactor"].factory(c, [("weight", p)]),
-        torch.optim.Adafactor([torch_p], lr=0.01, weight_decay=0.1),
-    ]
-    for gradient in torch.randn(5, 4, 3):
-        for parameter, optimizer in zip((p, torch_p), optimizers, strict=True):
-            parameter.grad = gradient.clone()
-            optimizer.step()
-    torch.testing.assert_close(p, torch_p, atol=1e-6, rtol=0)
-
-
 def test_adafactor_stores_a_row_and_a_column_per_matrix():
     p = torch.nn.Parameter(torch.ones(100, 50))
     optimizer = OPTIMIZERS["adafactor"].factory(AdafactorConfig(), [("weight", p)])

@@ -17,11 +17,6 @@ def batch(padding: torch.Tensor | None) -> MaskedBatch:
     return MaskedBatch(inputs, zeros, zeros, {"mlm": 2.0}, 2, 10)
 
 
-def test_a_batch_on_a_cpu_stays_what_it_is():
-    made = batch(PADDING)
-    assert to_device(made, torch.device("cpu"), packs=True) is made
-
-
 def test_tensors_move_and_numbers_stay():
     moved = to_device(batch(PADDING), META)
     assert moved.inputs.tokens.device == moved.inputs.padding.device == moved.targets.device == META

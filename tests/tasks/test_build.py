@@ -9,29 +9,7 @@ from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.sections import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
-from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import EncoderFactory
-
-
-def test_build_model_passes_overrides_to_the_architecture():
-    encoder = build_model("composite_bert_tiny", vocabulary_size=11, layers=3, width=8)
-    assert len(encoder.layers) == 3 and encoder.width == 8
-
-
-def test_build_model_with_a_task_has_its_heads():
-    learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", layers=1)
-    assert isinstance(learner, Learner) and dict(learner.task.named_parameters())
-
-
-def test_build_model_takes_the_numbers_of_characters_and_tags():
-    learner = build_model(
-        "conv_san_ud",
-        sizes={"tokens": 11, "characters": 7, "tags": 5},
-        task="pos_tagging",
-        layers=1,
-    )
-    assert learner.encoder.embeddings.character_cnn.characters.num_embeddings == 7
-    assert learner.task.head.out_features == 5
 
 
 def test_unknown_override_suggests_the_nearest_known_one():

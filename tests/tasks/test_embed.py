@@ -1,12 +1,10 @@
 import logging
 
-import numpy as np
 import pytest
 import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.offsets import check_texts
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Inputs
 
@@ -65,14 +63,6 @@ def test_layers_are_those_of_the_encoder():
     assert states.shape == (4, 2, model.encoder.width)
 
 
-@pytest.mark.parametrize("layers", [np.int64(1), torch.tensor(1), np.array([0, 2]), range(2)])
-def test_layers_are_integers_of_any_kind(layers):
-    model = learner()
-    plain = layers.tolist() if hasattr(layers, "tolist") else list(layers)
-    found = model.embed(["the cat"], layers=layers)
-    assert torch.equal(found, model.embed(["the cat"], layers=plain))
-
-
 def test_encode_adds_the_special_tokens_that_the_task_reads():
     assert learner().encode(["the cat"]).tokens.tolist() == [[0, 4, 5, 2]]
     translation = learner("transformer_tiny", "translation").encode(["the cat", "the"])
@@ -125,18 +115,6 @@ def test_encoder_rejects_wrong_tensors(message, given):
     tensors, options = given
     with pytest.raises(ToolkitError, match=message):
         learner().encoder(*tensors, **options)
-
-
-WRONG_TEXTS = {
-    "texts must be a list, but is a single text": "the cat",
-    "texts must be strings, but text 1 is of type int": ["the", 3],
-}
-
-
-@pytest.mark.parametrize(("message", "texts"), WRONG_TEXTS.items())
-def test_embed_and_encode_reject_what_is_not_a_list_of_texts(message, texts):
-    with pytest.raises(ToolkitError, match=message):
-        check_texts(texts)
 
 
 def test_embed_rejects_other_options():

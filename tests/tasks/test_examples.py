@@ -11,17 +11,6 @@ from toolkit.criteria import IGNORED
 from toolkit.data.formats.classification.split import Labels
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.tasks.examples import pad_to_multiple
-
-
-@pytest.mark.parametrize(
-    ("count", "multiple", "rows"),
-    [(0, 64, 64), (1, 64, 64), (64, 64, 64), (65, 64, 128), (0, 1, 1), (1, 1, 1), (65, 1, 65)],
-)
-def test_pad_to_multiple_keeps_all_values_and_repeats_shapes(count, multiple, rows):
-    padded = pad_to_multiple(np.arange(count), -9, multiple)
-    assert padded.tolist() == [*range(count), *[-9] * (rows - count)]
-
 
 TEXTS = ["a lovely film", "a dull film", "lovely music", "dull music"] * 4
 LABELS = ["good", "bad", "good", "bad"] * 4
@@ -91,22 +80,6 @@ def test_loss_is_the_sum_of_the_objectives_means(tokenizer):
 def test_loss_of_a_batch_without_predictions_is_zero(classifier):
     batch = classifier.dataset(TEXTS[:2], [None, None], training=False).__getitems__([0, 1])
     assert batch.weights == {"label": 0.0} and classifier.loss(batch) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("task", "arch"), [("rtd", "bert_tiny"), ("language_modeling", "transformer_lm_tiny")]
-)
-def test_loss_falls_in_a_loop_of_ones_own(task, arch, tokenizer):
-    torch.manual_seed(0)
-    learner = build_model(arch, tokenizer=tokenizer, task=task)
-    batch = learner.dataset(TEXTS, training=False).__getitems__(range(4 if task == "rtd" else 1))
-    optimizer, losses = torch.optim.AdamW(learner.parameters(), lr=2e-3), []
-    for _ in range(4):
-        losses.append(learner.loss(batch))
-        optimizer.zero_grad()
-        losses[-1].backward()
-        optimizer.step()
-    assert losses[-1] < losses[0]
 
 
 def test_pairs_and_numbers_are_labeled_too(tokenizer):

@@ -11,14 +11,10 @@ import torch
 from toolkit import build_model, load_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
-from toolkit.config.sections import ComponentConfig
 from toolkit.criteria import IGNORED, Classes, Values
 from toolkit.distributed import World
-from toolkit.models.interface import Sizes
-from toolkit.tasks.build import build_learner
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.glue import GlueConfig, GlueExamples, GlueResults
 from toolkit.training.run import run
@@ -107,12 +103,6 @@ def test_predictions_are_written_as_class_names(collect, tmp_path):
     assert lines[:3] == ["index\tprediction", "0\tentailment", "1\tnot_entailment"]
 
 
-def test_regression_has_neither_tables_nor_events(collect):
-    results = collect("STS-B", [1.0] * 8)
-    assert not results.tables() and not results.events()
-    assert np.isnan(results.metrics()["score"])
-
-
 def test_unlabeled_rows_do_not_count(collect):
     results = collect("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
     results.split.labeled[-2:] = False
@@ -125,38 +115,6 @@ def test_three_classes_have_no_binary_f1(collect):
     classes = ["entailment", "neutral", "contradiction"]
     results.labels = replace(results.labels, classes=classes, metrics=["accuracy"])
     assert results.metrics() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}
-
-
-ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
-
-
-def test_pooled_head_has_the_weights_of_converted_models():
-    learner = build_model("bert_tiny", sizes={"tokens": 40, "labels": 3}, task="glue")
-    names = [name for name, _ in learner.named_parameters() if name.startswith("task.")]
-    assert sorted(names) == [
-        "task.head.output.bias",
-        "task.head.output.weight",
-        "task.pooler.bias",
-        "task.pooler.weight",
-    ]
-    width = learner.encoder.width
-    assert learner.task.pooler.weight.shape == (width, width)
-
-
-@pytest.mark.parametrize("head", ["plain", "pooled"])
-def test_taco_head_reads_both_streams_concatenated(glue, head):
-    folder = glue()
-    sizes, examples = Sizes(tokens=len(folder.vocabulary), labels=2), make_examples(folder)
-    arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
-    learner = build_learner(arch, ComponentConfig("glue", GlueConfig(head=head)), sizes).eval()
-    batch, columns = examples.collate(np.arange(3), None), learner.encoder.head_columns
-    states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
-    x = torch.cat([states[:, columns[0]], states[:, columns[1]]], -1)
-    assert x.shape[1] == arch.config.word_width + arch.config.position_width
-    pooler, output = learner.task.pooler, learner.task.head.output
-    x = (x @ pooler.weight.T + pooler.bias).tanh() if head == "pooled" else x
-    wanted = x @ output.weight.T + output.bias
-    torch.testing.assert_close(learner(batch)["label"].logits, wanted, atol=1e-5, rtol=1e-4)
 
 
 def test_glue_rejects_data_without_labels():

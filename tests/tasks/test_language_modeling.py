@@ -75,17 +75,6 @@ def learner(data):
     return model.eval()
 
 
-def test_language_model_predicts_each_token_from_the_previous_ones(learner, examples):
-    batch = examples.collate(np.arange(3), None)
-    logits, targets = learner(batch)["lm"]
-    assert logits.shape == (len(targets), learner.encoder.token_embedding.num_embeddings)
-    tokens = batch.inputs.tokens.clone()
-    tokens[:, 5:] = 7
-    changed = learner(batch._replace(inputs=batch.inputs._replace(tokens=tokens)))["lm"].logits
-    early = batch.selected % tokens.shape[1] < 5
-    torch.testing.assert_close(changed[early], logits[early])
-
-
 def test_metrics_include_token_and_word_perplexity(learner, examples):
     criterion = CrossEntropy(CrossEntropyConfig(label_smoothing=0.3))
     batches = [examples.collate(np.array([i]), None) for i in range(len(examples.lengths))]

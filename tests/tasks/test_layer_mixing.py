@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit import ToolkitError, load_checkpoint
+from toolkit import load_checkpoint
 from toolkit.commands.inspect import describe_checkpoint
 from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
@@ -72,8 +72,3 @@ def test_trained_mixing_is_saved_described_and_loaded(glue, tmp_path):
         f"embeddings {shares[0]:.1%}, layer 1 {shares[1]:.1%}, layer 2 {shares[2]:.1%}; "
         f"scale {features.scale.item():.3g}"
     )
-
-
-def test_layer_mixing_is_an_option_of_the_tasks_that_fine_tune():
-    with pytest.raises(ToolkitError, match="requires --task glue, multiple_choice, pos_tagging"):
-        compose({"arch": "bert_tiny", "task": "mlm", "task.layer_mixing": True})

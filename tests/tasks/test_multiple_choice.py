@@ -100,10 +100,6 @@ def test_groups_have_separate_accuracies(collect):
     assert metrics == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
 
 
-def test_single_group_has_no_separate_accuracy(collect):
-    assert collect("swag", [1, 2, 1, 2, 0, 0, 1, 0]).metrics() == {"accuracy": 5 / 8}
-
-
 def test_race_predictions_are_letters_by_passage(collect, tmp_path):
     collect("race", [1, 0, 0, 1]).write(tmp_path / "x.json")
     written = json.loads((tmp_path / "x.json").read_text())
@@ -113,20 +109,6 @@ def test_race_predictions_are_letters_by_passage(collect, tmp_path):
 def test_swag_predictions_are_rows_and_labels(collect, tmp_path):
     collect("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
-
-
-@pytest.mark.parametrize(
-    ("form", "count", "message"),
-    [
-        ("swag", 8, r"a unique row per example, but '0' occurs"),
-        ("race", 4, r"a unique passage and number per example, but 'high"),
-    ],
-)
-def test_predictions_reject_two_files_of_the_same_name(collect, tmp_path, form, count, message):
-    results = collect(form, [0] * count)
-    results.split.records[1] = results.split.records[0]
-    with pytest.raises(ToolkitError, match=message):
-        results.write(tmp_path / "x")
 
 
 def test_questions_without_known_answers_do_not_count(collect):

@@ -27,16 +27,6 @@ def test_numbers_are_clipped_to_the_range_of_the_labels(glue):
     assert [it.value for it in learner.predict([("a cat", "the cat")])] == [5.0]
 
 
-def test_answers_do_not_depend_on_the_order_of_passages(questions):
-    learner = build("squad", questions("squad"), max_positions=24)
-    contexts = ["Anna Bell built it.", "The mill was built in 1905. " * 6]
-    items = [("Who built it?", contexts[0]), ("When?", contexts[1]), ("Where?", contexts[0])]
-    forward = learner.predict(items, batch_size=2)
-    backward = learner.predict(items[::-1], batch_size=1)
-    assert [p.answer for p in forward] == [p.answer for p in backward[::-1]]
-    assert [p.start for p in forward] == [p.start for p in backward[::-1]]
-
-
 def test_options_may_differ_in_number(questions):
     learner = build("multiple_choice", questions("race"), max_positions=48)
     items = [
@@ -59,13 +49,6 @@ def test_only_single_items_exceed_max_tokens(glue):
     assert len(learner.predict(items, max_tokens=30)) == len(items)
     long = [batch for batch in batches if batch.inputs.tokens.numel() > 30]
     assert [batch.sentences for batch in long] == [1, 1] and len(batches) < len(items)
-
-
-@pytest.mark.parametrize("limit", ["batch_size", "max_tokens"])
-def test_limits_of_batches_must_be_at_least_1(glue, limit):
-    learner = build("glue", glue("RTE"))
-    with pytest.raises(ToolkitError, match=f"{limit} must be at least 1, but is 0. Raise it"):
-        learner.predict([("a", "b")], **{limit: 0})
 
 
 def test_an_empty_sentence_has_no_tags(tagged):

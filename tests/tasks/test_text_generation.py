@@ -71,12 +71,9 @@ def test_lines_become_requests_with_the_source_and_the_forced_prefix():
     ("options", "line", "message"),
     [
         ({}, " ", "empty"),
-        ({}, "\u200b", "empty"),  # which the tokenizer drops
         ({}, "abcdea", "7 tokens, more than the model's 6 positions"),
         ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
-        ({"score_reference": True, "max_tokens": 3}, "a\tabc", "4 tokens, more than --max"),
         ({"prefixes": True}, "abc", "no tab"),
-        ({"prefixes": True, "max_len_b": 1}, "abc\tde", "a prefix of 2 tokens, more than the max"),
         ({"prefixes": True}, "abc\tabcdea", "a prefix of 6 tokens, more than the maximum of 5"),
         ({"score_reference": True}, "abc\tabcdea", "7 tokens to score, more than the model's 6"),
     ],

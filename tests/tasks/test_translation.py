@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
@@ -51,11 +50,6 @@ def test_pairs_of_unequal_length_are_padded_and_padding_is_not_predicted(make_ex
     assert (grid != examples.split.tokenizer.vocabulary.pad).all() and len(grid) == len(
         batch.targets
     )
-
-
-def test_pair_length_is_that_of_the_longer_side_so_that_both_fit_the_budget(make_examples):
-    source, target = sides(examples := make_examples())
-    assert examples.lengths.tolist() == (np.maximum(source, target) + 1).tolist()
 
 
 def test_overlong_pairs_are_reported_skipped_or_truncated(make_examples):
@@ -151,16 +145,6 @@ def test_translations_are_written_in_order(translate, split, tmp_path):
     )
 
 
-def test_signatures_are_in_tables_and_events(translate):
-    results, _ = translate([0, 1], [2, 3])
-    [table] = results.tables()
-    assert "tok:13a" in table.text()
-    assert [(kind, it["name"]) for kind, it in results.events()] == [
-        ("score", "bleu"),
-        ("score", "chrf"),
-    ]
-
-
 def test_scores_are_empty_if_the_model_could_not_translate(examples):
     results = TranslationResults(examples, beam=1)
     results.sync(World())
@@ -183,32 +167,3 @@ def test_sync_gathers_the_translations_of_all_ranks(translate, split, monkeypatc
     halves[0].sync(World(size=2))
     assert halves[0].scores[0].value == pytest.approx(100.0)
     assert sorted(halves[0].translations) == list(range(9))
-
-
-TINY = {"width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0, "vocabulary_size": 17}
-SMALL = {
-    "transformer_tiny": {**TINY, "encoder_layers": 1, "decoder_layers": 1},
-    "dynamicconv_tiny": {**TINY, "encoder_kernels": [3], "decoder_kernels": [3]},
-}
-SMALL["lightconv_tiny"] = SMALL["dynamicconv_tiny"]
-
-
-def learner(arch="transformer_tiny"):
-    torch.manual_seed(2)
-    model = build_model(arch, task="translation", **SMALL[arch]).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return model
-
-
-@pytest.mark.parametrize("arch", SMALL)
-def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens(examples, arch):
-    model, batch = learner(arch), examples.collate(np.arange(4), None)
-    logits, targets = model(batch)["translation"]
-    assert logits.shape == (len(targets), 17)
-    later = batch.previous.clone()
-    later[:, 2:] = (later[:, 2:] + 1) % 17  # what comes later may be anything
-    changed = model(batch._replace(previous=later))["translation"].logits
-    early = batch.selected % batch.previous.shape[1] < 2
-    torch.testing.assert_close(changed[early], logits[early])
-    assert not torch.allclose(changed[~early], logits[~early])

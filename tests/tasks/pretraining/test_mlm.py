@@ -8,7 +8,6 @@ import torch
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.criteria import IGNORED
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs, Sizes
@@ -113,35 +112,8 @@ def test_electra_pairs_are_two_segments_with_token_types(folder):
     assert batch.inputs.segments.sum() > 0
 
 
-@pytest.mark.parametrize("row_multiple", [1, 64])
-def test_batch_without_selected_tokens_has_one_padding_row(folder, row_multiple):
-    batch = make_examples(folder, mask_rate=1e-9, row_multiple=row_multiple).collate(
-        np.arange(3), 1
-    )
-    assert batch.weights == {"mlm": 0.0}
-    assert batch.targets.unique().tolist() == [IGNORED]
-    assert len(batch.selected) == row_multiple
-
-
 def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder):
     ids = np.arange(30)
     training, evaluation = make_examples(folder), make_examples(folder, training=False)
     assert not torch.equal(training.collate(ids, 1).selected, training.collate(ids, 2).selected)
     assert torch.equal(evaluation.collate(ids, 1).selected, evaluation.collate(ids, None).selected)
-
-
-def test_masks_of_a_sentence_do_not_depend_on_its_batch(folder):
-    examples = make_examples(folder, masking="span")
-    whole, one = examples.collate(np.arange(30), 4), examples.collate(np.array([17]), 4)
-    length = examples.lengths[17]
-    assert whole.inputs.tokens[17, :length].tolist() == one.inputs.tokens[0].tolist()
-
-
-def test_electra_masking_has_separate_default_rates(folder):
-    def mask_token_share(**options):
-        batch = make_examples(folder, masking="electra", **options).collate(np.arange(200), 1)
-        input_tokens = batch.inputs.tokens.flatten()[batch.selected]
-        return (input_tokens == folder.vocabulary.mask).float().mean().item()
-
-    assert mask_token_share() == pytest.approx(0.86, abs=0.05)
-    assert mask_token_share(mask_token_rate=0.0) == 0

@@ -53,13 +53,6 @@ def test_tokens_are_predicted_from_one_half_and_positions_from_the_other():
     assert predictions["mpm"].logits.shape == (2, 512)
 
 
-@pytest.mark.parametrize("objectives", ["mlm", "mpm"])
-def test_single_objective_has_one_head(objectives):
-    _, task = build(objectives=objectives)
-    other = "position_head" if objectives == "mlm" else "head"
-    assert list(task.coefficients) == [objectives] and not hasattr(task, other)
-
-
 def test_accuracy_per_objective_counts_the_positions_with_a_target():
     _, task = build()
     metrics = task.metrics(
@@ -71,12 +64,6 @@ def test_accuracy_per_objective_counts_the_positions_with_a_target():
     )
     ratios = {name: (float(r.total), float(r.weight)) for name, r in metrics.items()}
     assert ratios == {"mlm_accuracy": (1.0, 2.0), "mpm_accuracy": (2.0, 2.0)}
-
-
-def test_mpm_has_a_table_of_positions_for_encoders_without_one():
-    _, task = build("composite_bert_tiny", objectives="mpm")
-    assert task.position_head.table.shape == (128, 64)
-    assert task.position_head.bias.shape == (128,)
 
 
 def test_max_position_must_be_in_the_table():
@@ -146,8 +133,6 @@ def test_single_objective_equals_its_half_of_both(folder, objective):
     "option",
     [
         {"position_rate": 0.4},
-        {"position_span_max": 1},
-        {"position_span_p": 0.9},
         {"hidden_position_rate": 0.3},
         {"shuffled_position_rate": 0.2},
         {"position_range": "full_table"},
@@ -159,18 +144,10 @@ def test_position_options_change_positions_and_no_token(folder, option):
     assert not torch.equal(halves(default)[3], halves(other)[3])
 
 
-def test_full_table_draws_positions_up_to_max_position(folder):
-    options = {"position_span_max": 1, "hidden_position_rate": 0.0, "shuffled_position_rate": 1.0}
-    examples = make_examples(folder, position_range="full_table", max_position=1, **options)
-    far = halves(examples.collate(np.arange(30), 1))[3][:, 8:]
-    assert (far == 0).any() and (far == 1).any()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"objectives": "mlm,order"}, "must be mlm, mpm or mlm,mpm, but is 'mlm,order'"),
-        ({"objectives": " "}, "task.objectives must be mlm, mpm or mlm,mpm, but is ' '"),
         ({"shuffled_position_rate": 0.3}, "sum to at most 1, but are 0.8 and 0.3"),
         ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),
     ],

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.heads import PositionHead
-from toolkit.models.interface import Encoded, EncoderModel, Sizes
-from toolkit.tasks.learner import Learner
+from toolkit.models.interface import Encoded, EncoderModel
 from toolkit.tasks.pretraining.mpm import MaskedPositionModel, check_orderable, encode_hidden_words
-from toolkit.tasks.task import EncoderFactory
 
 WORDS = "bob once asked alice to borrow a book"
 
@@ -51,15 +47,6 @@ class Oracle(PositionHead):
 def order(head, tokenizer, sentence, top):
     task = SimpleNamespace(position_head=head, check_objective=lambda *_: None)
     return MaskedPositionModel.order_words(task, Reader(), tokenizer, sentence, top)
-
-
-def make_factory(tokenizer):
-    return EncoderFactory(None, Sizes(tokens=len(tokenizer.vocabulary)))
-
-
-def encoder(tokenizer):
-    entry = ARCHITECTURES["taco_tiny"]
-    return entry.factory(entry.config, Sizes(tokens=len(tokenizer.vocabulary)))
 
 
 def test_words_in_braces_move_to_their_most_probable_positions(tokenizer):
@@ -101,14 +88,3 @@ def test_order_words_rejects_sentences_that_cannot_be_ordered(tokenizer, sentenc
 def test_order_words_rejects_braces_that_enclose_no_single_word(tokenizer, word):
     with pytest.raises(ToolkitError, match=f"must enclose single words, but are '{word}'"):
         encode_hidden_words(tokenizer, f"bob {{once}} {word} asked {{alice}}")
-
-
-def test_order_words_rejects_tasks_without_position_modeling(tokenizer):
-    net = encoder(tokenizer)
-    for name, config in (("mlm", {}), ("mpm", {"objectives": "mlm"})):
-        task = TASKS[name]
-        c = dataclasses.replace(task.config, **config)
-        learner = Learner(net, task.factory(c, net, make_factory(tokenizer)))
-        learner.tokenizer = tokenizer
-        with pytest.raises(ToolkitError, match="Ordering words requires a"):
-            learner.order_words("bob once asked")

@@ -75,11 +75,6 @@ def test_discriminator_reads_the_sentences_with_sampled_tokens():
     assert predictions["rtd"].targets.tolist() == [*labels[:-1], IGNORED] and sum(labels) > 0
 
 
-def test_discriminator_weighs_fifty_times_the_generator_each_averaged():
-    assert learner().task.coefficients == {"mlm": 1.0, "rtd": 50.0}
-    assert build(options={"discriminator_weight": 7.0}).task.coefficients["rtd"] == 7.0
-
-
 @every_architecture
 def test_embeddings_are_shared_and_registered_once(name):
     model = learner(name)
@@ -113,11 +108,6 @@ def test_every_parameter_has_a_gradient(name):
     model = learner(name)
     sum(cross_entropy()(model(batch())).values()).backward()
     assert not [n for n, p in model.named_parameters() if p.grad is None]
-
-
-def test_full_size_generator_has_no_embedding_projection_if_the_model_has_none():
-    model = build(options={"generator_size": 1.0}, **SMALL | {"embedding_width": None})
-    assert isinstance(model.task.generator.encoder.embeddings.widen, nn.Identity)
 
 
 @pytest.mark.parametrize(

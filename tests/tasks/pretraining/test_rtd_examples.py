@@ -36,12 +36,6 @@ def test_labels_mark_tokens_that_differ_from_the_original():
     assert b.labels(tokens).tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
 
 
-def test_labels_ignore_padding():
-    padding = torch.tensor([[False, False, False, True], [False] * 4])
-    b = batch([7, 8, 8, IGNORED], padding=padding)
-    assert b.labels(b.with_tokens(b.targets)).tolist() == [0, 0, 0, IGNORED, 0, 0, 0, 0]
-
-
 def test_labels_of_an_idle_rank_are_all_ignored():
     b = batch([IGNORED] * 4, rtd_weight=0.0)
     assert set(b.labels(b.with_tokens(b.targets)).tolist()) == {IGNORED}

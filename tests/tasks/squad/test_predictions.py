@@ -67,15 +67,6 @@ def test_correct_positions_yield_the_correct_answers(collect):
         assert results.metrics() == {"exact_match": 1.0, "f1": 1.0}
 
 
-def test_several_answers_are_kept_best_first(collect):
-    prediction = collect(at(0), at(1)).predicted[0]
-    assert (
-        len(prediction.texts) == len(set(prediction.texts)) == 4
-        and prediction.texts[0] == "Anna Bell."
-    )
-    assert prediction.scores == sorted(prediction.scores, reverse=True)
-
-
 def test_answers_found_twice_have_the_better_score(collect):
     context = f"{TOWN} The old mill was sold"
 
@@ -194,12 +185,6 @@ def test_best_spans_equal_those_of_all_pairs(max_tokens):
         real = scores.isfinite()
         got = zip(scores[real].tolist(), firsts[real].tolist(), lasts[real].tolist(), strict=True)
         assert list(got) == [pytest.approx(it) for it in expected]
-
-
-def test_best_spans_are_empty_if_no_position_may_start():
-    zeros, no = torch.zeros(1, 4), torch.zeros(1, 4, dtype=torch.bool)
-    scores, _, _ = best_spans(zeros, zeros, no, ~no, max_tokens=2, count=3)
-    assert scores.tolist() == [[-math.inf] * 3]
 
 
 SURE, DOUBTFUL = (

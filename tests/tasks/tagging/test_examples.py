@@ -83,13 +83,6 @@ def test_long_sentences_are_split_between_words_and_long_words_truncated(pieces)
     assert sorted(batch.word_ids.tolist()) == list(range(9))
 
 
-def test_row_multiples_add_padding_rows_that_do_not_count(pieces):
-    config = ResolvedTaggingConfig(tokens_per_sample=64, pooling="mean")
-    batch, bare = (collated(make_examples(pieces, config, row_multiple=it)) for it in (64, 1))
-    assert len(batch.selected) % 64 == 0 and batch.scored.sum() == 9
-    assert batch.word_index.bincount()[:9].equal(bare.word_index.bincount())
-
-
 def test_word_level_architecture_rejects_subwords(pieces):
     with pytest.raises(ToolkitError, match=r"word-level architecture requires word-level data"):
         make_examples(pieces)
