@@ -135,6 +135,6 @@ def validate(trainer: Trainer, batch: Any) -> None:
     trainer.learner.eval()
     with trainer.precision.autocast():
         trainer.criterion(
-            trainer.learner(to_device(batch, DEVICE, packs=trainer.learner.uses_packing))
+            trainer.learner(to_device(batch, DEVICE, packs=trainer.learner.encoder.uses_packing))
         )
     trainer.learner.train()

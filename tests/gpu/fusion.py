@@ -66,7 +66,7 @@ def record_calls(trainer: Trainer, case: Case) -> Iterator[LayerCall]:
         for layer in chosen
     ]
     batch = BATCHES[case.task](case.shape)
-    trainer.learner(to_device(batch, DEVICE, packs=trainer.learner.uses_packing))
+    trainer.learner(to_device(batch, DEVICE, packs=trainer.learner.encoder.uses_packing))
     for hook in hooks:
         hook.remove()
     for layer, inputs in found.items():

@@ -175,7 +175,7 @@ def sum_token_losses(learner: Learner, sentences: WordSentences, targets: BoolAr
     encoder.check_ids(inputs)
     wanted = pad_to_multiple(sentences.tokens[targets], 0, SHAPE_MULTIPLE).to(device)
     positions = pad_to_multiple(selected, 0, SHAPE_MULTIPLE).to(device)
-    moved = to_device(inputs, device, packs=learner.uses_packing)
+    moved = to_device(inputs, device, packs=learner.encoder.uses_packing)
     task = require(learner.task, ScoresTargets)
     found = task.score_targets(encoder, moved, positions, wanted)
     rows, sums = np.nonzero(targets)[0], np.zeros((2, len(targets)))

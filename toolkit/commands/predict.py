@@ -211,7 +211,7 @@ class LinePredictor:
                 self.device,
                 max_tokens=max_tokens,
                 batch_size=batch_size,
-                packs=self.learner.uses_packing,
+                packs=self.learner.encoder.uses_packing,
             )
 
     def report(self, seconds: float, output: Output, *, interactive: bool) -> None:

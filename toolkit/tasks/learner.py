@@ -120,7 +120,7 @@ class Learner(nn.Module):
         """
         self.encoder.check_ids(batch.inputs)
         device = self.encoder.token_embedding.weight.device
-        totals = self.criterion(self(to_device(batch, device, packs=self.uses_packing)))
+        totals = self.criterion(self(to_device(batch, device, packs=self.encoder.uses_packing)))
         means = [
             self.task.coefficients[name] * total / max(batch.weights[name], 1.0)
             for name, total in totals.items()
@@ -189,11 +189,6 @@ class Learner(nn.Module):
             tokenizer=self.tokenizer,
             facts={"reasons": ["save"], "metadata": check_metadata(metadata)},
         )
-
-    @property
-    def uses_packing(self) -> bool:
-        """Whether batches on a GPU need `Inputs.packing`."""
-        return self.encoder.uses_packing
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -352,7 +347,7 @@ class Learner(nn.Module):
                     next(self.parameters()).device,
                     max_tokens=max_tokens,
                     batch_size=batch_size,
-                    packs=self.uses_packing,
+                    packs=self.encoder.uses_packing,
                 )
             )
 

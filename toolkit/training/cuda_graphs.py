@@ -232,7 +232,7 @@ class GraphedAccumulator(GradientAccumulator):
 
         That holds for batches without a graph too: how dropout is drawn does not depend on graphs.
         """
-        packs = self.learner.uses_packing and self.world.device.type != "cpu"
+        packs = self.learner.encoder.uses_packing and self.world.device.type != "cpu"
         return add_packing(batch, keep_padding) if packs and is_small(batch) else batch
 
     def to_device(self, batch: Batch) -> Batch:

@@ -81,7 +81,7 @@ def evaluate_model(
 
     def evaluate(batch: Batch) -> None:
         learner.encoder.check_ids(batch.inputs)
-        moved = to_device(batch, world.device, packs=learner.uses_packing)
+        moved = to_device(batch, world.device, packs=learner.encoder.uses_packing)
         totals.add(batch_statistics(learner, criterion, moved, precision, results))
         on_progress(batch.sentences)
 

@@ -113,7 +113,7 @@ class GradientAccumulator:
 
     def to_device(self, batch: Batch) -> Batch:
         """The batch as the learner reads it."""
-        return to_device(batch, self.world.device, packs=self.learner.uses_packing)
+        return to_device(batch, self.world.device, packs=self.learner.encoder.uses_packing)
 
     def run_pass(
         self, batch: Batch, factors: Mapping[str, Factor], *, syncs: bool = False

@@ -220,7 +220,7 @@ they select and pass on, each in training and evaluation, with and without paddi
 
 def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
     """The learner with the parallelism of the config; make the optimizer from it afterwards."""
-    stacks = find_stacks(learner)
+    stacks = [module for module in learner.modules() if isinstance(module, LayerStack)]
     layers = [layer for stack in stacks for layer in stack]
     for stack in stacks:
         stack.checkpoint_activations = c.checkpoint_activations
@@ -232,11 +232,6 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
     if c.sharding == "full":
         apply_fsdp(learner, layers, world, DTYPES.get(precision))
     return learner
-
-
-def find_stacks(learner: Learner) -> list[LayerStack]:
-    """All stacks of layers in a learner."""
-    return [module for module in learner.modules() if isinstance(module, LayerStack)]
 
 
 def compile_parts(learner: Learner, device: torch.device) -> None:
@@ -252,9 +247,9 @@ def compile_parts(learner: Learner, device: torch.device) -> None:
     torch._dynamo.config.specialize_float = True  # rates of dropout are not sizes
     torch.fx.experimental._config.use_duck_shape = False  # a length that equals a width may change
     warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
-    layers = [layer for stack in find_stacks(learner) for layer in stack]
     heads = [module for module in learner.modules() if isinstance(module, TiedHead | DetectionHead)]
-    for part in (*layers, *heads):
+    stacks = [module for module in learner.modules() if isinstance(module, LayerStack)]
+    for part in (*(layer for stack in stacks for layer in stack), *heads):
         part.compile(dynamic=True, options={"fallback_random": device.type == "cpu"})
 
 

@@ -292,7 +292,7 @@ def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
     """
     has_frozen = not all(p.requires_grad for p in learner.parameters())
     with torch.no_grad(), FlopCounter() as counter:
-        learner(to_device(batch, device, packs=learner.uses_packing))
+        learner(to_device(batch, device, packs=learner.encoder.uses_packing))
     return float(counter.total + (counter.backward if has_frozen else 2 * counter.total))
 
 
