@@ -87,6 +87,7 @@ def save_bert(folder, symbols):
     return model, tokenizer
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize("within_word", [False, True])
 def test_scores_of_an_imported_bert_equal_a_loop_over_it(tmp_path, sentences, pieces, within_word):

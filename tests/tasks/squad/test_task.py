@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 import torch
 
 from tests.tasks.conftest import ASKED, NOTHING
@@ -31,6 +32,7 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, "training.precision": "fp32", **changes})
 
 
+@pytest.mark.slow
 def test_run_learns_answers_and_writes_predictions(questions, tmp_path):
     folder = questions(asked=[*ASKED, *NOTHING], version="v2.0", bare=ASKED[:1])
     changes = {"task.tokens_per_sample": 20, "task.stride": 8}
