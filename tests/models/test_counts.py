@@ -37,6 +37,14 @@ BASE = {
 }
 
 
+def count(name: str, changes: dict[str, object], sizes: dict[str, int]) -> int:
+    """Parameters of the model without heads, counted on the meta device."""
+    entry = ARCHITECTURES[name]
+    with torch.device("meta"):
+        model = entry.factory(dataclasses.replace(entry.config, **changes), Sizes(**sizes))
+    return sum(p.numel() for p in model.parameters())
+
+
 def parameters(name: str, changes: dict[str, object]) -> int:
     """Parameters of the encoder with its MLM head, counted on the meta device."""
     entry, task, sizes = ARCHITECTURES[name], TASKS["mlm"], Sizes(tokens=30_004)
@@ -58,6 +66,47 @@ def test_composite_bert_has_the_published_number_of_parameters(row):
     assert parameters("composite_bert", changes) == published
 
 
-@pytest.mark.parametrize(("name", "published"), [("bert_small", 13_430_708), ("bert", 108_821_044)])
-def test_bert_has_the_parameters_of_the_row_with_absolute_positions(name, published):
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [("bert_small", 13_430_708), ("bert", 108_821_044), ("convbert_small_chang", 13_094_540)],
+)
+def test_encoders_with_a_head_have_the_published_number_of_parameters(name, published):
     assert parameters(name, {}) == published
+
+
+ENCODERS = [  # architecture, sizes, number
+    ("convbert_small", {"tokens": 30_522}, 13_143_768),  # of Hugging Face's
+    ("convbert_medium_small", {"tokens": 30_522}, 17_475_888),
+    ("convbert", {"tokens": 30_522}, 105_680_520),
+    # joined symbols of WMT English-German: Ott et al. 2018, and Wu et al. 2019, table 1
+    ("transformer_big", {"tokens": 32_768}, 209_911_808),
+    ("dynamicconv_big", {"tokens": 32_768}, 213_237_760),
+    # 16 (1024 - 1) (149 + 118) numbers fewer in its kernels
+    ("lightconv_big", {"tokens": 32_768}, 213_237_760 - 4_370_256),
+    # as fairseq logs it for IWSLT 2014 German-English
+    ("transformer_iwslt", {"tokens": 8_848, "targets": 6_632}, 39_469_056),
+    ("transformer_lm_gpt", {"tokens": 40_478}, 116_534_784),
+    ("transformer_lm_gpt2", {"tokens": 50_257}, 124_439_808),
+    ("taco", {"tokens": 30_522}, 100_091_220),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes", "published"), ENCODERS)
+def test_encoder_has_the_published_number_of_parameters(name, sizes, published):
+    assert count(name, {}, sizes) == published
+
+
+TACO = {  # widths, heads, relative width -> millions of parameters (tables 3, 5 and 6)
+    (648, 120, 6, 6, 120): "80.4",
+    (576, 192, 6, 6, 192): "71.1",
+    (504, 264, 6, 6, 264): "64.3",
+    (648, 120, 12, 6, 120): "87.5",
+    (648, 120, 12, 12, 120): "88.6",
+}
+
+
+@pytest.mark.parametrize("shape", TACO)
+def test_taco_has_the_published_number_of_parameters(shape):
+    names = ("word_width", "position_width", "word_heads", "position_heads", "relative_width")
+    found = count("taco", dict(zip(names, shape, strict=True)), {"tokens": 30_522})
+    assert f"{found / 1e6:.1f}" == TACO[shape]
