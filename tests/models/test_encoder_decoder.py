@@ -76,9 +76,9 @@ def decode_steps(model, previous, encoded, padding, ends):
 
 
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
-@pytest.mark.parametrize("ends", [range(1, 38), (5, 6, 37)], ids=["one by one", "in pieces"])
-def test_incremental_decoding_equals_full_decoding(name, changes, ends):
-    model, previous = build(name, changes), torch.randint(23, (3, 13))
+def test_incremental_decoding_equals_full_decoding(name, changes):
+    model, previous = build(name, changes), torch.randint(23, (3, 37))
+    ends = (1, 2, 3, 8, 30, 31, 32, 33, 37)  # kernels have up to 31 taps
     with torch.no_grad():
         source = encode(model)
         close(decode_steps(model, previous, *source, ends), model.decode(previous, *source))
