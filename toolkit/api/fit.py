@@ -10,7 +10,7 @@ from torch import Tensor
 
 from toolkit.checkpoints.save_folder import find_saved_run
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
+from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.command import RUN
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.load import compose, resolve_mapping
@@ -57,7 +57,7 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
     precision = resolve_precision(requested_precision(c), device)
     trainer = Trainer(
         learner,
-        learner.require_origin()._replace(run=run).make_criterion(),
+        CRITERIA[run.criterion.name].factory(run.criterion.config),
         OPTIMIZERS[run.optimizer.name].factory(
             run.optimizer.config, list(learner.named_parameters())
         ),

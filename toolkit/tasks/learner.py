@@ -56,12 +56,6 @@ class Origin(NamedTuple):
         run = self.run or compose({"arch": self.arch.name, "task": self.task.name})
         return replace(run, arch=self.arch, task=self.task)
 
-    def make_criterion(self) -> Criterion:
-        """The criterion of the run, or the task's default."""
-        config = self.to_run().criterion
-        criterion: Criterion = CRITERIA[config.name].factory(config.config)
-        return criterion
-
 
 class Learner(nn.Module):
     """An encoder and its task: the module to wrap for data parallelism.
@@ -111,7 +105,9 @@ class Learner(nn.Module):
     @cached_property
     def criterion(self) -> Criterion:
         """The criterion of the checkpoint's run, or the task's default."""
-        return self.require_origin().make_criterion()
+        config = self.require_origin().to_run().criterion
+        criterion: Criterion = CRITERIA[config.name].factory(config.config)
+        return criterion
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss to minimize: the mean of each objective times its coefficient, summed.

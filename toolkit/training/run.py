@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from signal import Signals
 
 import torch
 
@@ -243,7 +244,12 @@ class TrainingRun:
             reason = "signal" if signal else "time" if stopped else "end"
             self.checkpointer.save_last(progress.update, progress.latest_epoch, reason)
             if stopped:
-                self.print_message(self.stopping.describe_stop(signal))
+                after, more = f"after {self.stopping.seconds / 3600:.2f} hours", ""
+                if signal:
+                    after = f"by {Signals(signal).name}"
+                else:
+                    more = " with a larger --stop-time-hours"
+                self.print_message(f"stopped {after}; to resume, run the same command{more}")
 
     def advance_progress_bar(self, step: Step) -> None:
         if self.console:

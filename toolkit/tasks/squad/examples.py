@@ -42,10 +42,6 @@ class SquadConfig(FeatureOptions, section="task"):
     nbest: PositiveInt = 20
     """Number of answers kept per question."""
 
-    @property
-    def max_question_tokens(self) -> int:
-        return min(self.question_tokens, (self.tokens_per_sample - SPECIAL_OF_PAIR) // 2)
-
 
 START, END = "begin", "end"
 UNKNOWN = -2
@@ -86,7 +82,8 @@ class SquadExamples(Examples[SquadBatch]):
         split = self.split
         source.check_labeled(not (split.spans == UNKNOWN).all(), "questions without answers")
         lengths = split.questions.lengths.astype(np.int64)
-        self._question = np.minimum(lengths, c.max_question_tokens)
+        longest = min(c.question_tokens, (c.tokens_per_sample - SPECIAL_OF_PAIR) // 2)
+        self._question = np.minimum(lengths, longest)
         room = c.tokens_per_sample - SPECIAL_OF_PAIR - self._question
         self.windows: Windows = split_into_windows(split.passage_lengths, room, c.stride)
         self.targets = find_targets(split.spans, self.windows, self._question + SPECIAL_OF_SINGLE)
@@ -96,7 +93,7 @@ class SquadExamples(Examples[SquadBatch]):
         self.remark = f"windows of {len(split):,} questions" + (
             f", {self.truncated:,} of them truncated" if self.truncated else ""
         )
-        options = (split.name, c.tokens_per_sample, c.stride, c.max_question_tokens)
+        options = (split.name, c.tokens_per_sample, c.stride, longest)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> SquadBatch:

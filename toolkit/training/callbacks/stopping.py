@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from signal import Signals
 from time import monotonic
 from types import FrameType
 
@@ -93,15 +92,6 @@ class StoppingCriteria:
     @property
     def seconds(self) -> float:
         return self.clock() - self.started_at
-
-    def describe_stop(self, signal: int) -> str:
-        """Why the run stops early, and how to resume it; a `signal` of 0 is none."""
-        if signal:
-            return f"stopped by {Signals(signal).name}; to resume, run the same command"
-        return (
-            f"stopped after {self.seconds / 3600:.2f} hours; to resume, run the same command with "
-            f"a larger --stop-time-hours"
-        )
 
     def state(self) -> State:
         return {"seconds": self.seconds, "highest_lr": self.highest_lr, "lr": self.last_lr}
