@@ -27,15 +27,25 @@ from toolkit.nn.attention.composite import CompositeConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompositeBertConfig(CompositeConfig, PositionConfig):
+class TableConfig(PositionConfig):
+    """The options of the shared encoder, and one that adds a table of positions."""
+
+    absolute_positions: bool = False
+    """Add a learned position embedding, which limits the length of sentences."""
+
+    @property
+    def position_names(self) -> list[str]:
+        return [*self.positions, *["learned"] * self.absolute_positions]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompositeBertConfig(CompositeConfig, TableConfig):
     """Options of composite attention: each term can be switched off."""
 
     positions: list[str] = field(default_factory=lambda: ["composite"])
     """How the order of tokens enters; several are added. composite: the terms that arch.fixed,
     arch.dynamic and arch.key_dynamic switch on; the others as in bert."""
 
-    absolute_positions: bool = False
-    """Add a learned position embedding, which limits the length of sentences."""
     depthwise: bool = False
     """Add a depthwise convolution of the values to the result (eq. 7)."""
     convolve: list[Literal["query", "key", "value"]] = field(default_factory=list)
@@ -57,10 +67,6 @@ class CompositeBertConfig(CompositeConfig, PositionConfig):
                     f"arch.convolve cannot be combined with {name} in arch.positions, which "
                     f"requires linear projections of queries and keys."
                 )
-
-    @property
-    def position_names(self) -> list[str]:
-        return [*self.positions, *["learned"] * self.absolute_positions]
 
     @property
     def options_of_other_parts(self) -> frozenset[str]:

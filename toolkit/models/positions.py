@@ -206,16 +206,21 @@ def find_conflict(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PositionConfig(
-    DisentangledConfig, LocalRotaryConfig, ShawConfig, ChosenPositions, EncoderConfig
-):
-    """Options of encoders whose position terms are chosen by name."""
+class WindowConfig(Options, section="arch"):
+    """Options of sliding windows."""
 
     attention_window: Annotated[int, AtLeast(2)] | None = None
     """Sliding-window attention: layers between global ones attend to tokens at a distance of up to
     half of it, on both sides; by default all layers are global."""
     global_every: Size = 3
     """With arch.attention_window, the first layer and every N-th layer after it are global."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionConfig(
+    DisentangledConfig, WindowConfig, LocalRotaryConfig, ShawConfig, ChosenPositions, EncoderConfig
+):
+    """Options of encoders whose position terms are chosen by name."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
