@@ -212,12 +212,13 @@ class Taco(LayeredEncoder):
         added = streams.words.shape[1] - length
         if selected is not None and added:
             selected = selected + selected // length * added  # the same tokens in longer rows
-        states = join_streams(self.layers(streams, sequence, selected))
+        words, positions, _ = self.layers(streams, sequence, selected)
+        states = torch.cat([words, positions], -1)
         return Encoded(states[:, :length] if selected is None and added else states)
 
     def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
         streams, length = self.layers.list_states(*self.embed(inputs)), inputs.tokens.shape[1]
-        return [join_streams(states)[:, :length] for states in streams]
+        return [torch.cat([it.words, it.positions], -1)[:, :length] for it in streams]
 
     def embed(self, inputs: Inputs) -> tuple[StreamStates, SequenceContext]:
         """The input of the first layer, with columns of padding where products need them."""
@@ -232,11 +233,6 @@ class Taco(LayeredEncoder):
         if vectors.is_cuda:  # one row more, 2 S of S positions: products with odd numbers are slow
             vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
         return self.embeddings(inputs), SequenceContext(offsets, inputs.padding, vectors)
-
-
-def join_streams(streams: StreamStates) -> Float[Tensor, "C N D"]:
-    """concat(words, positions)."""
-    return torch.cat([streams.words, streams.positions], -1)
 
 
 @register_arch(

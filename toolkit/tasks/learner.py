@@ -28,7 +28,7 @@ from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs, Sizes, find_modules
 from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, SplitSource, TaskDataset, to_device
-from toolkit.tasks.predictions import TRUNCATED, Predictor, parse_items, predict_batches
+from toolkit.tasks.predictions import TRUNCATED, parse_items, predict_batches
 from toolkit.tasks.task import (
     FillsMasks,
     OrdersWords,
@@ -310,7 +310,8 @@ class Learner(nn.Module):
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence: a list of words, or text with spaces between."""
         check_is_list("tag", sentences)
-        if not isinstance(self.task, PredictsItems) or "tags" not in self._predictor().columns:
+        task = self.task if isinstance(self.task, PredictsItems) else None
+        if not task or "tags" not in task.predictor(self.encoder, self.tokenizer).columns:
             given = TASKS.find_name(type(self.task))
             raise wrong_training_error("Tagging words", "--task pos_tagging", given)
         return [prediction.tags for prediction in self.predict(sentences)]
@@ -332,7 +333,8 @@ class Learner(nn.Module):
         check_limits(batch_size=batch_size, max_tokens=max_tokens)
         check_is_list("predict", items)
         with self._evaluating():
-            predictor = self._predictor()
+            task = require(self.task, PredictsItems)
+            predictor = task.predictor(self.encoder, self.tokenizer)
             results = predictor.start(parse_items(predictor, items))
             if truncated := results.examples.truncated:
                 log.warning(f"{truncated:,} of {len(items):,} items {TRUNCATED}.")
@@ -346,9 +348,6 @@ class Learner(nn.Module):
                     packs=self.encoder.uses_packing,
                 )
             )
-
-    def _predictor(self) -> Predictor[Any, Any]:
-        return require(self.task, PredictsItems).predictor(self.encoder, self.tokenizer)
 
     @contextmanager
     def _evaluating(self) -> Iterator[Tokenizer]:

@@ -135,7 +135,7 @@ class TrainingData:
 
     def micro_batches(self, epoch: int) -> int:
         """Number of micro-batches of an epoch over all ranks."""
-        shard = self._shard_of_epoch(epoch)
+        shard = (epoch - 1) % self._corpora.cycle
         if shard not in self._sizes:
             self._sizes[shard] = self.loader_for(epoch).micro_batches(epoch)
         return self._sizes[shard]
@@ -146,7 +146,7 @@ class TrainingData:
 
     def loader_for(self, epoch: int) -> BatchLoader[Batch]:
         """The loader of an epoch; the loader of other shards is closed."""
-        shard = self._shard_of_epoch(epoch)
+        shard = (epoch - 1) % self._corpora.cycle
         if shard != self._shard:
             self.close()
             self._shard, self._split = shard, self._open(shard)
@@ -154,9 +154,6 @@ class TrainingData:
 
     def close(self) -> None:
         self._split.loader.close()
-
-    def _shard_of_epoch(self, epoch: int) -> int:
-        return (epoch - 1) % self._corpora.cycle
 
     def _open(self, shard: int) -> LoadedSplit:
         return open_split(

@@ -118,21 +118,19 @@ class NonFiniteGuard:
         self.trainer.wait_for_device()
         scale, latest = self.trainer.precision.loss_scale, f"{step.update} (epoch {step.epoch})"
         if scale and scale.scale < MIN_LOSS_SCALE:
-            self.stop_training(
-                step,
+            precision = "bf16 or fp32"
+            what = (
                 f"the loss scale of fp16 must stay above {MIN_LOSS_SCALE:g}, but is "
-                f"{scale.scale:.2g} after update {latest}",
-                "bf16 or fp32",
+                f"{scale.scale:.2g} after update {latest}"
             )
-        if not scale and self.streak >= MAX_STREAK:
-            self.stop_training(
-                step,
+        elif not scale and self.streak >= MAX_STREAK:
+            precision = "fp32"
+            what = (
                 f"loss and gradient must be finite, but were not in {MAX_STREAK} updates in a row "
-                f"up to update {latest}",
-                "fp32",
+                f"up to update {latest}"
             )
-
-    def stop_training(self, step: Step, what: str, precision: str) -> None:
+        else:
+            return
         finding = diagnose_non_finite(self.trainer.accumulator, step.micro_batches, step.weights)
         raise ToolkitError(
             f"{what}; the first value that is not finite: {finding or 'none any more'}. "
@@ -245,15 +243,21 @@ class RankConsistencyCheck:
         rows = torch.zeros(self.world.size, len(mine), dtype=torch.int64)
         rows[self.world.rank] = mine
         norms, parameters = self.world.all_reduce(rows).split([1, len(sums)], dim=1)
-        names = list(self.replicated)
-        odd = minority_ranks(parameters)
+        odd, what, where = minority_ranks(parameters), "parameters", ""
         if odd:
             right = parameters[next(r for r in range(len(rows)) if r not in odd)]
-            first = names[int((parameters[odd[0]] != right).nonzero()[0])]
-            raise ToolkitError(divergence_message("parameters", odd, step, f", first in {first}"))
-        odd = ranks_with_other_norm(norms.contiguous().view(torch.float64)[:, 0].tolist())
+            first = int((parameters[odd[0]] != right).nonzero()[0])
+            where = f", first in {list(self.replicated)[first]}"
+        else:
+            what = "gradient norm"
+            odd = ranks_with_other_norm(norms.contiguous().view(torch.float64)[:, 0].tolist())
         if odd:
-            raise ToolkitError(divergence_message("gradient norm", odd, step, ""))
+            raise ToolkitError(
+                f"all ranks must have the same {what}, but after update {step.update} (epoch "
+                f"{step.epoch}) rank {', '.join(map(str, odd))} differs from the others{where}. "
+                f"Its memory, GPU or network may be faulty; start again from the last checkpoint "
+                f"on another machine."
+            )
 
 
 def sum_bits(p: Tensor) -> Int[Tensor, ""]:
@@ -274,13 +278,3 @@ def ranks_with_other_norm(norms: Sequence[float]) -> list[int]:
     middle = norm.sort().values[(len(norm) - 1) // 2]
     same = norm.isclose(middle, rtol=TOLERANCE, atol=0.0, equal_nan=True)
     return (~same).nonzero()[:, 0].tolist()
-
-
-def divergence_message(what: str, ranks: Sequence[int], step: Step, where: str) -> str:
-    """The message about ranks whose copy differs from the others."""
-    listed = ", ".join(map(str, ranks))
-    return (
-        f"all ranks must have the same {what}, but after update {step.update} (epoch {step.epoch}) "
-        f"rank {listed} differs from the others{where}. Its memory, GPU or network may be faulty; "
-        f"start again from the last checkpoint on another machine."
-    )
