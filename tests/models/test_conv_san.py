@@ -13,8 +13,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
-from toolkit.models.conv_san import ConvSanConfig, conv_san
+from toolkit.models.conv_san import ConvSanConfig, ConvSanLayer, build_attention, conv_san
 from toolkit.models.interface import Inputs, Sizes
+from toolkit.nn.attention import Offsets, SequenceContext
 
 SIZES = Sizes(tokens=50, characters=20)
 SMALL = {"layers": 2, "word_width": 6, "character_width": 2, "heads": 2, "fixed_length": 5}
@@ -120,3 +121,16 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_rejected():
 def test_conv_san_rejects_impossible_configs(changes, message):
     with pytest.raises(ToolkitError, match=message):
         ConvSanConfig(**changes)
+
+
+def test_conv_san_layer_adds_its_input_after_dropout():
+    torch.manual_seed(0)
+    layer = ConvSanLayer(
+        build_attention(
+            ConvSanConfig(word_width=8, character_width=0, fixed_length=4), first=False
+        ),
+        0.5,
+    ).train()
+    torch.nn.init.zeros_(layer.attention.project.qkv.weight)  # no values, nothing to add
+    y = layer(torch.ones(1, 4, 8), SequenceContext(Offsets(None, 4, torch.device("cpu"))))
+    assert y.unique().tolist() == [0.0, 2.0]

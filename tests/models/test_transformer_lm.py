@@ -54,3 +54,11 @@ def test_transformer_lm_scores_equal_hugging_faces(name):
     previous = torch.randint(50, (3, 20))
     scores = model.scores(model.decode(previous).flatten(0, 1)).unflatten(0, (3, 20))
     torch.testing.assert_close(scores, hf(previous).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_transformer_lm_without_shared_embeddings_has_two_tables():
+    entry = ARCHITECTURES["transformer_lm_tiny"]
+    config = dataclasses.replace(entry.config, share_embeddings=False)
+    model = entry.factory(config, Sizes(tokens=9))
+    tables = model.separate_output_embedding, model.token_embedding
+    assert [table.weight.shape for table in tables] == [(9, 128)] * 2
