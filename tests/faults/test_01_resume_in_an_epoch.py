@@ -43,16 +43,6 @@ def test_run_stopped_in_an_epoch_resumes_bit_for_bit(resumes_exactly):
 
 
 @pytest.mark.slow
-def test_run_with_activation_checkpointing_resumes_bit_for_bit(resumes_exactly):
-    resumes_exactly([3], checkpoint_activations=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("accumulation", "workers", "precision"),
-    [(1, 2, "fp32"), (4, 0, "bf16")],
-)
-def test_run_stopped_at_any_update_resumes_bit_for_bit(
-    resumes_exactly, accumulation, workers, precision
-):
-    resumes_exactly([2, 5], accumulation, workers, precision)
+def test_run_stopped_at_any_update_resumes_bit_for_bit(resumes_exactly):
+    """With accumulation, data workers, bfloat16 and activations that are computed again."""
+    resumes_exactly([2, 5], 4, 2, "bf16", checkpoint_activations=True)

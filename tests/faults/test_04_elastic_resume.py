@@ -67,7 +67,6 @@ SLOW = pytest.mark.slow
     [
         ((2, 1, 2), "none"),
         pytest.param((2, 1, 2), "full", marks=SLOW),
-        pytest.param((1, 2, 1), "full", marks=SLOW),
     ],
 )
 def test_run_resumes_with_another_number_of_ranks_to_the_same_weights(

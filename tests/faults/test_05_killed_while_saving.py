@@ -53,12 +53,12 @@ def went_on_from(config, folder, context, step):
 
 
 @pytest.mark.slow
-def test_run_survives_20_of_20_kills_during_saves(config, tmp_path):
+def test_run_survives_kills_during_saves(config, tmp_path):
     options = {"save_interval_updates": 1, "keep_interval_updates": 2, "max_epoch": 500}
     c = config(**options, log_interval=1000, valid_subset="")
     context, folder = multiprocessing.get_context("fork"), tmp_path / "run"
     before, cut_short = 0, 0
-    for step in range(3, 123, 6):
+    for step in range(3, 123, 12):
         assert went_on_from(c, folder, context, step) == before
         messages: list[str] = []
         newest = find_newest_intact(SaveFolder(folder), messages.append)
@@ -67,5 +67,5 @@ def test_run_survives_20_of_20_kills_during_saves(config, tmp_path):
         assert now >= before
         before = now
         cut_short += bool(list(folder.glob(".checkpoint*.tmp")))
-    assert cut_short >= 10
-    assert before >= 10
+    assert cut_short >= 5
+    assert before >= 5

@@ -56,13 +56,14 @@ def number_of(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("update", [NEW, OLD], ids=["another update", "in place of the old one"])
 def test_kills_between_files_never_mix_updates(config, in_process, update):
+    """Every third step; those of the two cases differ."""
     training = TrainingRun(config(valid_subset=""), World())
-    found, cuts, code = [], 0, None
+    found, cuts, code = [], update - NEW - 1, None
     while code != 0:
         become(training, OLD)
         training.checkpointer.saved_at = -1
         training.checkpointer.save(OLD, 1, ["interval"])
-        cuts += 1
+        cuts += 3
         code = in_process(save_the_new_one, training, update, cuts)
         training.save_folder.prepare()
         messages = []

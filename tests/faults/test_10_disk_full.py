@@ -18,8 +18,7 @@ from toolkit.checkpoints.save_folder import (
 from toolkit.cli.train import main
 from toolkit.training.run import run
 
-SLOW = pytest.mark.slow
-SHARES = [pytest.param(0.1, marks=SLOW), 0.5, pytest.param(0.9, marks=SLOW)]
+SHARE = 0.5
 FILE_SIZE = resource.RLIMIT_FSIZE
 
 
@@ -53,11 +52,10 @@ def fill_the_disk(monkeypatch, finished):
     return fill
 
 
-@pytest.mark.parametrize("share", SHARES)
 def test_run_continues_on_a_full_disk_and_saves_once_there_is_space(
-    config, tmp_path, no_pauses, fill_the_disk, share, caplog
+    config, tmp_path, no_pauses, fill_the_disk, caplog
 ):
-    tries = fill_the_disk(share, until=4)
+    tries = fill_the_disk(SHARE, until=4)
     assert run(config(save_interval_updates=2, keep_interval_updates=0)).updates == 10
     names = {path.name for path in SaveFolder(tmp_path / "run").checkpoints()}
     assert names == {f"checkpoint_e{1 + (u > 5)}_u{u}" for u in (2, 5, 6, 8, 10)}, "u4 had no room"
@@ -66,11 +64,10 @@ def test_run_continues_on_a_full_disk_and_saves_once_there_is_space(
     assert "checkpoint_e1_u4 must be written to disk, but could not be: " in caplog.text
 
 
-@pytest.mark.parametrize("share", SHARES)
 def test_permanently_full_disk_stops_the_run_and_keeps_older_checkpoints(
-    config, tmp_path, no_pauses, fill_the_disk, share
+    config, tmp_path, no_pauses, fill_the_disk
 ):
-    tries = fill_the_disk(share)
+    tries = fill_the_disk(SHARE)
     with pytest.raises(
         CheckpointSaveError, match=r"older checkpoints are complete\. That was failure 3 in a ro"
     ):
@@ -82,21 +79,20 @@ def test_permanently_full_disk_stops_the_run_and_keeps_older_checkpoints(
 
 
 def test_failed_last_save_is_an_error(config, data, tmp_path, no_pauses, fill_the_disk, capsys):
-    fill_the_disk(0.5)
+    fill_the_disk(SHARE)
     small = ["--arch", "composite_bert_tiny", "--layers", "1", "--width", "16", "--heads", "2"]
     where = ["--save-dir", str(tmp_path / "run"), "--max-update", "6", "--num-workers", "0"]
     assert main([str(data), *small, "--task", "mlm", "--batch-size", "8", *where]) == 2
     assert "checkpoint_e2_u6 must be written to disk, but could not be" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.EDQUOT, marks=SLOW)])
-def test_single_disk_error_is_retried(config, tmp_path, no_pauses, monkeypatch, number, caplog):
+def test_single_disk_error_is_retried(config, tmp_path, no_pauses, monkeypatch, caplog):
     real, calls = os.fsync, []
 
     def fsync(descriptor):
         calls.append(1)
         if len(calls) == 4:  # the first call is the check of the folder at the start
-            raise OSError(number, os.strerror(number))
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)

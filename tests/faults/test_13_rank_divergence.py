@@ -9,13 +9,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.training.run import TrainingRun
 
 
-@pytest.mark.parametrize(
-    "interval",
-    [2, *(pytest.param(interval, marks=pytest.mark.slow) for interval in (1, 5))],
-)
-def test_diverged_parameter_is_detected_within_one_interval(config, ranks, interval):
+def test_diverged_parameter_is_detected_within_one_interval(config, ranks):
     def train(world):
-        c = config(check_ranks_interval=interval, batch_size=4, no_save=True, max_epoch=9)
+        c = config(check_ranks_interval=2, batch_size=4, no_save=True, max_epoch=9)
         training = TrainingRun(c, world)
         parameter = dict(training.trainer.learner.named_parameters())["task.head.bias"]
 
@@ -31,5 +27,5 @@ def test_diverged_parameter_is_detected_within_one_interval(config, ranks, inter
         return training.trainer.progress.update, str(error.value)
 
     first, second = ranks(train)
-    assert first == second and 3 <= first[0] < 3 + interval
+    assert first == second and 3 <= first[0] < 5
     assert "rank 1 differs from the others, first in task.head.bias" in first[1]

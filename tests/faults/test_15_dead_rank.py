@@ -30,25 +30,16 @@ def train(config, monkeypatch, dies):
     return start
 
 
-def killed(which):
-    return lambda rank: os.kill(os.getpid(), signal.SIGKILL) if rank == which else None
+def test_other_rank_exits_and_names_the_killed_rank(config, monkeypatch, two_ranks, tmp_path):
+    def dies(rank):
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-
-def whole(folder):
-    """The update of checkpoint_last, after its digests are verified."""
-    return verify_checkpoint(folder / "checkpoint_last").update
-
-
-@pytest.mark.parametrize("which", [1, pytest.param(0, marks=pytest.mark.slow)])
-def test_other_rank_exits_and_names_the_killed_rank(
-    config, monkeypatch, two_ranks, tmp_path, which
-):
-    ended = two_ranks(train(config, monkeypatch, killed(which)))
-    assert ended[which].code == -signal.SIGKILL
-    other = ended[1 - which]
+    other, ended = two_ranks(train(config, monkeypatch, dies))
+    assert ended.code == -signal.SIGKILL
     assert other.code == PEER_FAILURE_EXIT_CODE
-    assert f"rank {1 - which} exits: rank {which} died" in other.stderr
-    assert whole(tmp_path / "run") == 2
+    assert "rank 0 exits: rank 1 died" in other.stderr
+    assert verify_checkpoint(tmp_path / "run" / "checkpoint_last").update == 2
 
 
 @pytest.mark.slow

@@ -8,31 +8,24 @@ import pytest
 
 from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("owner", "method"),
-    [
-        (TrainingRun, "advance_progress_bar"),
-        pytest.param(Validation, "update_best", marks=pytest.mark.slow),
-    ],
-)
 def test_stalled_rank_is_named_with_its_location_and_all_stacks_are_dumped(
-    config, monkeypatch, two_ranks, tmp_path, owner, method
+    config, monkeypatch, two_ranks, tmp_path
 ):
-    usual = getattr(owner, method)
+    usual = Validation.update_best
 
     def sleepy(self, *arguments):
         usual(self, *arguments)
-        if (self if owner is TrainingRun else self.trainer).world.rank == 1:
+        if self.trainer.world.rank == 1:
             time.sleep(3600)
 
     c = config(training__timeout_seconds=3.0, max_epoch=99)
 
     def start(rank):
-        monkeypatch.setattr(owner, method, sleepy)
+        monkeypatch.setattr(Validation, "update_best", sleepy)
         run(c)
 
     for rank, ended in enumerate(two_ranks(start)):

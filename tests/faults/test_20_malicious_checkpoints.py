@@ -10,6 +10,7 @@ import builtins
 import io
 import os
 import pickle
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -103,10 +104,7 @@ def test_payload_runs_if_it_is_unpickled(name, marker):
     assert marker.exists(), "a test with a harmless payload shows nothing"
 
 
-@pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=[pytest.mark.slow] * (form != "zip")) for form in FORMS]
-)
-@pytest.mark.parametrize("name", PAYLOADS)
+@pytest.mark.parametrize(("name", "form"), zip(PAYLOADS, cycle(FORMS), strict=False))
 def test_pickled_file_is_rejected_unread_by_every_command(
     data, tmp_path, marker, capsys, name, form
 ):
@@ -120,13 +118,13 @@ def test_pickled_file_is_rejected_unread_by_every_command(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAYLOADS)
 def test_pickle_in_a_forged_checkpoint_is_rejected_or_unread(
-    data, trained, tmp_path, marker, capsys, name
+    data, trained, tmp_path, marker, capsys
 ):
     folder = (trained / "checkpoint_last").resolve()
-    for number, file in enumerate(read_manifest(folder).files):
-        kept, form = (folder / file).read_bytes(), list(FORMS.values())[number % len(FORMS)]
+    payloads = zip(cycle(PAYLOADS), cycle(FORMS.values()), strict=False)
+    for file, (name, form) in zip(read_manifest(folder).files, payloads, strict=False):
+        kept = (folder / file).read_bytes()
         (folder / file).write_bytes(form(payload(name, marker)))
         sign_files(folder, file)
         use, *_, go_on, _ = commands(data, folder, tmp_path)

@@ -244,7 +244,7 @@ class Kind(NamedTuple):
     file: str
     change: Callable[[Path, str, str], None]
     commands: Lines
-    count: int = 6
+    count: int = 3
 
     def replace(self, folder: Path, text: str) -> None:
         self.change(folder, self.file, text)
