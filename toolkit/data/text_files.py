@@ -105,23 +105,16 @@ class LineChunk(NamedTuple):
     """Where each line is: its line or row in the file chunk, counted from 0."""
 
 
+LONG_LINE = "expected at most {} bytes in a line, found {} or more."
 BREAK_LINE = "Break the line into sentences, or raise --max-line-bytes."
 
 
 class TextError(Exception):
-    """A fault of the text, and the number of lines before it."""
+    """A fault of the text, what to do about it, and the number of lines before it."""
 
-    def __init__(self, lines_before: int, message: str) -> None:
-        super().__init__(message)
-        self.lines_before = lines_before
-
-
-class LongLineError(TextError):
-    """A line that is too long."""
-
-    def __init__(self, lines_before: int, size: int, limit: int) -> None:
-        self.problem = f"expected at most {limit} bytes in a line, found {size} or more."
-        super().__init__(lines_before, f"{self.problem} {BREAK_LINE}")
+    def __init__(self, lines_before: int, problem: str, advice: str) -> None:
+        super().__init__(f"{problem} {advice}")
+        self.lines_before, self.problem, self.advice = lines_before, problem, advice
 
 
 def is_compressed(path: Path) -> bool:
@@ -185,10 +178,10 @@ def read_lines(
             lines = split_lines(data, max_line_bytes, strip=strip)
             yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
             number += len(lines)
-    except LongLineError as error:
-        raise_in_chunk(chunk, number + error.lines_before, f"{error.problem} {remedy}")
     except TextError as error:
-        raise_in_chunk(chunk, number + error.lines_before, str(error))
+        line = count_lines_before(chunk) + number + error.lines_before + 1
+        advice = remedy if error.advice == BREAK_LINE else error.advice
+        raise_at_line(chunk.path, line, f"{error.problem} {advice}")
 
 
 def _join_lines(
@@ -204,7 +197,7 @@ def _join_lines(
         parts.append(data[cut:])
         size += len(data) - cut
         if size > max_line_bytes:
-            raise LongLineError(0, size, max_line_bytes)
+            raise TextError(0, LONG_LINE.format(max_line_bytes, size), BREAK_LINE)
     if size:
         yield b"".join(parts), read_bytes
 
@@ -220,11 +213,6 @@ def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = Fals
 def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
     """A user's mistake in a file, at a line counted from 1."""
     raise ToolkitError(f"{path}:{line}: {message}")
-
-
-def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoReturn:
-    """A user's mistake in a chunk of a file, after this many of the chunk's lines."""
-    raise_at_line(chunk.path, count_lines_before(chunk) + lines_before + 1, message)
 
 
 def read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
@@ -295,7 +283,9 @@ def _read_blocks(chunk: FileChunk) -> Iterator[tuple[bytes, int]]:
                 at_start = False
     except (OSError, *DECOMPRESSION_ERRORS) as error:
         raise TextError(
-            0, f"cannot read further: {error}. The file is truncated or damaged: copy it again."
+            0,
+            f"cannot read further: {error}.",
+            "The file is truncated or damaged: copy it again.",
         ) from error
 
 
@@ -307,7 +297,7 @@ def split_lines(data: bytes, max_line_bytes: int, *, strip: bool = True) -> list
         for number, line in enumerate(lines):
             size = len(line.encode())
             if size > max_line_bytes:
-                raise LongLineError(number, size, max_line_bytes)
+                raise TextError(number, LONG_LINE.format(max_line_bytes, size), BREAK_LINE)
     if text.endswith("\n"):
         lines.pop()
     return [line.strip() for line in lines] if strip else lines
@@ -322,13 +312,14 @@ def _decode(data: bytes) -> str:
         raise TextError(
             data.count(b"\n", 0, error.start),
             f"expected UTF-8, found byte 0x{data[error.start]:02x} at column "
-            f"{error.start - line_start + 1}. Convert the file, for instance with iconv -f "
-            f"{encoding} -t utf-8.",
+            f"{error.start - line_start + 1}.",
+            f"Convert the file, for instance with iconv -f {encoding} -t utf-8.",
         ) from error
     if "\0" in text:
         raise TextError(
             data.count(b"\n", 0, data.index(b"\0")),
-            "found a NUL byte: the file is binary or UTF-16. Convert it to UTF-8.",
+            "found a NUL byte: the file is binary or UTF-16.",
+            "Convert it to UTF-8.",
         )
     return text
 

@@ -17,7 +17,7 @@ from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.input_files import FileNames, list_benchmark_files
 from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.storage.column_files import ColumnType, SplitWriter
+from toolkit.data.storage.column_files import ColumnType, ColumnWriter
 from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.console import Output
@@ -148,16 +148,20 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         """Write all columns; returns split -> its entry in meta.json."""
         entries: dict[str, JsonObject] = {}
         for split, content in splits.items():
-            writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
+            writers = {
+                name: ColumnWriter(job.folder / f"{split}.{name}", kind)
+                for name, kind in self.columns(split, job.tokenizer).items()
+            }
             counts = Counter[str]()
             for block in self.encode(split, content, job):
-                writer.add(block.columns, block.starts_document)
+                for name, column in block.columns.items():
+                    writers[name].add(*column, block.starts_document)
                 counts.update(block.counts)
-            if not writer.items:
+            if not any(writer.items for writer in writers.values()):
                 files = self.config.inputs[split]
                 raise ToolkitError(f"{split}pref {files} has no items to write. Give other files.")
-            metadata = self.split_metadata(content)
-            entries[split] = {**counts, **metadata, "columns": writer.finish()}
+            columns = {name: writer.finish() for name, writer in writers.items()}
+            entries[split] = {**counts, **self.split_metadata(content), "columns": columns}
         return entries
 
     def split_metadata(self, content: Content) -> JsonObject:

@@ -34,7 +34,6 @@ from toolkit.data.storage.column_files import (
     CheckedColumnPart,
     ColumnType,
     ColumnWriter,
-    SplitWriter,
 )
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.text_files import FileChunk
@@ -307,14 +306,14 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         self, split: str, parts: Sequence[CheckedColumnPart], job: Job[Tokenizer]
     ) -> JsonObject:
         """Write the column of a split from its parts, and delete them; returns its entry."""
-        writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
+        writer = ColumnWriter(job.folder / f"{split}.{TOKENS}", job.tokenizer.vocabulary)
         for part in parts:
             starts_document = np.zeros(part.items, bool)
             starts_document[part.document_starts] = True
-            writer.add({TOKENS: (part.values, np.diff(part.offsets))}, starts_document)
+            writer.add(part.values, np.diff(part.offsets), starts_document)
             for file in part.files:
                 file.unlink()
-        return writer.finish()
+        return {TOKENS: writer.finish()}
 
     def check_not_empty(self, written: set[str]) -> None:
         """Raise if a requested split has no items."""

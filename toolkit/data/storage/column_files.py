@@ -369,28 +369,3 @@ class ColumnWriter:
             "documents": len(documents),
             "checksums": [zlib.crc32(part.data) for part in tables],
         }
-
-
-class SplitWriter:
-    """Writes all columns of a split item by item: call `add`, then `finish`."""
-
-    def __init__(self, folder: Path, split: str, columns: Mapping[str, ColumnType]) -> None:
-        self._writers = {
-            name: ColumnWriter(folder / f"{split}.{name}", kind) for name, kind in columns.items()
-        }
-
-    @property
-    def items(self) -> int:
-        """Number of items added."""
-        return next(iter(self._writers.values())).items
-
-    def add(
-        self, columns: Mapping[str, tuple[AnyArray, IntArray]], starts_document: BoolArray
-    ) -> None:
-        """Column -> values back to back, and the number of values of each item."""
-        for name, (values, lengths) in columns.items():
-            self._writers[name].add(values, lengths, starts_document)
-
-    def finish(self) -> JsonObject:
-        """The columns' entries in meta.json."""
-        return {name: writer.finish() for name, writer in self._writers.items()}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import TypedDict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
@@ -36,25 +35,6 @@ FORMAT, VERSION = "toolkit data folder", 2
 REMEDY = "Run toolkit-preprocess again."
 
 
-class ColumnEntries(TypedDict):
-    """The columns of a split."""
-
-    columns: dict[FileName, ColumnEntry]
-
-
-class SplitEntry(ColumnEntries, total=False):
-    """A split; formats add counts."""
-
-    files: list[str]
-    """Names of the files of labeled text."""
-
-
-class VocabularyEntry(TypedDict):
-    """Sizes and fingerprints of the vocabularies; parallel text has two."""
-
-    fingerprint: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Meta:
     """The contents of meta.json."""
@@ -69,8 +49,10 @@ class Meta:
     splits: dict[str, JsonObject]
 
     def __post_init__(self) -> None:
-        convert(self.vocabulary, VocabularyEntry)
-        convert(self.splits, dict[FileName, SplitEntry])
+        convert(self.vocabulary.get("fingerprint"), str)
+        columns = {split: entry.get("columns") for split, entry in self.splits.items()}
+        convert(columns, dict[FileName, dict[FileName, ColumnEntry]])
+        convert([entry.get("files", []) for entry in self.splits.values()], list[list[str]])
 
 
 def build_meta(

@@ -23,7 +23,7 @@ def test_questions_have_their_passage_and_answers(read):
     source = read(SQUAD)
     [passage] = source.passages
     assert passage.text == TEXT and [it.name for it in passage.questions] == ["q1", "q2", "q3"]
-    assert [answer.text for answer in passage.questions[0].answers] == ["Anna  Bell", "Anna"]
+    assert [text for text, _ in passage.questions[0].answers] == ["Anna  Bell", "Anna"]
     assert not source.problems and not source.none_allowed
 
 
@@ -55,7 +55,7 @@ def test_evaluated_questions_with_wrong_offsets_stay(read):
     wrong = {"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
     source = read(make_squad(FOUNDER, wrong), evaluated=True)
     assert [it.name for it in source.passages[0].questions] == ["q1", "q2"]
-    assert source.problems[0].kept and source.passages[0].questions[1].answers[0].start == -1
+    assert source.problems[0].kept and source.passages[0].questions[1].answers[0][1] == -1
 
 
 def test_blank_context_is_one_problem_for_all_its_questions(read):

@@ -61,10 +61,21 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
     options: ClassificationFormatConfig
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[LabeledTable]:
+        """Training and validation data must have labels; all files of a split, or none."""
         tables = [self.read_table(path) for path in files]
         for table in tables:
             check_malformed(table.problems, self.options.on_malformed, labeled=table.labeled)
-        check_labels(split, tables)
+        for table in tables:
+            if not table.labeled and not split.startswith("test"):
+                raise ToolkitError(
+                    f"{table.path} has no column of labels, which training and validation need. "
+                    f"Give it as --testpref, or name the column in its first line."
+                )
+            if table.labeled != tables[0].labeled:
+                raise ToolkitError(
+                    f"all files of a split must have labels, or none, but {table.path} differs "
+                    f"from {tables[0].path}. Preprocess them separately."
+                )
         return tables
 
     def read_table(self, path: Path) -> LabeledTable:
@@ -218,21 +229,6 @@ class TsvFormat(ClassificationFormat):
             is_regression=number,
             metrics=("pearson", "spearman") if number else ("accuracy",),
         )
-
-
-def check_labels(split: str, tables: Sequence[LabeledTable]) -> None:
-    """Training and validation data must have labels; all files of a split, or none."""
-    for table in tables:
-        if not table.labeled and not split.startswith("test"):
-            raise ToolkitError(
-                f"{table.path} has no column of labels, which training and validation need. Give "
-                f"it as --testpref, or name the column in its first line."
-            )
-        if table.labeled != tables[0].labeled:
-            raise ToolkitError(
-                f"all files of a split must have labels, or none, but {table.path} differs from "
-                f"{tables[0].path}. Preprocess them separately."
-            )
 
 
 def encode_rows(

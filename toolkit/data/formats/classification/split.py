@@ -74,7 +74,13 @@ class ClassificationSplit:
         tokenizer = tokenizer_of_kind(
             folder, ClassificationTokenizer, task="glue", holds="labeled texts", options=options
         )
-        check_same_labels(folder, tokenizer)
+        for source in folder.sources[1:]:
+            other = source.load_tokenizer()
+            if not isinstance(other, ClassificationTokenizer) or other.labels != tokenizer.labels:
+                raise ToolkitError(
+                    f"data folders must agree on their task, but {source.path} differs from "
+                    f"{folder.path}. Train on one after the other, with --finetune-from."
+                )
         self.vocabulary, self.labels = tokenizer.vocabulary, tokenizer.labels
         column = folder.split(split).column
         self.first = TokenColumn(column(FIRST))
@@ -91,17 +97,6 @@ class ClassificationSplit:
 
     def __len__(self) -> int:
         return len(self.answers)
-
-
-def check_same_labels(folder: DataFolder, tokenizer: ClassificationTokenizer) -> None:
-    """Raise unless all folders are of one task."""
-    for source in folder.sources[1:]:
-        other = source.load_tokenizer()
-        if not isinstance(other, ClassificationTokenizer) or other.labels != tokenizer.labels:
-            raise ToolkitError(
-                f"data folders must agree on their task, but {source.path} differs from "
-                f"{folder.path}. Train on one after the other, with --finetune-from."
-            )
 
 
 LABELS_FILE = "labels.json"

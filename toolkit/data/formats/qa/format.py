@@ -51,16 +51,8 @@ class QaFormatConfig(Options, section="format"):
     submitted."""
 
 
-class GoldAnswer(NamedTuple):
-    """An answer and its offset in the passage."""
-
-    text: str
-    start: int
-    """Its first character, counted from 0."""
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
+Answer = tuple[str, int]
+"""A text, and the offset of its first character in the passage."""
 
 
 class SpanQuestion(NamedTuple):
@@ -69,7 +61,7 @@ class SpanQuestion(NamedTuple):
     name: str
     """Its id."""
     text: str
-    answers: tuple[GoldAnswer, ...]
+    answers: tuple[Answer, ...]
     """All correct answers; empty if unanswerable or unknown."""
     unanswerable: bool
     """Whether the passage does not answer it."""
@@ -119,43 +111,10 @@ class QuestionSource(NamedTuple):
     """Whether questions may have no answer, as in SQuAD 2.0."""
 
 
-class AnswerMismatch(NamedTuple):
-    """An answer that differs from the text of its tokens."""
-
-    where: str
-    wanted: str
-    found: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.wanted!r} is read as {self.found!r}, {self.why}"
-
-
-class EncodedQuestions:
-    """Encoded passages; `types` are the columns of their questions, which are added one by one."""
-
-    def __init__(self, types: Iterable[str], passages: int) -> None:
-        self._items: dict[str, list[IntArray]] = {name: [] for name in types}
-        self.counts = Counter[str](passages=passages)
-        self.mismatches: list[AnswerMismatch] = []
-
-    def add(self, values: Mapping[str, npt.ArrayLike]) -> None:
-        """Add a question; columns without values are empty."""
-        for name, items in self._items.items():
-            items.append(np.asarray(values.get(name, ()), np.int64))
-
-    @property
-    def columns(self) -> dict[str, tuple[IntArray, IntArray]]:
-        """Column -> the values of all items back to back, and the number per item."""
-        return {
-            name: (
-                np.concatenate([np.zeros(0, np.int64), *items]),
-                np.array([len(item) for item in items], np.int64),
-            )
-            for name, items in self._items.items()
-        }
-
-
+Columns = Mapping[str, tuple[IntArray, IntArray]]
+"""Column -> the values of all items back to back, and the number per item."""
+EncodedQuestions = tuple[Columns, Counter[str], list[JsonObject]]
+"""The columns of questions, counts of them, and the answers that differ from their tokens."""
 PassageEncoder = Callable[[Sequence[Passage], Tokenizer], EncodedQuestions]
 
 
@@ -169,7 +128,7 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     options: QaFormatConfig
 
     def check(self) -> None:
-        self.mismatches: dict[str, list[AnswerMismatch]] = defaultdict(list)
+        self.mismatches: dict[str, list[JsonObject]] = defaultdict(list)
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         """The questions of a file or folder. Test questions may lack answers."""
@@ -201,13 +160,13 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     ) -> Iterator[Block]:
         """Each passage is a document."""
         encode = partial(encode_in_worker, encoder=self.encode_passages, folder=job.folder)
-        for _, encoded in job.pool.imap(encode, batch_passages(content)):
-            self.mismatches[split] += encoded.mismatches
-            columns = encoded.columns
+        for passages, encoded in job.pool.imap(encode, batch_passages(content)):
+            columns, found, mismatches = encoded
+            self.mismatches[split] += mismatches
             back, questions = columns[BACK]
-            counts = {"questions": len(questions)}
-            counts |= {name: encoded.counts[name] for name in COUNTS}
-            counts["recovered"] = counts["answers"] - len(encoded.mismatches)
+            counts = {name: found[name] for name in COUNTS}
+            counts |= {"questions": len(questions), "passages": len(passages)}
+            counts["recovered"] = counts["answers"] - len(mismatches)
             yield Block(columns, back == 0, counts)
 
     def split_metadata(self, content: list[QuestionSource]) -> JsonObject:
@@ -254,12 +213,16 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
             values = {"file": str(it.path), "where": it.where, "what": it.what}
             events.append(("kept" if it.kept else "left_out", values))
         missed = self.mismatches[split]
+        inexact = [
+            f"{it['where']}: {it['wanted']!r} is read as {it['found']!r}, {it['why']}"
+            for it in missed
+        ]
         return SplitReport(
             record={"tokens": tokens, **{name: entry[name] for name in REPORTED}},
             row={**row, **self.more_cells(entry)},
             total=entry["questions"],
-            notes=[*notes, *list_first(split, "not recovered exactly:", missed)],
-            events=[*events, *(("miss", mismatch._asdict()) for mismatch in missed)],
+            notes=[*notes, *list_first(split, "not recovered exactly:", inexact)],
+            events=[*events, *(("miss", mismatch) for mismatch in missed)],
         )
 
 
@@ -275,6 +238,18 @@ def encode_in_worker(
 ) -> EncodedQuestions:
     """The passages' columns, by the tokenizer of the folder."""
     return encoder(passages, load_tokenizer(folder))
+
+
+def pack_columns(names: Iterable[str], items: Sequence[Mapping[str, npt.ArrayLike]]) -> Columns:
+    """The columns of questions one after the other, which are empty where one has no values."""
+    arrays = {name: [np.asarray(it.get(name, ()), np.int64) for it in items] for name in names}
+    return {
+        name: (
+            np.concatenate([np.zeros(0, np.int64), *values]),
+            np.array([len(value) for value in values], np.int64),
+        )
+        for name, values in arrays.items()
+    }
 
 
 def encode_bytes(text: str) -> IntArray:

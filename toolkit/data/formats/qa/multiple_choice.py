@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, takewhile
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +33,7 @@ from toolkit.data.formats.qa.format import (
     check_size,
     encode_bytes,
     encode_lines,
+    pack_columns,
     read_json_text,
 )
 from toolkit.data.records import Record, name_cells, read_csv_cells, read_tab_cells
@@ -169,16 +169,9 @@ def fill_blank(question: str, option: str) -> str:
     return f"{question} {option}".strip()
 
 
-class SwagColumns(NamedTuple):
-    """Names of the columns that are read."""
-
-    first: str
-    """The text to continue."""
-    second: str
-    """The start of the next sentence, which every ending continues, if there is such a column."""
-    endings: list[str]
-    gold: bool
-    """Whether the first ending is the correct one, and others may be absent."""
+SwagColumns = tuple[str, str, list[str], bool]
+"""The columns of the text to continue, of the start of the next sentence, which may be empty,
+and of the endings; and whether the first ending is the correct one, and others may be absent."""
 
 
 def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
@@ -222,28 +215,29 @@ def find_columns(header: Record) -> SwagColumns:
             f"{', '.join(repr(name[:MAX_QUOTED]) for name in names[:20])}. Give the file as it was "
             f"published."
         )
-    return SwagColumns(first, second, endings, gold)
+    return first, second, endings, gold
 
 
-def parse_row(record: Record, c: SwagColumns, number: int, answer_required: bool) -> Passage:
+def parse_row(record: Record, columns: SwagColumns, number: int, answer_required: bool) -> Passage:
     """Raises ValueError for a malformed row."""
     if record.problem:
         raise ValueError(record.problem.removesuffix(" Correct the row."))
     cells = {name: cell.strip() for name, cell in record.values.items()}
-    endings = [cells[name] for name in c.endings]
-    if c.gold:
+    first, second, names_of_endings, is_gold = columns
+    endings = [cells[name] for name in names_of_endings]
+    if is_gold:
         endings = [endings[0], *filter(None, endings[1:])]
     if not all(endings) or len(endings) < 2:
         raise ValueError("every ending must be text, but one is blank.")
-    if c.gold:  # moved, because a model could learn that it is always the first
+    if is_gold:  # moved, because a model could learn that it is always the first
         answer: int | None = (gold := number % len(endings))
         endings = [*endings[1 : gold + 1], endings[0], *endings[gold + 1 :]]
     else:
         known = [str(ending) for ending in range(len(endings))]
         answer = parse_answer("column label", cells.get("label", ""), known, answer_required)
-    options = tuple(f"{cells.get(c.second, '')} {ending}".strip() for ending in endings)
+    options = tuple(f"{cells.get(second, '')} {ending}".strip() for ending in endings)
     question = ChoiceQuestion(str(number), options, answer, cells.get("category", ""))
-    return Passage(cells[c.first], choices=(question,))
+    return Passage(cells[first], choices=(question,))
 
 
 def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:
@@ -252,7 +246,7 @@ def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> Encoded
     questions = (question for passage in passages for question in passage.choices)
     texts = (option for question in questions for option in question.options)
     option_ids = iter(encode_lines(tokenizer, texts))
-    encoded = EncodedQuestions(COLUMNS, len(passages))
+    items, counts = list[dict[str, npt.ArrayLike]](), Counter[str]()
     for passage, context in zip(passages, contexts, strict=True):
         for number, question in enumerate(passage.choices):
             options = [next(option_ids) for _ in question.options]
@@ -264,9 +258,9 @@ def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> Encoded
                 names.ANSWER: [-1 if question.answer is None else question.answer],
                 names.RECORD: encode_bytes(record),
             }
-            encoded.add(item if number else {**item, names.CONTEXT: context})
-            encoded.counts.update(options=len(options), unlabeled=question.answer is None)
-    return encoded
+            items.append(item if number else {**item, names.CONTEXT: context})
+            counts.update(options=len(options), unlabeled=question.answer is None)
+    return pack_columns(COLUMNS, items), counts, []
 
 
 def encode_choice_questions(
@@ -277,8 +271,7 @@ def encode_choice_questions(
     for context, group in groupby(questions, lambda pair: pair[0]):
         choices = [ChoiceQuestion("", options, None, "") for _, options in group]
         passages.append(Passage(context, choices=choices))
-    columns = encode_choices(passages, tokenizer).columns
-    return MemoryFolder(names.MULTIPLE_CHOICE, tokenizer, columns)
+    return MemoryFolder(names.MULTIPLE_CHOICE, tokenizer, encode_choices(passages, tokenizer)[0])
 
 
 class MultipleChoiceFormat(QaFormat):

@@ -6,6 +6,7 @@ Answers are converted from characters to the tokens that cover them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -22,9 +23,8 @@ from toolkit.data.formats.format import MAX_QUOTED, Problem
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
-    AnswerMismatch,
+    Answer,
     EncodedQuestions,
-    GoldAnswer,
     Passage,
     QaFormat,
     QaFormatConfig,
@@ -33,6 +33,7 @@ from toolkit.data.formats.qa.format import (
     check_size,
     encode_bytes,
     encode_lines,
+    pack_columns,
     read_json_text,
 )
 from toolkit.data.storage.memory_folder import MemoryFolder
@@ -178,34 +179,32 @@ class SquadReader:
         location = f"{self.path}:{where}"
         return SpanQuestion(name, question["question"], tuple(answers), unanswerable, location)
 
-    def parse_answer(self, value: object, context: str, where: str) -> GoldAnswer:
+    def parse_answer(self, value: object, context: str, where: str) -> Answer:
         """An answer that is only evaluated may have a wrong offset."""
         text, start = get_fields(value, "text", "answer_start")
         if not isinstance(text, str) or not isinstance(start, int):
             raise ValueError(
                 f"an answer must have 'text' and 'answer_start', but is {describe_value(value)}."
             )
-        answer = GoldAnswer(text, start)
-        if start >= 0 and context[start : answer.end] == text and text.strip():
-            return answer
-        what = describe_mismatch(answer, context)
+        if start >= 0 and context[start : start + len(text)] == text and text.strip():
+            return text, start
+        what = describe_mismatch(text, start, context)
         if not self.evaluated:
             raise ValueError(what)
         if context.strip():  # a blank one was already reported
             self.add_problem(where, what, kept=True)
-        return GoldAnswer(text, UNKNOWN_START)
+        return text, UNKNOWN_START
 
 
-def describe_mismatch(answer: GoldAnswer, context: str) -> str:
-    """The text at the answer's offset, and the offset of its text."""
-    if not answer.text.strip():
+def describe_mismatch(text: str, start: int, context: str) -> str:
+    """The text at an answer's offset, and the offset of its text."""
+    if not text.strip():
         return "an answer must hold text, but is blank."
-    found = context[max(answer.start, 0) : answer.end][:MAX_QUOTED]
-    start = context.find(answer.text)
-    where = f"starts at {start}" if start >= 0 else "is not in the context"
+    found, other = context[max(start, 0) : start + len(text)][:MAX_QUOTED], context.find(text)
+    where = f"starts at {other}" if other >= 0 else "is not in the context"
     return (
-        f"an answer must match the context at its 'answer_start', but at {answer.start} the "
-        f"context has {found!r}, not {answer.text[:MAX_QUOTED]!r}, which {where}."
+        f"an answer must match the context at its 'answer_start', but at {start} the "
+        f"context has {found!r}, not {text[:MAX_QUOTED]!r}, which {where}."
     )
 
 
@@ -216,20 +215,19 @@ def token_span(starts: IntArray, ends: IntArray, start: int, end: int) -> Span |
 
 
 def find_mismatch(
-    where: str, answer: GoldAnswer, text: str, starts: IntArray, ends: IntArray
-) -> AnswerMismatch | None:
+    where: str, answer: Answer, context: str, starts: IntArray, ends: IntArray
+) -> JsonObject | None:
     """None if the tokens' text is the answer without white space at its ends."""
-    span = token_span(starts, ends, answer.start, answer.end)
-    if span is None:
-        return AnswerMismatch(where, answer.text, "", "no token covers it")
-    start, end = names.character_span(starts, ends, *span)
-    if text[start:end] == answer.text.strip():
-        return None
-    starts_inside = start < answer.start + len(answer.text) - len(answer.text.lstrip())
-    ends_inside = end > answer.start + len(answer.text.rstrip())
-    edges = " and ".join(["begins"] * starts_inside + ["ends"] * ends_inside)
-    why = f"since it {edges} inside a token" if edges else "cut short"
-    return AnswerMismatch(where, answer.text, text[start:end], why)
+    (text, first), found, why = answer, "", "no token covers it"
+    if span := token_span(starts, ends, first, first + len(text)):
+        start, end = names.character_span(starts, ends, *span)
+        if (found := context[start:end]) == text.strip():
+            return None
+        starts_inside = start < first + len(text) - len(text.lstrip())
+        ends_inside = end > first + len(text.rstrip())
+        edges = " and ".join(["begins"] * starts_inside + ["ends"] * ends_inside)
+        why = f"since it {edges} inside a token" if edges else "cut short"
+    return {"where": where, "wanted": text, "found": found, "why": why}
 
 
 def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:
@@ -239,15 +237,15 @@ def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQu
     contexts = zip(*(split_rows(values, offsets.lengths) for values in arrays), strict=True)
     texts = (question.text for passage in passages for question in passage.questions)
     question_ids = iter(encode_lines(tokenizer, texts))
-    encoded = EncodedQuestions(COLUMNS, len(passages))
+    items, counts, mismatches = list[dict[str, npt.ArrayLike]](), Counter[str](), list[JsonObject]()
     for passage, (ids, starts, ends) in zip(passages, contexts, strict=True):
         text = encode_bytes(passage.text)
         context = {names.CONTEXT: ids, names.BEGINS: starts, names.ENDS: ends, names.TEXT: text}
         for number, question in enumerate(passage.questions):
-            located = [answer for answer in question.answers if answer.start >= 0]
-            where, answers = question.location, [answer.text for answer in question.answers]
-            mismatches = (find_mismatch(where, it, passage.text, starts, ends) for it in located)
-            spans = (token_span(starts, ends, it.start, it.end) for it in located[:1])
+            located = [answer for answer in question.answers if answer[1] >= 0]
+            where, answers = question.location, [text for text, _ in question.answers]
+            found = (find_mismatch(where, it, passage.text, starts, ends) for it in located)
+            spans = (token_span(starts, ends, at, at + len(it)) for it, at in located[:1])
             span = NO_ANSWER if question.unanswerable else next(spans, None) or UNKNOWN
             record = {"id": question.name, "answers": answers, "known": question.labeled}
             item: dict[str, npt.ArrayLike] = {
@@ -256,12 +254,12 @@ def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQu
                 names.SPAN: span,
                 names.RECORD: encode_bytes(json.dumps(record)),
             }
-            encoded.add(item if number else {**item, **context})
-            encoded.mismatches += filter(None, mismatches)
-            encoded.counts.update(
+            items.append(item if number else {**item, **context})
+            mismatches += filter(None, found)
+            counts.update(
                 answers=len(located), none=question.unanswerable, unlabeled=not question.labeled
             )
-    return encoded
+    return pack_columns(COLUMNS, items), counts, mismatches
 
 
 def encode_span_questions(
@@ -272,7 +270,7 @@ def encode_span_questions(
     for context, group in groupby(questions, lambda pair: pair[1]):
         asked = [SpanQuestion("", question, (), False, "") for question, _ in group]
         passages.append(Passage(context, questions=asked))
-    return MemoryFolder(names.SQUAD, tokenizer, encode_squad(passages, tokenizer).columns)
+    return MemoryFolder(names.SQUAD, tokenizer, encode_squad(passages, tokenizer)[0])
 
 
 @register_format("squad", QaFormatConfig())
