@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints.save_folder import verify_checkpoint
 from toolkit.cli.convert import main
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
@@ -78,19 +77,3 @@ def test_convert_rejects_an_existing_or_reserved_target(tmp_path, name, message,
     (tmp_path / "there").mkdir()
     with pytest.raises(ToolkitError, match=message):
         converted(tmp_path / "there", name=name)
-
-
-def test_convert_rejects_a_missing_source(tmp_path, capsys):
-    assert main(["export", str(tmp_path / "no"), str(tmp_path / "x")]) == 2
-    assert "No such file or directory: " in capsys.readouterr().err
-
-
-def test_imported_checkpoint_has_digests(saved, converted):
-    _, folder = saved("ElectraForPreTraining", embedding_size=12)
-    checkpoint = converted(folder)
-    facts = verify_checkpoint(checkpoint)
-    assert facts.converted == str(folder) and facts.update == 0
-    assert {"extra.safetensors", "hugging_face.json", "tokenizer_config.json"} <= facts.files.keys()
-    (checkpoint / "extra.safetensors").write_bytes(b"changed")
-    with pytest.raises(ToolkitError, match=r"extra.safetensors must have the digest"):
-        load_checkpoint(checkpoint)

@@ -75,22 +75,3 @@ def test_import_rejects_settings_without_a_counterpart(saved, converted, capsys,
     table = " ".join(capsys.readouterr().err.split())
     for row in rows:
         assert re.search(row, table), table
-
-
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2581the", "\u2581cat", "s", "\u2581sat"]
-
-
-def test_unigram_tokenizer_is_converted_in_both_directions(saved, converted):
-    _, folder = saved("DebertaV2ForMaskedLM")
-    (folder / "vocab.txt").unlink()
-    vocabulary = [(piece, -float(number)) for number, piece in enumerate(PIECES)]
-    vocabulary[1] = ("[UNK]", 0.0)
-    theirs = transformers.DebertaV2Tokenizer(vocab=vocabulary)
-    theirs.save_pretrained(folder)
-    checkpoint = converted(folder)
-    tokenizer = load_checkpoint(checkpoint).tokenizer
-    text = "the cats sat  on\tthe cat"
-    assert tokenizer.encode(text) == theirs(text, add_special_tokens=False)["input_ids"]
-    back = transformers.AutoTokenizer.from_pretrained(converted(checkpoint, "hf"))
-    for texts in ((text,), (text, "the [MASK] sat")):
-        assert back(*texts)["input_ids"] == theirs(*texts)["input_ids"]

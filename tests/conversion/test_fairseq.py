@@ -208,18 +208,6 @@ def test_mask_includes_the_space_before_it_as_in_transformers(saved, converted):
     )
 
 
-def test_roberta_without_dict_txt_names_the_missing_file(saved, converted):
-    _, file = saved()
-    (file.parent / "dict.txt").unlink()
-    with pytest.raises(ToolkitError, match=r"must contain the dict.txt of the model, but does not"):
-        converted(file)
-    (file.parent / "dict.txt").write_text("the 3\n")
-    with pytest.raises(
-        ToolkitError, match=r"one symbol for each of the model's 10 rows, but has 6"
-    ):
-        converted(file)
-
-
 def inert(**state):
     made = OpaqueObject()
     made.__setstate__(state)
@@ -264,14 +252,3 @@ def test_sentencepiece_gets_the_ids_of_dict_txt(model, tmp_path):
         named = [plain.vocabulary.symbols[i] for i in plain.encode(text)]
         assert [tokenizer.vocabulary.symbols[i] for i in tokenizer.encode(text)] == named
         assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def test_a_damaged_sentencepiece_model_is_rejected(tmp_path):
-    rows = write_dictionary(tmp_path, ["the", "cat"])
-    (tmp_path / "sentencepiece.model").write_bytes(b"no model")
-    with pytest.raises(ToolkitError, match=r"SentencePiece"):
-        read_tokenizer(tmp_path / "model.pt", rows)
-    (tmp_path / "encoder.json").write_text("{")
-    (tmp_path / "vocab.bpe").write_text("t h\n")
-    with pytest.raises(ToolkitError, match=r"must list subwords and merges"):
-        read_tokenizer(tmp_path / "model.pt", rows)

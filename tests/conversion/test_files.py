@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from toolkit import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.files import read_all_tensors, write_folder
+from toolkit.conversion.files import read_all_tensors
 from toolkit.conversion.native_classes import read_model
 
 
@@ -149,30 +149,6 @@ def test_import_rejects_other_folders(tmp_path):
         ToolkitError, match=r"is a checkpoint of the toolkit; for that use toolkit-convert export"
     ):
         read_model(tmp_path)
-
-
-def test_import_rejects_a_folder_without_tensors(saved):
-    _, folder = saved("BertModel")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ToolkitError, match=r"must hold model.safetensors or pytorch_model.bin"):
-        read_model(folder)
-    torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
-    with pytest.raises(ToolkitError, match=r"must contain dense tensors by name, but contains"):
-        read_model(folder)
-
-
-def test_export_rejects_an_unwritable_folder(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"Cannot write DESTINATION .*: Not"):
-        write_folder(tmp_path / "file" / "there", lambda folder: None)
-
-    def full(folder):
-        (folder / "config.json").write_text("{}")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(ToolkitError, match=r"No space left on device\. Choose another path"):
-        write_folder(tmp_path / "there", full)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converted):

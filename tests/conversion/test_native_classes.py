@@ -10,7 +10,6 @@ import transformers
 from safetensors.torch import load_file
 
 from tests.conversion.conftest import SHAPE, run_alone
-from tests.helpers.preprocessing import preprocess_config
 from toolkit import load_checkpoint
 from toolkit.checkpoints.load import read_config
 from toolkit.common.errors import ToolkitError
@@ -20,7 +19,6 @@ from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
 from toolkit.conversion.native_classes import export_native, has_native_class
-from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
@@ -106,23 +104,6 @@ def test_imported_discriminator_continues_with_rtd(saved, converted):
     )
 
 
-def test_embedded_texts_equal_transformers_hidden_states(saved, converted):
-    model, folder = saved("ElectraModel", embedding_size=12)
-    learner = load_checkpoint(converted(folder))
-    texts = ["the cat sat on a mat.", "cats", "the dog runs, the cat sat"]
-    tokenizer = transformers.BertTokenizer(str(folder / "vocab.txt"))
-    encoded = tokenizer(texts, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        hidden = torch.stack(model(**encoded, output_hidden_states=True).hidden_states, 2)
-    layers = range(hidden.shape[2])
-    states = learner.embed(texts, layers=layers, pooling=None, batch_size=2)
-    for found, want, mask in zip(states, hidden, encoded["attention_mask"], strict=True):
-        torch.testing.assert_close(found, want[mask == 1], atol=1e-5, rtol=1e-5)
-    mask = encoded["attention_mask"][:, :, None]
-    mean = (hidden[:, :, -1] * mask).sum(1) / mask.sum(1)
-    torch.testing.assert_close(learner.embed(texts), mean, atol=1e-5, rtol=1e-5)
-
-
 MODELS = {
     "BertForMaskedLM": {"layer_norm_eps": 1e-5},
     "BertForPreTraining": {"classifier_dropout": 0.25},
@@ -166,14 +147,6 @@ def test_transformers_opens_an_exported_folder(saved, converted):
         got = opened.eval()(**found).last_hidden_state
         want = model.base_model(**found).last_hidden_state
     torch.testing.assert_close(got, want)
-
-
-def test_export_adds_a_class_name_to_the_config(saved, converted):
-    _, folder = saved("ElectraForMaskedLM", embedding_size=12)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
-    back = json.loads((converted(converted(folder), "hf") / "config.json").read_text())
-    assert back["architectures"] == ["ElectraForMaskedLM"]
 
 
 def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
@@ -254,31 +227,6 @@ def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
         checkpoint(tmp_path / "others", data, "silent_bert"), tmp_path / "exported"
     )
     assert facts["class"] == "BertForMaskedLM" and not facts["omitted_tensors"]
-
-
-TREEBANK = "# text = a cat\n1\ta\t_\tDET\t_\t_\t0\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\t_\t_\t_\n\n"
-
-
-@pytest.fixture
-def tagged(data, tmp_path):
-    """A folder of a tagged sentence, of the words themselves or of the pieces of `data`."""
-
-    def make(**options):
-        (tmp_path / "train.conllu").write_text(TREEBANK)
-        files = {"trainpref": str(tmp_path / "train.conllu"), "destdir": str(tmp_path / "tagged")}
-        preprocess(preprocess_config(format="conllu", **files, **options))
-        return tmp_path / "tagged"
-
-    return make
-
-
-def test_export_of_a_tagger_keeps_its_subword_tokenizer(data, tagged, tmp_path, converted):
-    folder = tagged(tokenizer_from=str(data))
-    source = checkpoint(tmp_path / "checkpoint", folder, "bert_tiny", "pos_tagging", layers=1)
-    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(converted(source, "hf"))
-    tokenizer = Tokenizer.load(data)
-    marks = tokenizer.vocabulary.cls, tokenizer.vocabulary.sep
-    assert hf_tokenizer("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
 
 
 @pytest.mark.parametrize(("arch", "native"), [("bert_tiny", True), ("deberta_tiny", False)])

@@ -95,17 +95,6 @@ def test_nulls_in_arrow_data_are_named_by_row(error, tmp_path, suffix):
     assert error(tmp_path / f"a{suffix}").startswith(message)
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-@pytest.mark.parametrize("kept", [0.3, 0.99])
-def test_truncated_arrow_data_are_reported(error, tmp_path, suffix, kept):
-    path = tmp_path / f"a{suffix}"
-    WRITERS[suffix](path, ["some text"] * 500)
-    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
-    message = error(path)
-    assert message.startswith(f"a{suffix} is truncated or damaged: ")
-    assert message.endswith("Copy it again.") and "\n" not in message
-
-
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.jsonl.gz", "a.parquet"])
 def test_rows_given_as_plain_text_are_rejected_with_the_remedy(tmp_path, capsys, name, model_file):
     suffix = ".jsonl" if "json" in name else f".{name.split('.')[1]}"

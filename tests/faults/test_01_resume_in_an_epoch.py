@@ -45,4 +45,4 @@ def test_run_stopped_in_an_epoch_resumes_bit_for_bit(resumes_exactly):
 @pytest.mark.slow
 def test_run_stopped_at_any_update_resumes_bit_for_bit(resumes_exactly):
     """With accumulation, data workers, bfloat16 and activations that are computed again."""
-    resumes_exactly([2, 5], 4, 2, "bf16", checkpoint_activations=True)
+    resumes_exactly([5], 4, 2, "bf16", checkpoint_activations=True)

@@ -104,7 +104,7 @@ def test_payload_runs_if_it_is_unpickled(name, marker):
     assert marker.exists(), "a test with a harmless payload shows nothing"
 
 
-@pytest.mark.parametrize(("name", "form"), zip(PAYLOADS, cycle(FORMS), strict=False))
+@pytest.mark.parametrize(("name", "form"), [*zip(PAYLOADS, cycle(FORMS), strict=False)])
 def test_pickled_file_is_rejected_unread_by_every_command(
     data, tmp_path, marker, capsys, name, form
 ):

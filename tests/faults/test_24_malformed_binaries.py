@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.helpers.fairseq_files import index_bytes, write_items
-from toolkit.cli.inspect import main
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.fairseq import FairseqColumnPart
 
@@ -66,10 +65,3 @@ def test_truncated_fairseq_files_are_rejected(fairseq, ending):
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         refused(use_fairseq, fairseq)
-
-
-def test_command_reports_malformed_data_in_one_line(fairseq, capsys):
-    (fairseq.parent / "dict.txt").write_text("the 1\n")
-    fairseq.with_suffix(".idx").write_bytes(b"MMIDIDX\0\0" + b"\xff" * 60)
-    assert main([str(fairseq.parent)]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1

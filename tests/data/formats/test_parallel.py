@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
-from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel import (
     LineBlock,
@@ -180,24 +179,6 @@ def test_tokenizer_from_reuses_both_vocabularies(folder):
             None, {**VALID, "fr": "le chat\n\nchien\n"}, name="other", tokenizer=None,
             tokenizer_from=str(first.path), target_lang="fr",
         )  # fmt: skip
-
-
-def test_parallel_folder_is_described_and_verified(folder):
-    data = folder()
-    description = describe_data(str(data.path), verify=True, examples=1)
-    assert description.items["train 0"] == "der Hund bellt -> the dog barks"
-    assert "target 10 symbols" in description.facts["vocabulary"]
-    files = [path for path in data.path.rglob("*") if path.is_file()]
-    assert description.facts["size"].endswith(f"in {len(files)} files")
-    file = data.path / "target" / "dict.txt"
-    file.write_text(file.read_text().replace("cat", "car"))
-    with pytest.raises(ToolkitError, match=r"target/dict.txt must match its digest in meta.json"):
-        DataFolder.open(data.path)
-
-
-def test_other_kinds_of_data_are_rejected(folder, data):
-    with pytest.raises(ToolkitError, match=r"task translation must have a folder of parallel text"):
-        ParallelSplit(DataFolder.open(data), "train")
 
 
 def test_table_counts_pairs_and_tokens_of_both_languages(folder, capsys):

@@ -17,7 +17,6 @@ from toolkit.data.preprocessing.choose_tokenizer import (
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.text_files import FileChunk
-from toolkit.data.tokenizers.offsets import replace_line_breaks
 
 TEXT = "The old house\nthe river and the House\n"
 
@@ -121,12 +120,6 @@ def test_given_tokenizer_loses_its_labels(choose, tokenizer, tmp_path):
 def test_long_texts_are_learned_from(choose):
     found = choose(["a\0 " * 9, "b"], max_line_bytes=9)
     assert found.vocabulary.symbols[4:6] == ["a\ufffd", "b"]
-
-
-def test_replacing_line_breaks_keeps_offsets():
-    text = "a\n\tb\u2028c\r\nd\ud800\0"
-    single = replace_line_breaks(text)
-    assert single == "a  b c  d\ufffd\ufffd" and len(single) == len(text)
 
 
 LIMIT = 500_000

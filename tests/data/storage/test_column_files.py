@@ -124,13 +124,6 @@ def test_damage_is_named_by_file_and_item_and_noticed_only_where_it_is(tmp_path)
         take(column, 0, len(values))
 
 
-def test_a_block_is_verified_once(tmp_path):
-    part, values = write(tmp_path / "train.tokens", [5, 5])
-    assert take(part, 0, 2) == values[:2].tolist()
-    flip(path_of(part), HEADER_BYTES + 3 * 2)
-    take(part, 3, 4)
-
-
 @pytest.mark.parametrize("array", ARRAYS)
 def test_truncated_grown_missing_and_foreign_files_are_refused(tmp_path, array):
     part, _ = write(tmp_path / "train.tokens", [2, 1, 3])

@@ -7,16 +7,12 @@ import pytest
 
 from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_items, write_pairs
-from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli import generate, inspect, train, validate
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
 from toolkit.data.formats.parallel import ParallelSplit
-from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer
-from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.translation import Translation, TranslationConfig
 
 GERMAN = ["der", "Hund", "die", "Katze", "schläft"]
 ENGLISH = ["the", "dog", "cat", "sleeps"]
@@ -112,33 +108,6 @@ def test_languages_that_the_data_lacks_are_rejected(folder, languages, message):
 def test_sides_of_unequal_length_are_rejected(folder):
     write_items(folder / "train.de-en.en", [[4, 2]])
     assert "must list equally many sentences, but list 4 and 1" in opening_error(folder)
-
-
-def test_both_formats_of_a_parallel_text_give_the_same_batches(tmp_path):
-    pairs = random_pairs(200)
-    theirs = write_pairs(tmp_path / "theirs", GERMAN, ENGLISH, {"train": pairs})
-    for number, language in enumerate(("de", "en")):
-        lines = "".join(f"{pair[number]}\n" for pair in pairs)
-        (tmp_path / f"text.{language}").write_text(lines, encoding="utf-8")
-    preprocess(
-        preprocess_config(
-            trainpref=str(tmp_path / "text"),
-            source_lang="de",
-            target_lang="en",
-            srcdict=str(theirs / "dict.de.txt"),
-            tgtdict=str(theirs / "dict.en.txt"),
-            tokenizer="words",
-            destdir=str(tmp_path / "ours"),
-            workers=1,
-        )
-    )
-    batches = []
-    for folder in map(DataFolder.open, (theirs, tmp_path / "ours")):
-        source = SplitSource(folder, "train", seed=1, training=True)
-        examples = Translation.examples(TranslationConfig(), source)
-        batch = examples.collate(np.arange(len(examples.lengths)), 1)
-        batches.append([batch.inputs.tokens.tolist(), batch.previous.tolist()])
-    assert batches[0] == batches[1]
 
 
 def train_words(folder, run):

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.data.preprocess import preprocess
-from toolkit.data.tokenizers.tokenizer import KINDS, Tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     WORD_REST,
     WORD_START,
@@ -25,13 +25,6 @@ def set_kind(folder, **changed):
     path = folder / "tokenizer_config.json"
     settings = {**json.loads(path.read_text()), **changed}
     path.write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
-
-
-def test_unknown_kinds_are_answered_with_the_known_ones(tokenizer, tmp_path):
-    tokenizer.save(tmp_path)
-    set_kind(tmp_path, kind="bytes")
-    with pytest.raises(ToolkitError, match=f"must be one of {', '.join(KINDS)}, but is 'bytes'"):
-        Tokenizer.load(tmp_path)
 
 
 @pytest.mark.parametrize("missing", ["dict.txt", "tokenizer_config.json"])
@@ -141,11 +134,6 @@ def test_training_rejects_what_is_not_a_list_of_texts(message, given):
     with pytest.raises(ToolkitError) as raised:
         Tokenizer.train((text for text in texts) if isinstance(texts, list) else texts, **options)
     assert str(raised.value) == message
-
-
-def test_role_outside_the_symbols_is_rejected():
-    with pytest.raises(ToolkitError, match=r"the id of mask must lie in 0 .. 1, but is 2"):
-        Vocabulary("ab", pad=0, cls=0, sep=0, mask=2, unk=0)
 
 
 def test_pieces_named_like_special_tokens_are_rejected():

@@ -1,7 +1,6 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 
@@ -67,21 +66,3 @@ def test_from_counts_keeps_the_most_frequent_words_ties_in_order(words):
 
 def test_special_tokens_in_the_text_are_unknown_words(words):
     assert words.encode("the <pad> </s> <s> <mask> <unk> cat") == [4, 3, 3, 3, 3, 3, 5]
-
-
-def test_special_tokens_and_text_survive_encoding_and_decoding(words):
-    ids = words.encode_parsing_special("the [MASK] sat <mask>")
-    mask = words.vocabulary.mask
-    assert ids == [4, mask, 6, mask]
-    assert words.decode([0, *ids, 2]) == "<s> the <mask> sat <mask> </s>"
-    assert words.encode_parsing_special("[MASK]sat the") == [mask, 6, 4]
-
-
-def test_saved_word_level_tokenizer_loads_equal(tmp_path, text_file):
-    tokenizer = read(text_file, "caf\\e 3\na 1\na 1 #fairseq:overwrite\n")
-    lower = WordLevelTokenizer(tokenizer.vocabulary, lowercase=True)
-    lower.save(tmp_path)
-    again = Tokenizer.load(tmp_path)
-    assert isinstance(again, WordLevelTokenizer)
-    assert again.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
-    assert again.encode("CAF\\É A z") == lower.encode("caf\\e a z") == [4, 6, 3]

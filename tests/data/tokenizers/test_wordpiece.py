@@ -8,7 +8,6 @@ from toolkit.data.tokenizers.huggingface import (
     WordPieceTokenizer,
     train_word_pieces,
 )
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 UNUSED = [f"[unused{i}]" for i in range(99)]
 BERT = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # the first lines of BERT's files
@@ -103,15 +102,6 @@ def small(request):
 def test_only_letters_right_after_a_mask_continue_its_word(small, text, expected):
     ids = small.encode_parsing_special(text)
     assert [small.vocabulary.symbols[i] for i in ids] == expected.split()
-
-
-def test_a_saved_vocabulary_loads_equal(trained, tmp_path):
-    trained.save(tmp_path)
-    again = Tokenizer.load(tmp_path)
-    assert isinstance(again, WordPieceTokenizer)
-    assert again.vocabulary.fingerprint == trained.vocabulary.fingerprint
-    assert [again.encode(text) for text in TEXTS] == [trained.encode(text) for text in TEXTS]
-    assert again.vocabulary.starts_word.tolist() == trained.vocabulary.starts_word.tolist()
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,11 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.split import (
-    CLASS_METRICS,
-    LABELS_FILE,
-    NUMBER_METRICS,
     ClassificationSplit,
     ClassificationTokenizer,
 )
 from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 from .conftest import RTE, STS
 
@@ -114,11 +109,6 @@ def test_submission_has_the_benchmarks_eleven_files():
     assert [f"{name}.tsv" for name in names] == submitted
 
 
-def test_metrics_of_labels_are_those_that_exist():
-    assert tuple(CLASSIFICATION_METRICS) == CLASS_METRICS
-    assert tuple(REGRESSION_METRICS) == NUMBER_METRICS
-
-
 def test_report_counts_classes_and_unlabeled_rows(folder, capsys):
     folder()
     output = capsys.readouterr().out.splitlines()
@@ -126,18 +116,6 @@ def test_report_counts_classes_and_unlabeled_rows(folder, capsys):
     lines = {line.split()[0]: line for line in output if line.split()}
     assert lines["train"].endswith("entailment 4, not_entailment 4")
     assert lines["test"].endswith("none")
-
-
-def test_report_counts_numbers(folder, capsys):
-    folder(STS, glue_task="STS-B")
-    assert "8 numbers" in capsys.readouterr().out
-
-
-def test_folders_of_one_task_are_read_as_one(folder):
-    first = folder()
-    second = folder(name="more", tokenizer_from=str(first.path))
-    split = ClassificationSplit(DataFolder.open(first.path, second.path), "valid")
-    assert split.answers.tolist() == [0, 1, 0, 1] and split.second is not None
 
 
 def test_folders_of_different_tasks_are_rejected(folder):
@@ -150,33 +128,3 @@ def test_folders_of_different_tasks_are_rejected(folder):
 def test_text_without_labels_is_rejected(data):
     with pytest.raises(ToolkitError, match=r"must have a folder of labeled texts, but"):
         ClassificationSplit(DataFolder.open(data), "train")
-
-
-def test_saved_classification_tokenizer_loads_with_its_labels(folder, tmp_path):
-    tokenizer = folder().tokenizer
-    assert isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.task == "RTE"
-    (tmp_path / "copy").mkdir()
-    tokenizer.save(tmp_path / "copy")
-    again = Tokenizer.load(tmp_path / "copy")
-    assert again.labels == tokenizer.labels and again.fingerprint == tokenizer.fingerprint
-    assert again.decode(again.encode("the cat sat")) == "the cat sat"
-    assert tokenizer.sizes == {"tokens": len(tokenizer.vocabulary), "labels": 2}
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"classes": ["one"]}, "classes: expected none, or several that differ"),
-        ({"classes": ["a", "a"]}, "classes: expected none, or several that differ"),
-        ({"metrics": [1]}, r"metrics\[0\]: expected str, found int"),
-        ({"metrics": ["pearson"]}, "metrics: expected some of accuracy, f1, matthews"),
-        ({"bounds": ["x"]}, r"bounds\[0\]: expected float, found str"),
-        ({"bounds": [1]}, "bounds: expected two numbers, or none"),
-        ({"pairs": "x"}, "pairs: expected bool, found str"),
-    ],
-)
-def test_invalid_labels_are_rejected(folder, change, problem):
-    path = folder().path / LABELS_FILE
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(ToolkitError, match=rf"labels\.json: {problem}\. Run toolkit-pre"):
-        Tokenizer.load(path.parent)

@@ -79,10 +79,6 @@ def test_malformed_file_is_a_problem_and_the_others_stay(race, content, message)
     assert len(source.passages) == 1 and message in str(source.problems[0])
 
 
-def test_surrogate_in_an_article_is_read(race):
-    assert race({"1.txt": {**RACE, "article": "half \ud800"}}).passages[0].text == "half \ud800"
-
-
 def test_folder_without_passages_and_long_article_are_rejected(race, tmp_path):
     with pytest.raises(ToolkitError, match=r"files that end in .txt or .json, but holds none"):
         race({"x.md": RACE})

@@ -116,8 +116,3 @@ def test_windows_and_max_context_equal_the_papers_loop(room, stride):
             assert max_context_tokens(found, number).tolist() == [
                 it == number - own.start for it in best_windows
             ]
-
-
-def test_window_length_differs_by_question():
-    found = split_into_windows(np.array([10, 10]), np.array([4, 10]), 4)
-    assert found.question_ids.tolist() == [0, 0, 0, 1] and found.lengths.tolist() == [4, 4, 2, 10]

@@ -57,10 +57,6 @@ def test_malformed_input_is_named_by_file_and_line_with_exit_code_2(
     assert ends(capsys, options, message)
 
 
-def test_treebank_without_training_data_is_reported_with_exit_code_2(treebank, capsys):
-    assert ends(capsys, treebank(train=None), "no training data to learn labels and words from")
-
-
 def test_unseen_tags_wrong_keeps_the_word(folder, sentences):
     found = folder({"valid": sentences("I oh/INTJ .")}, unseen_tags="wrong")
     assert TaggedSplit(found, "valid").tags.tolist()[1] == -1
@@ -138,14 +134,6 @@ def test_words_are_symbols_after_padding_and_unknown(folder):
                             "tags": 5}  # fmt: skip
     ids, counts = tokenizer.encode_types(["the", "cat", "<PAD>"])
     assert (ids.tolist(), counts.tolist()) == ([3, 1, 1], [1, 1, 1])
-
-
-def test_char_ids_have_20_characters_and_one_id_for_unknown_ones(folder):
-    tokenizer = folder().tokenizer
-    known, long = tokenizer.char_ids(["dogЖ", "d" * 30])
-    letters = [tokenizer.tables.characters[i - 2] for i in known[:3]]
-    assert letters == ["d", "o", "g"] and known[3] == 1 and not known[4:].any()
-    assert len(long) == 20 and (long == known[0]).all()
 
 
 def test_every_word_has_at_least_one_piece_of_the_given_tokenizer(folder, tokenizer, tmp_path):
