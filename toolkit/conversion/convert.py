@@ -258,7 +258,11 @@ def export_graph(
     length: int | None = None,
 ) -> JsonObject:
     """Write the graph, and the configuration and tokenizer for Transformers; gives facts."""
-    check_packages()
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise ToolkitError(
+            f"toolkit-convert onnx requires {', '.join(missing)}. Install with: "
+            f"pip install 'toolkit-seq[hf,onnx]'"
+        )
     huggingface = importlib.import_module("toolkit.huggingface")  # Transformers is optional
     program = importlib.import_module("toolkit.huggingface.program")
     learner = load_checkpoint(source, weights=weights).eval()
@@ -282,15 +286,6 @@ def export_graph(
         "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
         "relative_difference": found[0],
     }
-
-
-def check_packages() -> None:
-    """Raise a ToolkitError that names the packages that ONNX export misses."""
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise ToolkitError(
-            f"toolkit-convert onnx requires {', '.join(missing)}. Install with: "
-            f"pip install 'toolkit-seq[hf,onnx]'"
-        )
 
 
 def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None:

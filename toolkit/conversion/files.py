@@ -26,7 +26,12 @@ from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_dir, open_regular, report_write_errors
-from toolkit.common.json_files import FileName, JsonObject, read_json, write_json
+from toolkit.common.json_files import (
+    FileName,
+    JsonObject,
+    read_json,
+    write_json,
+)
 from toolkit.config.command import MANIFEST, format_columns
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import to_dict

@@ -143,7 +143,9 @@ def with_labels(tokenizer: Tokenizer, task: str, config: JsonObject, *, pairs: b
             )
             return tokenizer if same else ClassificationTokenizer(plain, labels)
         if issubclass(factory, PosTagging):
-            tables = read_tables(config, saved)
+            column = str(saved.get("column", ANY_COLUMN))
+            empty: dict[str, list[Any]] = {"characters": [], "words": [], "ambiguous": []}
+            tables = LabelTables(tags=label_names(config), column=column, **empty)
             if isinstance(tokenizer, TaggingTokenizer):
                 tables = replace(tokenizer.tables, tags=tables.tags)
             return TaggingTokenizer(plain, tables)
@@ -285,14 +287,3 @@ def read_labels(config: JsonObject, saved: JsonObject, *, pairs: bool) -> Labels
         if schema is not None and schema.pairs != saved.get("pairs"):
             raise JsonError(f"pairs must be {schema.pairs} for {schema.name}")
     return convert({**labels, "classes": classes}, Labels)
-
-
-def read_tables(config: JsonObject, saved: JsonObject) -> LabelTables:
-    """The tags of a tagger. The words of its training data are unknown."""
-    return LabelTables(
-        tags=label_names(config),
-        characters=[],
-        words=[],
-        ambiguous=[],
-        column=str(saved.get("column", ANY_COLUMN)),
-    )

@@ -91,14 +91,14 @@ class BlockExamples(Examples[BlockBatch]):
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, *options)
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> BlockBatch:
-        rows = self._blocks.read_batch(ids % len(self))
-        targets = rows.tokens[rows.inside]
+        previous, tokens, inside = self._blocks.read_batch(ids % len(self))
+        targets = tokens[inside]
         # a word starts by its marker, or after an end symbol, where some tokenizers omit it
-        after_end = rows.previous[rows.inside] == self._eos
+        after_end = previous[inside] == self._eos
         starts = self._starts_word[targets] | after_end
         return BlockBatch(
-            inputs=Inputs(tokens=torch.from_numpy(rows.previous)),
-            selected=self.pad(np.flatnonzero(rows.inside), 0),
+            inputs=Inputs(tokens=torch.from_numpy(previous)),
+            selected=self.pad(np.flatnonzero(inside), 0),
             targets=self.pad(targets, IGNORED),
             word_count=float(starts.sum()),
             weights={OBJECTIVE: float(len(targets))},

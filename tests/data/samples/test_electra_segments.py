@@ -111,12 +111,12 @@ def test_examples_equal_electras_loop(text, vocabulary, most, longest):
 
 def test_rates_of_short_and_single_examples_are_the_published_ones(column, vocabulary):
     part = column(([[1] * 4] * 60_000, [0])).parts[0]
-    gathered = pack_examples(part, 32, 0)
-    counts = np.diff(gathered.starts, append=part.items)
+    starts, _, first_tokens = pack_examples(part, 32, 0)
+    counts = np.diff(starts, append=part.items)
     assert (counts < 8).mean() == pytest.approx(0.05 * 23 / 28, abs=0.01)  # targets 5 .. 28
     full = counts == 8
-    single = gathered.first_tokens[full] == 32
+    single = first_tokens[full] == 32
     assert single.mean() == pytest.approx(0.1, abs=0.015)
-    over = gathered.first_tokens[full & (gathered.first_tokens < 32)]
+    over = first_tokens[full & (first_tokens < 32)]
     assert set(over.tolist()) == {12, 16}  # 12 + 4 reaches (32 - 3) // 2 = 14: half of the time
     assert (over == 16).mean() == pytest.approx(0.5, abs=0.02)

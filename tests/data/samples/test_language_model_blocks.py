@@ -31,7 +31,7 @@ def test_empty_part_inserts_no_end_token(column, tmp_path):
     def symbols(parts):
         whole, how = Column("tokens", parts), {"sample_mode": "blocks", "eos_after": "documents"}
         stream = TokenBlocks(whole, WORDS, **how, tokens_per_sample=99)
-        return stream.read_batch(np.arange(len(stream.lengths))).tokens.tolist()
+        return stream.read_batch(np.arange(len(stream.lengths)))[1].tolist()
 
     first, *others = column.parts
     assert symbols([nothing, first, nothing, *others, nothing]) == symbols(column.parts)
@@ -46,8 +46,9 @@ def list_samples(column):
             column, WORDS, sample_mode=samples, eos_after=ends, tokens_per_sample=tokens
         )
         found = stream.read_batch(np.arange(len(stream.lengths)))
-        assert found.inside.sum(1).tolist() == stream.lengths.tolist()
-        assert (found.tokens[~found.inside] == PAD).all()
+        _, tokens, inside = found
+        assert inside.sum(1).tolist() == stream.lengths.tolist()
+        assert (tokens[~inside] == PAD).all()
         for previous, symbols, inside in zip(*found, strict=True):
             np.testing.assert_array_equal(previous[1:][inside[1:]], symbols[:-1][inside[1:]])
         rows = zip(*found, strict=True)

@@ -85,57 +85,49 @@ class WorkerPool:
             finally:
                 _callback = None
         order = sorted(range(len(items)), key=lambda i: -size(items[i]) if size else 0)
-        futures = {i: self._submit(function, items[i]) for i in order}
-        if on_progress is not None:
-            self._watch(list(futures.values()), on_progress)
-        return self._results([futures[i] for i in range(len(items))])
+        with _report_worker_death():
+            futures = {i: self._pool.submit(function, items[i]) for i in order}
+            try:
+                if on_progress is not None:
+                    self._watch(set(futures.values()), on_progress)
+                return [futures[i].result() for i in range(len(items))]
+            finally:
+                for future in futures.values():
+                    future.cancel()
 
     def imap(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
         """Each item with the function's result, in order; few are in memory at a time."""
-        if self._pool is None:
+        if (pool := self._pool) is None:
             yield from ((item, function(item)) for item in items)
             return
-        submitted = ((item, self._submit(function, item)) for item in items)
-        waiting = deque(islice(submitted, PREFETCH * self.workers))
-        try:
-            while waiting:
-                item, future = waiting.popleft()
-                (result,) = self._results([future])
-                waiting.extend(islice(submitted, 1))
-                yield item, result
-        finally:
-            for _, future in waiting:
-                future.cancel()
+        with _report_worker_death():
+            submitted = ((item, pool.submit(function, item)) for item in items)
+            waiting = deque(islice(submitted, PREFETCH * self.workers))
+            try:
+                while waiting:
+                    item, future = waiting.popleft()
+                    result = future.result()
+                    waiting.extend(islice(submitted, 1))
+                    yield item, result
+            finally:
+                for _, future in waiting:
+                    future.cancel()
 
-    def _watch(self, futures: Sequence[Future[Result]], on_progress: ProgressCallback) -> None:
+    def _watch(self, waiting: set[Future[Result]], on_progress: ProgressCallback) -> None:
         """Report progress until all are done or one has failed; then the others stop early."""
         assert self._counters is not None, "there are workers"
         seen = [0, 0]
-        waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, POLL_SECONDS)
-            failed = [future for future in done if future.exception()]
-            if failed:
-                self._counters[STOP] = 1
-                self._results(failed)
+            for future in done:
+                if future.exception():
+                    self._counters[STOP] = 1
+                    future.result()
             now = self._counters[:]
             on_progress(now[BYTES] - seen[BYTES], now[TOKENS] - seen[TOKENS])
             seen = now
-
-    def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
-        assert self._pool is not None, "there are workers"
-        with _report_worker_death():
-            return self._pool.submit(function, item)
-
-    def _results(self, futures: Sequence[Future[Result]]) -> list[Result]:
-        try:
-            with _report_worker_death():
-                return [future.result() for future in futures]
-        finally:
-            for future in futures:
-                future.cancel()
 
 
 @contextmanager
@@ -163,17 +155,16 @@ def report_progress(read_bytes: int, tokens: int) -> None:
 
 
 def _start_worker(counters: Counters) -> None:
+    """In a worker process, which ends when the main process has, even if that was killed."""
     global _counters
-    _counters = counters
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-
-
-def _exit_with_parent() -> None:
-    """End this worker process when the main process has ended, even if it was killed."""
-    parent = multiprocessing.parent_process()
+    _counters, parent = counters, multiprocessing.parent_process()
     assert parent is not None, "this is a worker process"
-    parent.join()
-    os._exit(1)
+
+    def exit_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=exit_with_parent, daemon=True).start()
 
 
 def share_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:

@@ -282,17 +282,6 @@ ORDERS = 1 << 20
 assert ORDERS > SPANS
 
 
-class PositionRuns(NamedTuple):
-    """Selected positions, row by row, as runs of neighbors."""
-
-    rows: IntArray
-    positions: IntArray
-    run: IntArray
-    """Number of the run that each position belongs to, from 0."""
-    sizes: IntArray
-    """Positions per run."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class PositionMasking(MaskingOptions):
     """Runs of positions until ceil(rate n) are selected, as in SpanBERT, without word boundaries.
@@ -319,28 +308,30 @@ class PositionMasking(MaskingOptions):
         _, run, sizes = np.unique(
             np.stack([rows, decision_ids]), axis=1, return_inverse=True, return_counts=True
         )
-        runs = PositionRuns(rows, positions, run.reshape(-1), sizes)
+        run = run.reshape(-1)
         below = sentences.lengths[rows] if self.random_below is None else self.random_below
         anywhere = (noise.at(REPLACE, rows, positions) * below).astype(np.int64)
-        alone = sizes[runs.run] == 1
-        visible[rows, positions] = np.where(alone, anywhere, shuffle_runs(runs, noise))
+        shuffled_runs = shuffle_runs(rows, positions, run, sizes, noise)
+        visible[rows, positions] = np.where(sizes[run] == 1, anywhere, shuffled_runs)
         return visible, selected
 
 
-def shuffle_runs(runs: PositionRuns, noise: HashNoise) -> IntArray:
+def shuffle_runs(
+    rows: IntArray, positions: IntArray, run: IntArray, sizes: IntArray, noise: HashNoise
+) -> IntArray:
     """Each run's positions in an order that is drawn again until it is not the identity.
 
-    Uniform over the other orders; a run of one keeps its position.
+    `run` is the number of the run, from 0, that each position belongs to, `sizes` the positions per
+    run. Uniform over the other orders; a run of one keeps its position.
     """
-    order = runs.positions.copy()
-    unchanged = runs.sizes[runs.run] > 1
-    draw = ORDERS
+    order, draw = positions.copy(), ORDERS
+    unchanged = sizes[run] > 1
     while unchanged.any():
-        run, positions = runs.run[unchanged], runs.positions[unchanged]
-        keys = noise.at(draw, runs.rows[unchanged], positions)
-        order[unchanged] = positions[np.lexsort((keys, run))]
-        moved = np.zeros(len(runs.sizes), bool)
-        moved[run[order[unchanged] != positions]] = True
-        unchanged &= ~moved[runs.run]
+        left, at = run[unchanged], positions[unchanged]
+        keys = noise.at(draw, rows[unchanged], at)
+        order[unchanged] = at[np.lexsort((keys, left))]
+        moved = np.zeros(len(sizes), bool)
+        moved[left[order[unchanged] != at]] = True
+        unchanged &= ~moved[run]
         draw += 1
     return order

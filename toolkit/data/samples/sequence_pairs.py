@@ -209,16 +209,6 @@ class TextSamples:
         return SentenceBatch(tokens, lengths, candidates)
 
 
-class ShiftedTokens(NamedTuple):
-    """A batch of samples, B x T."""
-
-    previous: IntArray
-    """The token before each; padding after a sample's end."""
-    tokens: IntArray
-    inside: BoolArray
-    """False at padding."""
-
-
 class TokenBlocks:
     """Samples in which each token of a text is predicted once, from those before it.
 
@@ -256,7 +246,11 @@ class TokenBlocks:
         self._fresh: BoolArray = np.concatenate(fresh)
         self.lengths: IntArray = self._ends - self._starts
 
-    def read_batch(self, ids: IntArray) -> ShiftedTokens:
+    def read_batch(self, ids: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
+        """The token before each, the tokens, and False at padding, B x T.
+
+        The tokens before those after a sample's end are padding.
+        """
         starts, ends = self._starts[ids][:, None], self._ends[ids][:, None]
         offsets = np.arange(-1, int((ends - starts).max()))[None]
         first = np.where(self._fresh[ids], starts.T, 0).T
@@ -271,7 +265,7 @@ class TokenBlocks:
         inside = starts + offsets[:, 1:] < ends
         tokens[:, 1:][~inside] = self._vocabulary.pad
         previous = np.where(inside, tokens[:, :-1], self._vocabulary.pad)
-        return ShiftedTokens(previous, tokens[:, 1:], inside)
+        return previous, tokens[:, 1:], inside
 
 
 def find_eos_positions(column: Column, number: int, eos_after: str) -> IntArray:
@@ -300,18 +294,9 @@ TARGET, LENGTH, SINGLE, COIN = range(4)
 SHORT_RATE, SINGLE_RATE, MIN_TARGET = 0.05, 0.1, 5
 
 
-class PackedExamples(NamedTuple):
-    """The examples of a part: consecutive items, some of them in the second segment."""
-
-    starts: IntArray
-    """First item of each example; it ends where the next one starts."""
-    in_second_segment: BoolArray
-    """For every item."""
-    first_tokens: IntArray
-    """Tokens in the first segment of each example, before truncation."""
-
-
-def pack_examples(part: ColumnPart, tokens_per_sample: int, first_item: int) -> PackedExamples:
+def pack_examples(
+    part: ColumnPart, tokens_per_sample: int, first_item: int
+) -> tuple[IntArray, BoolArray, IntArray]:
     """Items up to a target of T tokens, or with 5 % uniform in 5 .. T (Clark et al. 2020, code).
 
     An example ends with the item that reaches the target, or with its document. With 10 % it is
@@ -321,6 +306,9 @@ def pack_examples(part: ColumnPart, tokens_per_sample: int, first_item: int) -> 
 
     Draws are a hash of the example's first item (its number in the column), so examples are the
     same in every run. Unlike there, where the first target of a file list is always T.
+
+    Returns the first item of each example, whether each item is in the second segment, and the
+    tokens in the first segment of each example, before truncation.
     """
     offsets, count = part.offsets, part.items
     items = np.arange(first_item, first_item + count)
@@ -330,26 +318,20 @@ def pack_examples(part: ColumnPart, tokens_per_sample: int, first_item: int) -> 
     target_ends = np.searchsorted(offsets, offsets[:-1] + targets)
     edges = np.union1d(part.document_starts, [0, count])
     document_ends = edges[np.searchsorted(edges, np.arange(count), side="right")]
-    starts = _follow(np.minimum(target_ends, document_ends))
+    following, visited, item = np.minimum(target_ends, document_ends).tolist(), list[int](), 0
+    while item < count:
+        visited.append(item)
+        item = following[item]
+    starts = np.array(visited, np.int64)
     halves = (targets[starts] - 3) // 2
     single = _draw(items[starts], SINGLE) < SINGLE_RATE
     limits = np.where(single, np.iinfo(np.int64).max // 2, halves)
     coins = _draw(items, COIN) < 0.5
-    in_second, first_tokens = _assign_segments(np.diff(offsets), starts, limits, coins)
-    return PackedExamples(starts, in_second, first_tokens)
+    return starts, *_assign_segments(np.diff(offsets), starts, limits, coins)
 
 
 def _draw(items: IntArray, draw: int) -> FloatArray:
     return uniform(mix(mix(STREAM, draw), items))
-
-
-def _follow(next_items: IntArray) -> IntArray:
-    """0, next_items[0], next_items[next_items[0]], ... while inside."""
-    visited, item, following = [], 0, next_items.tolist()
-    while item < len(following):
-        visited.append(item)
-        item = following[item]
-    return np.array(visited, np.int64)
 
 
 def _assign_segments(
@@ -381,17 +363,18 @@ class SegmentedSamples:
     def __init__(self, column: Column, vocabulary: Vocabulary, *, tokens_per_sample: int) -> None:
         self._column, self._vocabulary = column, vocabulary
         first_items = np.cumsum([0, *(part.items for part in column.parts)])
-        packed = [
+        packed = (
             pack_examples(part, tokens_per_sample, int(first))
             for part, first in zip(column.parts, first_items, strict=False)
-        ]
-        self._in_second = np.concatenate([part.in_second_segment for part in packed])
-        starts = [part.starts + first for part, first in zip(packed, first_items, strict=False)]
+        )
+        part_starts, in_second, first_tokens = zip(*packed, strict=True)
+        self._in_second = np.concatenate(in_second)
+        starts = [its + first for its, first in zip(part_starts, first_items, strict=False)]
         self._items = np.append(np.concatenate(starts), first_items[-1])
         """First item of each example, and at the end the number of items."""
         self._bounds = np.append(list_item_starts(column), column.elements)
         """First element of each item, and at the end the number of elements."""
-        self._first_tokens = np.concatenate([part.first_tokens for part in packed])
+        self._first_tokens = np.concatenate(first_tokens)
         full_lengths = np.diff(self._bounds[self._items])
         self._first_lengths = np.minimum(self._first_tokens, tokens_per_sample - 2)
         room = np.maximum(0, tokens_per_sample - 3 - self._first_lengths)
