@@ -17,6 +17,8 @@ PATH = {"path": ["run"]}
     [
         ({"lenpen": float("nan")}, "lenpen must be at least -50 and at most 50, but is nan"),
         ({"nbest": 6}, r"nbest must be at most beam \(5\), but is 6"),
+        ({"min_len": 9, "max_len_b": 8}, r"min_len must be at most max_len_b \(8\), but is 9"),
+        ({"temperature": 1e-39}, "temperature must be at least 0.0001 and at most 10000"),
         ({"diverse_beam_groups": 2}, "beam must be a multiple of diverse_beam_groups, but 5"),
     ],
 )

@@ -17,7 +17,6 @@ from toolkit.config.declared import (
     NonNegativeFloat,
     NonNegativeInt,
     Options,
-    PositiveFloat,
     PositiveInt,
     Size,
     Tokens,
@@ -58,7 +57,7 @@ class SearchConfig(Options, title="search"):
     sampling_topp: Annotated[float, Above(0), AtMost(1)] = 1.0
     """Nucleus (top-p) sampling: sample from the smallest set of tokens that have this probability
     in total."""
-    temperature: PositiveFloat = 1.0
+    temperature: Annotated[float, AtLeast(1e-4), AtMost(1e4)] = 1.0
     """Temperature of sampling: divides the logits; below 1 sharpens the distribution."""
     seed: int = 1
     """Random seed of sampling. The samples of a sentence do not depend on its batch."""
@@ -72,6 +71,10 @@ class SearchConfig(Options, title="search"):
         super().__post_init__()
         if self.nbest > self.beam:
             raise ToolkitError(f"nbest must be at most beam ({self.beam}), but is {self.nbest}.")
+        if self.max_len_a == 0 and self.min_len > max(1, self.max_len_b):
+            raise ToolkitError(
+                f"min_len must be at most max_len_b ({self.max_len_b}), but is {self.min_len}."
+            )
         if self.beam % self.diverse_beam_groups:
             raise ToolkitError(
                 f"beam must be a multiple of diverse_beam_groups, but {self.beam} is not one of "
