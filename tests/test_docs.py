@@ -17,7 +17,7 @@ import pytest
 
 from toolkit.cli.command import prepare
 from toolkit.cli.plot import COMMAND as PLOT
-from toolkit.common.registry import ARCHITECTURES, POSITIONS
+from toolkit.common.registry import ARCHITECTURES, PLOTS, POSITIONS
 from toolkit.config.command import Command
 from toolkit.config.names import RESERVED_NAMES
 
@@ -62,9 +62,10 @@ WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(
 
 @pytest.fixture(autouse=True)
 def own_components(tmp_path):
-    """Remove the architectures of a page's files, and its position terms, after its test."""
+    """Remove the architectures of a page's files, its position terms and plots, after its test."""
     terms = {*POSITIONS.names()}
     yield
+    PLOTS._entries.clear()
     for name in {*POSITIONS.names()} - terms:
         del POSITIONS._entries[name]
     for name in ARCHITECTURES.names():

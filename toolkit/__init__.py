@@ -17,6 +17,7 @@ from toolkit.common.registry import (
     register_format,
     register_lr_scheduler,
     register_optimizer,
+    register_plot,
     register_position,
     register_task,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "register_format",
     "register_lr_scheduler",
     "register_optimizer",
+    "register_plot",
     "register_position",
     "register_task",
     "train",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolkit.cli.command import program
+from toolkit.common import plugins
+from toolkit.common.registry import PLOTS
 from toolkit.config.command import Command, CommandGroup
 from toolkit.config.commands.plot import (
     AttentionConfig,
@@ -12,6 +16,8 @@ from toolkit.config.commands.plot import (
     PairPlotConfig,
     PerturbationConfig,
 )
+from toolkit.config.load import early_values, read_config_files
+from toolkit.config.values import read_words
 
 CHECKPOINT_PATH = {"checkpoint": "Write --path {path}."}
 
@@ -62,6 +68,24 @@ KINDS = (
         act="toolkit.analysis.minimal_pairs:plot_minimal_pairs",
     ),
 )
+
+
+def find_plots(argv: Sequence[str]) -> dict[str, Command]:
+    """The kinds of plots of the plugins that --user-dir names."""
+    read_config_files(early_values(read_words(argv), KINDS[0]), KINDS[0])
+    plugins.load_installed()
+    return {
+        name: Command(
+            name=f"toolkit-plot {name}",
+            summary=PLOTS.summary(name),
+            example=f"toolkit-plot {name} --user-dir FOLDER",
+            config=PLOTS[name].config,
+            act=PLOTS[name].factory,
+        )
+        for name in PLOTS.names()
+    }
+
+
 COMMAND = CommandGroup(
     name="toolkit-plot",
     summary="Draw a plot of runs or of trained models. Needs matplotlib, which the extra `plot` "
@@ -69,5 +93,6 @@ COMMAND = CommandGroup(
     example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
     metavar="KIND",
     commands={command.name.split()[-1]: command for command in KINDS},
+    find_more=find_plots,
 )
 main = program(COMMAND, __name__)

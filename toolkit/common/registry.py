@@ -204,6 +204,9 @@ POSITIONS = Registry("position term", builtins.POSITIONS)
 CALLBACKS = Registry("callback", {}, reserved=EVENTS)
 """Callbacks of plugins, which write events of their names. Those of the toolkit are part of every
 run."""
+PLOT_KINDS = ("curve", "kernels", "attention", "perturbation", "confusion", "minimal-pairs")
+PLOTS = Registry("plot", {}, reserved=PLOT_KINDS)
+"""Plots of plugins; those of the toolkit are commands."""
 
 # Config section of a run -> its registry.
 COMPONENTS: dict[str, Registry] = {
@@ -235,6 +238,8 @@ register_callback = CALLBACKS.register
 of the `Step` after each update."""
 register_position = POSITIONS.register
 """Decorator `register_position(name, options)` of a subclass of `Position`."""
+register_plot = PLOTS.register
+"""Decorator `register_plot(name, config)` of a function of the config, a kind of toolkit-plot."""
 
 
 class Counterpart(NamedTuple):

@@ -71,8 +71,9 @@ class Command:
     name: str
     summary: str
     example: str
-    config: type
-    """RunConfig, or the config class of a command without sections."""
+    config: Any
+    """RunConfig, or the config class of a command without sections; or an instance, whose values
+    are the defaults."""
     act: Act = ""
     """The function that carries out the command; it may return an exit code."""
     variant: Callable[[Sequence[str]], Command] | None = None
@@ -139,11 +140,15 @@ class CommandGroup:
     commands: Mapping[str, Command]
     infer: Callable[[Sequence[str]], str] | None = None
     """Infers the command if the first word names none; returns "" if it cannot."""
+    find_more: Callable[[Sequence[str]], Mapping[str, Command]] = lambda argv: {}
+    """Finds the commands of the plugins that the words name."""
 
     def choose(self, argv: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
         """The command that the words name or imply, and its words."""
         if argv and argv[0] in self.commands:
             return self.commands[argv[0]], argv[1:]
+        if argv and (own := self.find_more(argv).get(argv[0])):
+            return own, argv[1:]
         word = self.infer(argv) if self.infer else ""
         return self.commands.get(word), argv
 
@@ -151,26 +156,27 @@ class CommandGroup:
         """Help or version, to print if no command is chosen; anything else is an error."""
         if "--version" in argv:
             return f"{self.name} {toolkit.__version__}"
+        commands = {**self.commands, **self.find_more(argv)}
         if not argv or set(argv) & set(HELP_FLAGS):
-            return self.help_text()
+            return self.help_text(commands)
         if self.infer:
             words = [*takewhile(lambda word: not word.startswith("-"), argv)]
             check_leading_words(words, next(iter(self.commands.values())))
-        known, path = ", ".join(self.commands), " or --path" if self.infer else ""
+        known, path = ", ".join(commands), " or --path" if self.infer else ""
         raise ToolkitError(
             f"{self.name} needs a {self.metavar}{path}; the first word is {argv[0]!r}, but must be "
             f"one of {known}. See --help."
         )
 
-    def help_text(self) -> str:
+    def help_text(self, commands: Mapping[str, Command]) -> str:
         optional = self.infer is not None
-        commands = [(word, command.summary) for word, command in self.commands.items()]
+        summaries = [(word, command.summary) for word, command in commands.items()]
         return "\n\n".join(
             [
                 f"usage: {self.name} {'[' * optional}{self.metavar}{']' * optional} [options]",
                 wrap_paragraph(self.summary),
                 f"example:\n  {self.example}",
-                f"{self.metavar}:\n{format_columns(commands)}",
+                f"{self.metavar}:\n{format_columns(summaries)}",
                 f"{self.name} {self.metavar} --help shows the options of each.",
             ]
         )

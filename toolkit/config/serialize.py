@@ -134,7 +134,7 @@ def print_config(resolved: Resolved) -> str:
         default, origin = resolved.defaults[section], "default"
         if option.path in resolved.values:
             origin = resolved.values[option.path].origin
-        elif not isinstance(default, type):  # a named component, which may change it
+        elif section and not isinstance(default, type):  # a component, which may change it
             fields = {field.name: field.default for field in dataclasses.fields(default)}
             if fields[option.name] not in (dataclasses.MISSING, value):
                 origin = f"{section} {resolved.values[f'{section}.name'].value}"

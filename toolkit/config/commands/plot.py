@@ -59,7 +59,8 @@ class PlotOptions(OutputOptions, title="output"):
 
     @property
     def output_file(self) -> str:
-        return self.output or f"{self.word}.png"
+        """The file to write: --output, or by default one with the name of the kind."""
+        return self.output or f"{self.word or 'plot'}.png"
 
     @property
     def inches(self) -> tuple[float, float | None] | None:
