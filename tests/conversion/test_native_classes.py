@@ -18,7 +18,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
-from toolkit.conversion.native_classes import export_native, has_native_class
+from toolkit.conversion.native_classes import export_native
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
@@ -26,7 +26,6 @@ from toolkit.training.resume import load_finetune_weights
 
 TRUNKS = {
     "bert": ("BertModel", {}),
-    "bert, another epsilon": ("BertModel", {"layer_norm_eps": 1e-3}),
     "electra": ("ElectraModel", {"embedding_size": 12}),
     "convbert": ("ConvBertModel", {"embedding_size": 12}),
     "convbert, groups": ("ConvBertModel", {"embedding_size": 24, "num_groups": 2}),
@@ -108,11 +107,8 @@ MODELS = {
     "BertForMaskedLM": {"layer_norm_eps": 1e-5},
     "BertForPreTraining": {"classifier_dropout": 0.25},
     "BertForSequenceClassification": {"num_labels": 3},
-    "ElectraForMaskedLM": {"embedding_size": 12},
     "ElectraForPreTraining": {"embedding_size": 12},
     "ElectraForSequenceClassification": {"problem_type": "multi_label_classification"},
-    "ElectraForQuestionAnswering": {"embedding_size": 24},
-    "ConvBertForMultipleChoice": {"embedding_size": 24},
     "ConvBertForTokenClassification": {"num_labels": 5},
     "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
     "DebertaV2Model": {"type_vocab_size": 2},
@@ -132,21 +128,6 @@ def test_round_trip_restores_every_bit(saved, converted, name):
     settings = [json.loads((path / "config.json").read_text()) for path in (folder, back)]
     different = {k for k in settings[0] if settings[0][k] != settings[1].get(k)}
     assert not different
-
-
-def test_transformers_opens_an_exported_folder(saved, converted):
-    model, folder = saved("ElectraForMaskedLM", embedding_size=12)
-    back = converted(converted(folder), "hf")
-    opened, info = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
-    assert not info["missing_keys"] and not info["mismatched_keys"]
-    tokenizer = transformers.AutoTokenizer.from_pretrained(back)
-    text = ["the cats [MASK] on a über mat .", "a dog runs"]
-    found = tokenizer(text, padding=True, return_tensors="pt")
-    assert found["input_ids"][0, 0] == 2 and (found["input_ids"] == 4).sum() == 1
-    with torch.no_grad():
-        got = opened.eval()(**found).last_hidden_state
-        want = model.base_model(**found).last_hidden_state
-    torch.testing.assert_close(got, want)
 
 
 def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
@@ -227,15 +208,6 @@ def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
         checkpoint(tmp_path / "others", data, "silent_bert"), tmp_path / "exported"
     )
     assert facts["class"] == "BertForMaskedLM" and not facts["omitted_tensors"]
-
-
-@pytest.mark.parametrize(("arch", "native"), [("bert_tiny", True), ("deberta_tiny", False)])
-def test_generator_has_a_class_of_transformers_only_if_that_projects_embeddings(
-    data, tmp_path, arch, native
-):
-    source = checkpoint(tmp_path / "checkpoint", data, arch, task="rtd", layers=1)
-    assert has_native_class(source)
-    assert has_native_class(source, "generator") == native
 
 
 @pytest.mark.parametrize(

@@ -100,22 +100,6 @@ def test_special_tokens_are_those_of_the_settings(tmp_path):
         load_tokenizer(tmp_path, rows)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("tokenizer.json", "{", r"must describe a tokenizer, but does not"),
-        ("tokenizer.json", '{"model": {"vocab": {"[PAD]": 0}}}', r"must name the special symbols"),
-        ("vocab.txt", "the\ncat\n", r"must list \[PAD\]"),
-        ("tokenizer_config.json", "{", r"_config\.json: .* at column 2\. Copy"),
-        ("nothing", "", r"must hold tokenizer.json or vocab.txt, but has neither"),
-    ],
-)
-def test_import_rejects_unreadable_tokenizer_files(tmp_path, name, text, message):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(ToolkitError, match=message):
-        load_tokenizer(tmp_path, ROWS)
-
-
 def test_import_rejects_a_tokenizer_with_too_many_symbols(tmp_path):
     write_vocabulary(tmp_path)
     with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):

@@ -134,13 +134,6 @@ def test_complete_folder_is_replaced_only_with_overwrite(make_folder):
     assert [p.name for p in before.path.parent.glob("data?*") if p.is_dir()] == []
 
 
-def test_failed_replacement_keeps_the_old_folder(make_folder):
-    before = make_folder(TEXT)
-    with pytest.raises(ToolkitError, match="NUL"):
-        make_folder("\0", overwrite=True)
-    assert DataFolder.open(before.path).fingerprint == before.fingerprint
-
-
 @pytest.mark.slow
 def test_killed_run_leaves_no_complete_folder_and_the_next_removes_its_files(
     tmp_path, text_file, model_file, random_prose

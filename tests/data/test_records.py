@@ -2,8 +2,6 @@
 
 import hashlib
 import io
-import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -96,15 +94,4 @@ def test_standard_input_gives_the_columns_of_a_file(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     destdir = str(tmp_path / "data-stdin")
     found = columns(tmp_path, trainpref="-", destdir=destdir, workers=workers, **options)
-    assert found == columns(tmp_path / "plain.txt")
-
-
-def test_pipes_give_the_columns_of_a_file_with_their_ending(tmp_path, columns, text):
-    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
-    packed = COMPRESSORS[".gz"](text.encode())
-    os.mkfifo(tmp_path / "pipe.gz")
-    writer = threading.Thread(target=(tmp_path / "pipe.gz").write_bytes, args=(packed,))
-    writer.start()
-    found = columns(tmp_path / "pipe.gz")
-    writer.join()
     assert found == columns(tmp_path / "plain.txt")

@@ -74,27 +74,6 @@ def test_tokenizer_from_a_save_folder_is_that_of_its_best_checkpoint(folder_of, 
     assert folder_of("again", tokenizer_from=str(tmp_path / "run")).fingerprint == found.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"tokenizer_from": "nowhere"},
-            "nowhere/tokenizer_config.json must be readable, but is not: No such file",
-        ),
-        ({"srcdict": "nowhere"}, "No such file: nowhere"),
-        ({"wordpiece_vocab": "nowhere"}, "No such file: nowhere"),
-        (
-            {"trainpref": "", "tokenizer": "words"},
-            "no training text .* Give --trainpref, --srcdict or --tokenizer-from",
-        ),
-    ],
-)
-def test_missing_vocabulary_is_rejected(folder_of, text_file, options, message):
-    options = {"validpref": str(text_file(TEXT)), **options}
-    with pytest.raises(ToolkitError, match=message):
-        folder_of(**options)
-
-
 @pytest.fixture
 def choose(tmp_path):
     """The tokenizer for texts; nothing else is left in the folder."""

@@ -79,16 +79,6 @@ def test_only_folders_of_dead_processes_are_removed(tmp_path):
     assert not dead.exists() and alive.exists()
 
 
-def test_mount_point_is_rejected_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
-    message = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
-    with (
-        pytest.raises(ToolkitError, match=message),
-        create_output_folder(tmp_path, overwrite=False),
-    ):
-        pytest.fail("entered")
-
-
 def test_unwritable_destination_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with (

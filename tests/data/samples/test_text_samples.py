@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.samples.sequence_pairs import TextSamples
+from toolkit.data.storage.memory_folder import SyntheticFolder
 
 CLS, SEP, PAD = 10, 11, 12
 
@@ -80,3 +81,13 @@ def test_truncation_of_pairs_is_reported(column, vocabulary):
     assert advice("pairs", 8).startswith("--task.sample-mode blocks") and not advice("blocks", 8)
     assert remark("pairs", 8) == "2 cut, 8 tokens lost (33.3%)"  # of 9 and 15 with special ones
     assert (remark("pairs", 15), remark("blocks", 8), remark("documents", 8)) == ("", "", "")
+
+
+@pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
+def test_synthetic_samples_are_full(samples):
+    folder = SyntheticFolder(20, items=6)
+    column = folder.split("train").column("tokens")
+    found = TextSamples(column, folder.vocabulary, sample_mode=samples, tokens_per_sample=512)
+    assert (found.lengths == 512).mean() > 0.99
+    tokens = found.read_batch(np.arange(2)).tokens
+    assert set(tokens[:, 2:-1].flat) <= set(range(5, 20)) | {folder.vocabulary.sep}

@@ -107,21 +107,6 @@ def test_missing_folder_and_missing_meta_are_distinguished(tmp_path):
     assert opening_error().startswith("a data folder is required")
 
 
-@pytest.mark.parametrize("content", ["", "{", "\xff"])
-def test_unreadable_meta_is_rejected(folder, content):
-    (folder / "meta.json").write_bytes(content.encode("latin1"))
-    assert f"{folder / 'meta.json'}" in (message := opening_error(folder))
-    assert message.endswith("Run toolkit-preprocess again.")
-
-
-@pytest.mark.parametrize("content", ["{}", '{"format": "of another program"}'])
-def test_foreign_meta_is_rejected(folder, content):
-    (folder / "meta.json").write_text(content)
-    assert "must be written by toolkit-preprocess, but is another file. Correct" in opening_error(
-        folder
-    )
-
-
 def test_edited_meta_is_rejected(folder):
     meta = (folder / "meta.json").read_text()
     (folder / "meta.json").write_text(meta.replace('"items": 3', '"items": 2'))

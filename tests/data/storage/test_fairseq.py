@@ -1,6 +1,4 @@
 import json
-import struct
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -83,22 +81,3 @@ def test_commands_train_validate_and_inspect_without_conversion(tmp_path, capsys
     assert f"{found['valid']['valid']['loss']:.4f}" in capsys.readouterr().out
     assert inspect.main([folder, run, "--verify", "--examples", "1"]) == 0
     assert len(load_checkpoint(run).fill_mask("the [MASK] sat")) == 1
-
-
-def test_opening_does_not_read_a_hundred_million_items(tmp_path):
-    items, length = 10**8, 20
-    (tmp_path / "dict.txt").write_text("the 1\n")
-    with (tmp_path / "train.bin").open("wb") as file:
-        file.truncate(2 * length * items)  # a hole: nothing of it is on the disk
-    with (tmp_path / "train.idx").open("wb") as file:
-        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, 8, items))
-        file.seek(26 + 4 * (items - 1))
-        file.write(struct.pack("<i", length))
-        file.seek(26 + 12 * items - 8)
-        file.write(struct.pack("<q", 2 * length * (items - 1)))
-    tracemalloc.start()
-    column = DataFolder.open(tmp_path).split("train").column("tokens")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1 << 20
-    assert column.parts[0].header.items == items

@@ -49,15 +49,6 @@ def test_text_never_pads_masks_or_ends_a_sentence(tokenizer):
         assert not set(tokenizer.encode(f"the {name} the{name}")) & {0, 2, 3, 4}
 
 
-def test_spaces_before_a_mask_follow_its_flag_in_the_description(tokenizer):
-    the, mask, a, space = 5, 4, 9, 6
-    assert tokenizer.encode_parsing_special("the [MASK] a") == [the, space, mask, a]
-    absorbing = json.loads(tokenizer.text)
-    absorbing["added_tokens"][mask]["lstrip"] = True
-    absorbing = HuggingFaceTokenizer(json.dumps(absorbing), ROLES)
-    assert absorbing.encode_parsing_special("the  [MASK] a") == [the, mask, a]
-
-
 @pytest.mark.parametrize(
     ("pieces", "starts", "displayed"),
     [

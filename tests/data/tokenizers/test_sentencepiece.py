@@ -84,15 +84,3 @@ def test_symbols_of_another_model_are_rejected(tokenizer, tmp_path):
         ToolkitError, match=r"must list the pieces of sentencepiece.model, but differs"
     ):
         Tokenizer.load(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["[MASK]", "[SEP]", "<unk>"])
-def test_text_right_after_a_special_token_starts_no_word(tokenizer, name):
-    symbols = tokenizer.vocabulary.symbols
-    for text in ("s the", ".", "er", "the"):
-        first, *ids = tokenizer.encode_parsing_special(name + text)
-        assert symbols[first] == name and not symbols[ids[0]].startswith("\u2581")
-        assert tokenizer.decode(ids) == text
-    for text in (" the", " .", ""):
-        [first, *ids] = tokenizer.encode_parsing_special(name + text)
-        assert symbols[first] == name and ids == tokenizer.encode(text)

@@ -64,11 +64,6 @@ def test_tokenizer_of_a_plugin_is_found_by_its_kind(tokenizer, tmp_path):
 GERMAN, ENGLISH = (WordLevelTokenizer.from_counts({word: 1}, size=9) for word in ("Hund", "dog"))
 
 
-@pytest.fixture
-def parallel():
-    return ParallelTokenizer(GERMAN, ENGLISH, source_lang="de", target_lang="en")
-
-
 def test_opposite_direction_of_a_joined_vocabulary_is_a_difference():
     def pair(source, target):
         return ParallelTokenizer(GERMAN, None, source_lang=source, target_lang=target)
@@ -79,17 +74,6 @@ def test_opposite_direction_of_a_joined_vocabulary_is_a_difference():
     assert pair("de", "en").describe_difference(pair("en", "fr")) == ""
     assert pair("de", "de").describe_difference(pair("de", "de")) == ""
     assert pair("de", "en").describe_difference(GERMAN) == "their vocabularies differ"
-
-
-def test_target_that_is_a_parallel_tokenizer_is_rejected(parallel, tmp_path):
-    parallel.save(tmp_path)
-    (tmp_path / "target" / "target").mkdir()
-    ENGLISH.save(tmp_path / "target" / "target")
-    (tmp_path / "target" / "tokenizer_config.json").write_text(
-        (tmp_path / "tokenizer_config.json").read_text()
-    )
-    with pytest.raises(ToolkitError, match=r"target must hold a tokenizer of plain text"):
-        Tokenizer.load(tmp_path)
 
 
 NUMBERS = ["one", "two", "three", "four", "fünf", "Six"]

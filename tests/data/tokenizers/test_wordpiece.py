@@ -1,10 +1,8 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.tokenizer_files import build_backend
 from toolkit.data.tokenizers.huggingface import (
     SPECIAL,
-    HuggingFaceTokenizer,
     WordPieceTokenizer,
     train_word_pieces,
 )
@@ -67,41 +65,6 @@ def test_the_longest_piece_that_fits_comes_first(vocab_file):
     found = [symbols[i] for i in tokenizer.encode("The RIVERS café. 中中 zebra")]
     assert found == ["the", "river", "##s", "caf", "##e", ".", "中", "中", "[UNK]"]
     assert tokenizer.decode(tokenizer.encode("the rivers cafe .")) == "the rivers cafe."
-
-
-@pytest.fixture(params=["bert", "added token"])
-def small(request):
-    """BERT's tokenizer, or a tokenizer.json with the same pieces and an added token."""
-    pieces = [*SPECIAL.values(), *PIECES]
-    bert = WordPieceTokenizer.from_symbols(pieces, lowercase=True)
-    if request.param == "bert":
-        return bert
-    described = build_backend(bert)
-    described.add_special_tokens(list(SPECIAL.values()))
-    described.add_tokens(["mill"])
-    return HuggingFaceTokenizer(described.to_str(), bert.vocabulary.roles)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[MASK]s the", "[MASK] ##s the"),
-        ("[MASK]ings.", "[MASK] ##ing ##s ."),
-        ("[MASK]. the", "[MASK] . the"),
-        ("[MASK], the", "[MASK] , the"),
-        ("the [MASK] the", "the [MASK] the"),
-        ("[MASK]中", "[MASK] 中"),
-        ("[MASK]zz", "[MASK] [UNK]"),
-        ("[MASK]" + "s" * 101, "[MASK] [UNK]"),
-        ("[MASK]", "[MASK]"),
-        ("[SEP]the", "[SEP] the"),
-        ("the[UNK] the", "the [UNK] the"),
-        ("[UNK]the [MASK]", "[UNK] the [MASK]"),
-    ],
-)
-def test_only_letters_right_after_a_mask_continue_its_word(small, text, expected):
-    ids = small.encode_parsing_special(text)
-    assert [small.vocabulary.symbols[i] for i in ids] == expected.split()
 
 
 @pytest.mark.parametrize(

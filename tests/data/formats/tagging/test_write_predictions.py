@@ -88,18 +88,6 @@ def test_files_of_windows_keep_byte_order_mark_and_line_ends(tmp_path, format, n
     assert rendered[1] == "\ufeff" + rendered[0].replace("\n", "\r\n")
 
 
-def test_predictions_for_several_files_are_written_to_a_folder(tmp_path):
-    for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
-        (tmp_path / name).write_text(f"( (S (X {name})))\n\n")
-    files = f"{tmp_path}/wsj_0002.mrg,{tmp_path}/wsj_0001.mrg"
-    destdir = str(tmp_path / "data")
-    preprocess(preprocess_config(format="ptb", trainpref=files, destdir=destdir))
-    split = TaggedSplit(DataFolder.open(destdir), "train")
-    write_predictions(split, ["X", "X"], tmp_path / "out")
-    for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / name).read_bytes()
-
-
 def test_several_files_are_written_back(tmp_path):
     for name in "abc":
         (tmp_path / name).write_text(f"{name} X\n\n")
