@@ -27,6 +27,14 @@ def test_score_prints_signatures(tmp_path, capsys):
     assert all(map(math.isclose, values.values(), (100, 100, 0)))
 
 
+def test_language_chooses_the_tokenization_of_bleu(tmp_path, capsys):
+    both = files(tmp_path, *["我是一只猫。\n".encode()] * 2)
+    assert main(["score", *both, "--target-lang", "zh"]) == 0
+    assert "tok:zh" in capsys.readouterr().out
+    assert main(["score", *both, "--eval-bleu-tokenize", "char"]) == 0
+    assert "tok:char" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("contents", "message"),
     [

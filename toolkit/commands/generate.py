@@ -159,8 +159,7 @@ def generate_text(
                 write(outputs)
             summary.update(outputs)
     if world.is_main:
-        lowercase = generator.target.lowercase
-        summary.report(c, output, perf_counter() - started, lowercase=lowercase)
+        summary.report(c, output, perf_counter() - started, generator)
 
 
 class GenerationSummary:
@@ -186,9 +185,9 @@ class GenerationSummary:
             self.references.append(output.reference)
 
     def report(
-        self, c: TextGenerationConfig, output: Output, seconds: float, *, lowercase: bool
+        self, c: TextGenerationConfig, output: Output, seconds: float, generator: TextGenerator
     ) -> None:
-        """Counts and speed; scores if every line has a reference, lowercased on request."""
+        """Counts and speed; scores if every line has a reference."""
         rate, tokens = self.count / max(seconds, 1e-9), self.tokens / max(seconds, 1e-9)
         counts = {"lines": self.count, "noted": self.noted, "seconds": seconds}
         output.write("end", {**counts, "lines_per_second": rate, "tokens_per_second": tokens})
@@ -207,7 +206,13 @@ class GenerationSummary:
             scored = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
             print(f"Perplexity of {scored} references: {metrics['ppl']:.2f}.", file=sys.stderr)
         elif references and len(references) == self.count and not c.score_reference:
-            print_scores(self.hypotheses, references, output, sys.stderr, lowercase=lowercase)
+            pair = generator.tokenizer.language_pair
+            print_scores(
+                *(self.hypotheses, references, output, sys.stderr),
+                language=pair[1] if pair else "",
+                tokenize=c.eval_bleu_tokenize,
+                lowercase=generator.target.lowercase,
+            )
 
 
 def generate_outputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import ScoreConfig
@@ -26,7 +27,8 @@ def score(config: ScoreConfig) -> None:
             )
         if not references:
             raise ToolkitError(f"No lines to score: {files[0]} is empty.")
-        print_scores(translations, references, output, output.text_stream)
+        options = {"language": config.target_lang, "tokenize": config.eval_bleu_tokenize}
+        print_scores(translations, references, output, output.text_stream, **options)
 
 
 def read_sentences(file: str) -> list[str]:
@@ -40,11 +42,12 @@ def print_scores(
     references: Sequence[str],
     output: Output,
     stream: TextStream,
-    *,
-    lowercase: bool = False,
+    **options: Any,
 ) -> None:
-    """Print BLEU, chrF and TER with sacreBLEU's signatures."""
-    for it in corpus_scores(translations, references, names=ALL_METRICS, lowercase=lowercase):
+    """Print BLEU, chrF and TER with sacreBLEU's signatures; `options` are those of
+    `corpus_scores`.
+    """
+    for it in corpus_scores(translations, references, names=ALL_METRICS, **options):
         detail = f" {it.detail}" if it.detail else ""
         print(f"{LABELS[it.name]} {it.value:.2f}{detail}  {it.signature}", file=stream)
         output.write("score", {"name": it.name, "value": it.value, "signature": it.signature})

@@ -28,6 +28,7 @@ from toolkit.config.declared import (
 Device = Literal["auto", "cpu", "cuda", "mps", "xpu"]
 Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
 Weights = Literal["auto", "trained", "average"]
+BleuTokenizer = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)

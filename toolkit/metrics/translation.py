@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import math
 import re
 import string
@@ -13,6 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import FloatArray
+from toolkit.common.errors import ToolkitError
+
+log = logging.getLogger(__name__)
 
 DEFAULT_METRICS = ("bleu", "chrf")
 ALL_METRICS = ("bleu", "chrf", "ter")
@@ -33,20 +37,51 @@ def corpus_scores(
     references: Sequence[str],
     *,
     names: Sequence[str] = DEFAULT_METRICS,
+    language: str = "",
+    tokenize: str = "auto",
     lowercase: bool = False,
 ) -> list[CorpusScore]:
-    """The named scores, from 0 to 100 (TER: 0 or more), with one reference per hypothesis."""
+    """The named scores, from 0 to 100 (TER: 0 or more), with one reference per hypothesis.
+
+    `tokenize` is sacreBLEU's tokenization for BLEU; auto: its choice for the `language`.
+    """
     assert len(hypotheses) == len(references), "every hypothesis has one reference"
     metrics: Any = importlib.import_module("sacrebleu.metrics")  # takes a second to import
-    classes = {"bleu": metrics.BLEU, "chrf": metrics.CHRF, "ter": metrics.TER}
+    build = {
+        "bleu": lambda: build_bleu(metrics.BLEU, language, tokenize, lowercase=lowercase),
+        "chrf": lambda: metrics.CHRF(lowercase=lowercase),
+        "ter": metrics.TER,  # it always ignores case
+    }
     scores = []
     for name in names:
-        options = {} if name == "ter" else {"lowercase": lowercase}  # it always ignores case
-        metric = classes[name](**options)
+        metric = build[name]()
         score = metric.corpus_score(list(hypotheses), [list(references)])
         signature, detail = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
         scores.append(CorpusScore(name, float(score.score), signature, str(detail)))
     return scores
+
+
+CODES = {"zho": "zh", "cmn": "zh", "yue": "zh", "jpn": "ja", "kor": "ko"}
+"""Other codes of the languages for which sacreBLEU has a tokenization."""
+
+
+def build_bleu(bleu: Any, language: str, tokenize: str, *, lowercase: bool) -> Any:
+    """BLEU in words of the language; in characters where their tokenizer is not installed."""
+    code = re.split("[-_]", language.lower())[0]
+    code = CODES.get(code, code)
+    try:
+        if tokenize != "auto":
+            return bleu(lowercase, tokenize=tokenize)
+        return bleu(lowercase, trg_lang=code)
+    except RuntimeError as error:
+        install = f"pip install 'sacrebleu[{code if tokenize == 'auto' else tokenize[:2]}]'"
+        if tokenize != "auto":
+            raise ToolkitError(
+                f"--eval-bleu-tokenize {tokenize} needs a tokenizer that is not installed. Run "
+                f"{install}, or choose char."
+            ) from error
+        log.warning("BLEU is computed on characters (tok:char); for words, run %s.", install)
+        return bleu(lowercase, tokenize="char")
 
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")

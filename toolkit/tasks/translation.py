@@ -22,6 +22,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import AtLeast, NonNegativeInt, Options
+from toolkit.config.sections import BleuTokenizer
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.loading.batching import compute_fingerprint
@@ -52,6 +53,9 @@ class TranslationConfig(Options, section="task"):
     validation_beam: NonNegativeInt = 1
     """Beam size for the translations that validation scores with BLEU and chrF; 1 is greedy search,
     0 disables them."""
+    eval_bleu_tokenize: BleuTokenizer = "auto"
+    """sacreBLEU's tokenization for BLEU. auto: its choice for the target language: zh, ja-mecab or
+    ko-mecab, else 13a."""
 
 
 OBJECTIVE = "translation"
@@ -159,9 +163,9 @@ LENGTH_FACTOR, LENGTH_OFFSET = 2, 20
 class TranslationResults(Results[TranslationBatch, ItemPrediction]):
     """The translations of a split."""
 
-    def __init__(self, examples: TranslationExamples, beam: int) -> None:
+    def __init__(self, examples: TranslationExamples, beam: int, tokenize: str = "auto") -> None:
         super().__init__(examples)
-        self.split, self.beam = examples.split, beam
+        self.split, self.beam, self.tokenize = examples.split, beam, tokenize
         self.translations: dict[int, str] = {}
         """Index of a pair -> translation of its source."""
 
@@ -200,6 +204,8 @@ class TranslationResults(Results[TranslationBatch, ItemPrediction]):
         return corpus_scores(
             [self.translations[number] for number in ids],
             self.split.references(np.array(ids)),
+            language=self.split.tokenizer.target_lang,
+            tokenize=self.tokenize,
             lowercase=self.split.tokenizer.target.lowercase,
         )
 
@@ -261,5 +267,5 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         return token_metrics(predictions[OBJECTIVE])
 
     def results(self, examples: TranslationExamples) -> TranslationResults | None:
-        beam = self.config.validation_beam
-        return TranslationResults(examples, beam) if beam else None
+        beam, tokenize = self.config.validation_beam, self.config.eval_bleu_tokenize
+        return TranslationResults(examples, beam, tokenize) if beam else None

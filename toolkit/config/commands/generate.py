@@ -22,6 +22,7 @@ from toolkit.config.declared import (
     Tokens,
 )
 from toolkit.config.sections import (
+    BleuTokenizer,
     DeviceOptions,
     OutputOptions,
     PrecisionOptions,
@@ -118,7 +119,18 @@ class GenerationOptions(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions, positional="dirs"):
+class ScoreOptions(Options, title="scores"):
+    """Options of commands that compare texts with references."""
+
+    eval_bleu_tokenize: BleuTokenizer = "auto"
+    """sacreBLEU's tokenization for BLEU. auto: its choice for the target language: zh, ja-mecab or
+    ko-mecab, else 13a."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextGenerationConfig(
+    ScoreOptions, SearchConfig, PrecisionOptions, GenerationOptions, positional="dirs"
+):
     """Options of encoder-decoder and language models; several checkpoints form an ensemble."""
 
     dirs: list[str] = field(default_factory=list)
@@ -180,8 +192,11 @@ class OrderConfig(FillMaskConfig, word="order"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreConfig(OutputOptions, positional="files"):
+class ScoreConfig(ScoreOptions, OutputOptions, positional="files"):
     """Options of toolkit-generate score."""
+
+    target_lang: str = ""
+    """Language of the files, such as zh, for the choice of --eval-bleu-tokenize."""
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """SYSTEM and REFERENCE: two text files (also .gz, .xz, .zst)."""
