@@ -145,14 +145,6 @@ class StreamEmbeddings(nn.Module):
         return StreamStates(self.fit_words(x), self.fit_positions(p), scores=None)
 
 
-def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
-    """Rows of the offsets that a batch has; larger ones share the outermost row of the table."""
-    k, limit = len(table) // 2, offsets.max_offset
-    if limit <= k:
-        return table[k - limit : k + limit + 1]
-    return table[torch.arange(-limit, limit + 1, device=table.device).clamp(-k, k) + k]
-
-
 class Taco(LayeredEncoder):
     """Separate streams of words and of positions; states are concat(words, positions) (eq. 1)."""
 
@@ -229,7 +221,12 @@ class Taco(LayeredEncoder):
             limit = inputs.max_position + 1
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, limit)
         offsets.prepare()
-        vectors = select_offset_vectors(self.offsets.weight, offsets)
+        table, k, limit = self.offsets.weight, len(self.offsets.weight) // 2, offsets.max_offset
+        if limit <= k:
+            vectors = table[k - limit : k + limit + 1]
+        else:  # larger offsets share the outermost row of the table
+            rows = torch.arange(-limit, limit + 1, device=table.device)
+            vectors = table[rows.clamp(-k, k) + k]
         if vectors.is_cuda:  # one row more, 2 S of S positions: products with odd numbers are slow
             vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
         return self.embeddings(inputs), SequenceContext(offsets, inputs.padding, vectors)

@@ -6,7 +6,7 @@ import json
 import math
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
 
@@ -58,7 +58,8 @@ class MetricsLogger:
         if due or step.update == self.total_updates:
             self.report(step)
         if due:
-            self.meters.reset()
+            self.meters.read()
+            self.meters.sums = UpdateSums()
             self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
 
     def report(self, step: Step) -> None:
@@ -144,20 +145,6 @@ class UpdateSums:
     clipped: float = 0.0
     skipped: float = 0.0
 
-    def add(self, tokens: int, weights: Mapping[str, float], numbers: Sequence[float]) -> None:
-        """Add an update's norm, clipped, skipped and losses; of a skipped one, only that it was."""
-        norm, clipped, skipped, *losses = numbers
-        self.updates += 1
-        self.tokens += tokens
-        self.skipped += skipped
-        if skipped:
-            return
-        self.norms += norm
-        self.clipped += clipped
-        for (name, weight), loss in zip(weights.items(), losses, strict=True):
-            self.losses[name] = self.losses.get(name, 0.0) + loss
-            self.weights[name] = self.weights.get(name, 0.0) + weight
-
     def sum_over_ranks(self, world: World) -> UpdateSums:
         """The sums over all ranks; all ranks must call it."""
         mine = json.dumps({"losses": self.losses, "tokens": self.tokens})
@@ -214,19 +201,23 @@ class Meters:
             self.read()
 
     def read(self) -> UpdateSums:
-        """The sums so far, read in one transfer."""
-        if self.pending:
-            numbers = iter(
-                torch.stack([t.double() for *_, ts in self.pending for t in ts]).tolist()
-            )
-            for tokens, weights, tensors in self.pending:
-                self.sums.add(tokens, weights, [next(numbers) for _ in tensors])
-        self.pending = []
-        return self.sums
-
-    def reset(self) -> None:
-        self.read()
-        self.sums = UpdateSums()
+        """The sums so far, read in one transfer; of a skipped update, only that it was."""
+        sums, pending, self.pending = self.sums, self.pending, []
+        tensors = [tensor.double() for *_, each in pending for tensor in each]
+        numbers = iter(torch.stack(tensors).tolist() if tensors else [])
+        for tokens, weights, each in pending:
+            norm, clipped, skipped, *losses = (next(numbers) for _ in each)
+            sums.updates += 1
+            sums.tokens += tokens
+            sums.skipped += skipped
+            if skipped:
+                continue
+            sums.norms += norm
+            sums.clipped += clipped
+            for (name, weight), loss in zip(weights.items(), losses, strict=True):
+                sums.losses[name] = sums.losses.get(name, 0.0) + loss
+                sums.weights[name] = sums.weights.get(name, 0.0) + weight
+        return sums
 
     def state(self, world: World) -> State:
         return asdict(self.read().sum_over_ranks(world))
