@@ -111,6 +111,13 @@ def test_swag_predictions_are_rows_and_labels(collect, tmp_path):
     assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
 
 
+def test_predictions_reject_two_files_of_the_same_name(collect, tmp_path):
+    results = collect("swag", [0] * 8)
+    results.split.records[1] = results.split.records[0]
+    with pytest.raises(ToolkitError, match=r"a unique row per example, but '0' occurs"):
+        results.write(tmp_path / "x")
+
+
 def test_questions_without_known_answers_do_not_count(collect):
     results = collect("race", [1, 0, 0, 0])
     results.split.answers[[1, 2, 3]] = [-1, -1, -1]

@@ -117,3 +117,13 @@ def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder
     training, evaluation = make_examples(folder), make_examples(folder, training=False)
     assert not torch.equal(training.collate(ids, 1).selected, training.collate(ids, 2).selected)
     assert torch.equal(evaluation.collate(ids, 1).selected, evaluation.collate(ids, None).selected)
+
+
+def test_electra_masking_has_separate_default_rates(folder):
+    def mask_token_share(**options):
+        batch = make_examples(folder, masking="electra", **options).collate(np.arange(200), 1)
+        input_tokens = batch.inputs.tokens.flatten()[batch.selected]
+        return (input_tokens == folder.vocabulary.mask).float().mean().item()
+
+    assert mask_token_share() == pytest.approx(0.86, abs=0.05)
+    assert mask_token_share(mask_token_rate=0.0) == 0

@@ -162,3 +162,9 @@ def test_both_halves_have_the_same_padding_and_token_types(folder):
     for part in (inputs.padding, inputs.segments):
         first, second = part.chunk(2)
         assert part.any() and torch.equal(first, second)
+
+
+def test_mpm_has_a_table_of_positions_for_encoders_without_one():
+    _, task = build("composite_bert_tiny", objectives="mpm")
+    assert task.position_head.table.shape == (128, 64)
+    assert task.position_head.bias.shape == (128,)

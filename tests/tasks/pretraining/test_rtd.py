@@ -174,3 +174,8 @@ def test_metrics_equal_hand_computed_ones():
         "recall": 0.5, "replaced": 0.5,
     }  # fmt: skip
     assert roc_auc(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
+
+
+def test_discriminator_weighs_fifty_times_the_generator_each_averaged():
+    assert learner().task.coefficients == {"mlm": 1.0, "rtd": 50.0}
+    assert build(options={"discriminator_weight": 7.0}).task.coefficients["rtd"] == 7.0
