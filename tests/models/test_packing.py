@@ -176,13 +176,6 @@ def test_no_packed_sentence_is_longer_than_the_kernels_are_told():
     assert packing.list_rows(None).max_length >= packing.lengths.max()
 
 
-def test_a_batch_without_filler_has_an_empty_last_sentence():
-    packing = pack_padding(torch.arange(MULTIPLE + 2)[None] >= MULTIPLE)
-    assert packing is not None
-    assert packing.lengths.tolist() == [MULTIPLE, 0]
-    assert len(packing.sources) == MULTIPLE
-
-
 def test_padding_inside_of_a_sentence_cannot_be_packed():
     assert pack_padding(torch.tensor([[False, True, False]])) is None
 

@@ -69,19 +69,6 @@ def test_muon_rejects_an_architecture_without_matrices_in_layers():
         OPTIMIZERS["muon"].factory(MuonConfig(), [("encoder.token_embedding.weight", p)])
 
 
-def test_muon_names_freeze_if_all_matrices_are_frozen():
-    named = [
-        (name, torch.nn.Parameter(torch.ones(2, 2))) for name in (*MATRICES, "task.head.weight")
-    ]
-    for _, p in named[:2]:
-        p.requires_grad_(False)
-    with pytest.raises(
-        ToolkitError,
-        match=r"^optimizer muon requires matrices to train, .* but 2 are frozen and there",
-    ):
-        OPTIMIZERS["muon"].factory(MuonConfig(), named)
-
-
 def test_chained_optimizer_steps_its_parts_with_separate_rates():
     p, q = (torch.nn.Parameter(torch.ones(1)) for _ in range(2))
     chained = ChainedOptimizer(

@@ -51,12 +51,6 @@ def test_only_single_items_exceed_max_tokens(glue):
     assert [batch.sentences for batch in long] == [1, 1] and len(batches) < len(items)
 
 
-def test_an_empty_sentence_has_no_tags(tagged):
-    learner = build("pos_tagging", tagged(), "conv_san_ud", heads=2, word_width=16)
-    assert [p.tags for p in learner.predict(["", " "])] == [[], []]
-    assert learner.predict([]) == []
-
-
 def test_truncation_is_said_once(glue, caplog):
     learner = build("glue", glue("RTE"), max_positions=16)
     with caplog.at_level(logging.WARNING):
