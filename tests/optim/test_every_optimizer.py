@@ -138,3 +138,14 @@ def test_a_step_that_is_restored_equals_one_that_is_skipped(name, monkeypatch):
             step(optimizer, [p for _, p in named], torch.tensor(2.0), torch.tensor(skipped))
         ends.append([p.detach() for _, p in named])
     torch.testing.assert_close(*ends)
+
+
+@pytest.mark.parametrize(("name", "options"), VARIANTS)
+def test_learning_rate_of_a_group_scales_its_update(name, options):
+    optimizer, parameters = build(name, options)
+    before = [p.detach().clone() for p in parameters]
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+    set_gradients(parameters)
+    optimizer.step()
+    assert all(torch.equal(old, p) for old, p in zip(before, parameters, strict=True))

@@ -46,3 +46,8 @@ def test_loss_scale_state_is_restored():
     scale.update(torch.tensor(0.0))
     again.restore(scale.state())
     assert again.state() == scale.state() == {"scale": 2.0**14, "good": 1.0}
+
+
+def test_fp16_is_rejected_on_a_cpu():
+    with pytest.raises(ToolkitError, match="must be auto, bf16 or fp32 on a CPU, but is fp16"):
+        resolve_precision("fp16", CPU)
