@@ -27,37 +27,15 @@ from toolkit.training.callbacks.logging import loss_metrics, perplexity
 from toolkit.training.gradient import run_in_memory
 from toolkit.training.step import Metrics
 
-READ_INTERVAL = 64
-"""Batches between two transfers of totals from the device."""
 
-
-class EvaluationTotals:
-    """Sums of numerators, denominators and histograms by name, read from the device in groups."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, FloatArray] = {}
-        self.pending: list[tuple[str, Tensor | float]] = []
-
-    def add(self, statistics: Mapping[str, Tensor | float]) -> None:
-        self.pending += statistics.items()
-        if len(self.pending) >= READ_INTERVAL * len(statistics):
-            self.read()
-
-    def read(self) -> dict[str, FloatArray]:
-        tensors = [torch.as_tensor(value).double().cpu() for _, value in self.pending]
-        for (name, _), value in zip(self.pending, tensors, strict=True):
-            self.numbers[name] = np.asarray(self.numbers.get(name, 0.0) + value.numpy())
-        self.pending = []
-        return self.numbers
-
-    def sum_over_ranks(self, world: World) -> dict[str, FloatArray]:
-        """The sums over all ranks; a rank without a batch contributes no names."""
-        summed: dict[str, FloatArray] = {}
-        mine = {name: numbers.tolist() for name, numbers in self.read().items()}
-        for text in world.all_gather(json.dumps(mine)):
-            for name, value in json.loads(text).items():
-                summed[name] = np.asarray(summed.get(name, 0.0) + np.asarray(value))
-        return summed
+def sum_over_ranks(totals: Mapping[str, Tensor], world: World) -> dict[str, FloatArray]:
+    """The sums over all ranks; a rank without a batch contributes no names."""
+    summed: dict[str, FloatArray] = {}
+    mine = {name: numbers.tolist() for name, numbers in totals.items()}
+    for text in world.all_gather(json.dumps(mine)):
+        for name, value in json.loads(text).items():
+            summed[name] = np.asarray(summed.get(name, 0.0) + np.asarray(value))
+    return summed
 
 
 def evaluate_model(
@@ -77,12 +55,14 @@ def evaluate_model(
     receives the predictions.
     """
     learner.eval()
-    totals = EvaluationTotals()
+    totals: dict[str, Tensor] = {}  # numerators, denominators and histograms, on the device
 
     def evaluate(batch: Batch) -> None:
         learner.encoder.check_ids(batch.inputs)
         moved = to_device(batch, world.device, packs=learner.encoder.uses_packing)
-        totals.add(batch_statistics(learner, criterion, moved, precision, results))
+        for name, value in batch_statistics(learner, criterion, moved, precision, results).items():
+            number = torch.as_tensor(value, dtype=torch.float64, device=world.device)
+            totals[name] = totals[name] + number if name in totals else number
         on_progress(batch.sentences)
 
     with torch.no_grad():
@@ -91,7 +71,7 @@ def evaluate_model(
                 evaluate(batch)
             else:
                 evaluate_in_parts(loader, batch, partial(loader.evaluation_ids, number), evaluate)
-    sums = totals.sum_over_ranks(world)
+    sums = sum_over_ranks(totals, world)
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
     task = learner.task
