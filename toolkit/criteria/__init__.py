@@ -60,6 +60,8 @@ class Values(NamedTuple):
 
 
 IGNORED = -100
+IMPOSSIBLE = -1e4
+"""Score of a masked class; representable in every precision."""
 
 MIN_PROJECTED_LOGITS = 1 << 25
 """Minimum number of logits that training does not store."""

@@ -24,7 +24,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import OF_MODEL, AtLeast, Rate
-from toolkit.criteria import IGNORED, MaskedClasses, Prediction
+from toolkit.criteria import IGNORED, IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.multiple_choice import encode_choice_questions, fill_blank
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
@@ -241,10 +241,6 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
         results: MultipleChoiceResults = self.read(encode_choice_questions(self.tokenizer, read))
         results.options = [options for _, options, _ in items]
         return results
-
-
-IMPOSSIBLE = -1e4
-"""Score of an option that a question does not have; representable in every precision."""
 
 
 @register_task("multiple_choice", MultipleChoiceConfig())

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from toolkit.common.arrays import FloatArray
 from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
-from toolkit.criteria import MaskedClasses, Prediction
+from toolkit.criteria import IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import character_span, max_context_tokens
 from toolkit.data.formats.qa.squad import encode_span_questions
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -276,10 +276,6 @@ def write_answers(
     for file, values in files.items():
         text = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
         write_output("--predictions", file, text)
-
-
-IMPOSSIBLE = -1e4
-"""Score of a position where no answer starts or ends; representable in every precision."""
 
 
 @register_task("squad", SquadConfig())
