@@ -6,8 +6,7 @@ Batches and gradients are at fixed addresses, which the graphs read and add to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -301,29 +300,24 @@ class GraphedUpdate:
         return Update(*self.graphs.updates[present]().clone().unbind())
 
     def try_capture(self, present: tuple[int, ...], takes_loss: bool) -> bool:
-        """Without a warm-up, which would change the parameters: earlier updates were one."""
-        loss = self.loss if takes_loss else None
-        try:
-            with self.rates_on_device():
-                graph = self.graphs.recorder.capture(lambda: torch.stack(self.update(loss)))
-        except Exception as error:
-            self.graphs.stop(error)
-            return False
-        self.graphs.updates[present] = graph
-        return True
+        """Without a warm-up, which would change the parameters: earlier updates were one.
 
-    @contextmanager
-    def rates_on_device(self) -> Iterator[None]:
-        """The optimizer reads its learning rates from tensors, and lets itself be captured."""
-        groups = self.optimizer.param_groups
+        The optimizer reads its learning rates from tensors, and lets itself be captured.
+        """
+        loss, groups = self.loss if takes_loss else None, self.optimizer.param_groups
         before = [{name: group[name] for name in ("lr", "capturable")} for group in groups]
         for group, rate in zip(groups, self.rates, strict=True):
             group.update(lr=rate, capturable=True)
         try:
-            yield
+            graph = self.graphs.recorder.capture(lambda: torch.stack(self.update(loss)))
+        except Exception as error:
+            self.graphs.stop(error)
+            return False
         finally:
             for group, values in zip(groups, before, strict=True):
                 group.update(values)
+        self.graphs.updates[present] = graph
+        return True
 
 
 GRAPH_ROW_MULTIPLE = 256
