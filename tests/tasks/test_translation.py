@@ -167,8 +167,3 @@ def test_sync_gathers_the_translations_of_all_ranks(translate, split, monkeypatc
     halves[0].sync(World(size=2))
     assert halves[0].scores[0].value == pytest.approx(100.0)
     assert sorted(halves[0].translations) == list(range(9))
-
-
-def test_pair_length_is_that_of_the_longer_side_so_that_both_fit_the_budget(make_examples):
-    source, target = sides(examples := make_examples())
-    assert examples.lengths.tolist() == (np.maximum(source, target) + 1).tolist()

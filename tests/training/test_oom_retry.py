@@ -52,7 +52,7 @@ def test_micro_batch_seeds_follow_the_index_in_the_epoch(make_trainer, batches):
     pieces = halving.split_micro_batches(
         batches[:2], TrainingProgress(update=3, epoch=2, consumed=3)
     )
-    assert [piece.seed for piece in pieces] == [derive_seed(7, 2, 3), derive_seed(7, 2, 5)]
+    assert [seed for _, seed in pieces] == [derive_seed(7, 2, 3), derive_seed(7, 2, 5)]
 
 
 def words(batch):
