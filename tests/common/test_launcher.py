@@ -39,5 +39,5 @@ def test_process_ends_with_torchrun(launched, monkeypatch):
     parents, killed = iter([7, 7, 7, 1]), []
     monkeypatch.setattr(system.os, "getppid", lambda: next(parents))
     monkeypatch.setattr(system.os, "kill", lambda *arguments: killed.append(arguments))
-    system.stop_with_launcher().join(10)
+    system.stop_with_parent().join(10)
     assert killed == [(os.getpid(), signal.SIGTERM)] and len(launched) == 2

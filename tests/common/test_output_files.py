@@ -3,22 +3,43 @@ import os
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import check_output, open_output, write_output
+from toolkit.common.files import check_output, open_output, open_unlinked, write_output
 
 
-def test_open_output_keeps_the_old_content_until_the_first_line(tmp_path):
+def test_open_output_keeps_the_old_content_until_the_end(tmp_path):
     path = tmp_path / "a"
     path.write_text("old\n")
-    with pytest.raises(ZeroDivisionError), open_output("--out", path):
-        raise ZeroDivisionError
-    assert path.read_text() == "old\n"
-    with open_output("--out", path) as file:
+    for written in ("", "half"):
+        with pytest.raises(ZeroDivisionError), open_output("--out", path) as file:
+            file.write(written)
+            raise ZeroDivisionError
         assert path.read_text() == "old\n"
+    with open_output("--out", path) as file:
         file.write("new\n")
+        assert path.read_text() == "old\n"
     assert path.read_text() == "new\n"
     with open_output("--out", path):
         pass
-    assert path.read_text() == ""
+    assert path.read_text() == "" and [*tmp_path.iterdir()] == [path]
+
+
+def test_lines_before_a_mistake_in_the_input_are_kept(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old\n")
+    for written, kept in (("", "old\n"), ("line\n", "line\n")):
+        with pytest.raises(ToolkitError), open_output("--out", path) as file:
+            file.write(written)
+            raise ToolkitError("line 2 is malformed")
+        assert path.read_text() == kept
+
+
+def test_links_are_written_through_by_outputs_and_rejected_in_folders(tmp_path):
+    (tmp_path / "link").symlink_to("a")
+    with open_output("--out", tmp_path / "link") as file:
+        file.write("new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "a").read_text() == "new"
+    with pytest.raises(OSError, match="link"):
+        open_unlinked(tmp_path / "link", "ab")
 
 
 def test_open_output_does_not_wait_for_the_reader_of_a_pipe(tmp_path):

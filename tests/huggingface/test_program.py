@@ -96,7 +96,7 @@ def test_differing_outputs_are_an_error(make_learner, tmp_path, monkeypatch):
         convert.compare_outputs(tmp_path / "model.onnx", model, shape)
 
 
-def test_missing_packages_are_named(monkeypatch):
+def test_missing_packages_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(convert, "find_spec", lambda name: None if name == "onnxscript" else name)
     with pytest.raises(ToolkitError, match=r"requires onnxscript. Install with: pip install"):
-        convert.check_packages()
+        convert.export_graph(tmp_path / "run", tmp_path / "graph.onnx")

@@ -129,7 +129,7 @@ def test_a_second_signal_kills_running_jobs(tmp_path, monkeypatch):
     assert log.read_text() == "up\nasked\n" and last["deaf"].exit_code == -signal.SIGKILL
 
 
-def test_a_job_survives_a_killed_sweep_and_keeps_its_lock(tmp_path):
+def test_a_job_that_does_not_end_with_its_sweep_keeps_its_lock(tmp_path, monkeypatch):
     program = (
         "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys, time\n"
         f"command = [sys.executable, '-c', {HOLD + 'time.sleep(60)'!r}, sys.argv[1]]\n"
@@ -141,6 +141,7 @@ def test_a_job_survives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     out = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=False
     )
+    monkeypatch.setattr(jobs, "ENDING_SECONDS", 0.5)
     again, _ = ended([SweepJob(name="a", command=["true"], folder=tmp_path)])
     pid = int(out.stdout)
     os.kill(pid, signal.SIGKILL)
@@ -216,3 +217,13 @@ def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
         "finished  a in 1:01",
         "failed    b after 0:05: no such folder",
     ]
+
+
+def test_a_sweep_waits_for_the_end_of_a_job_of_a_killed_one(tmp_path):
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], **PIPES)
+    assert holder.stdout.readline() == "locked\n"
+    threading.Timer(1.0, holder.communicate, ["\n"]).start()
+    found, _ = ended(
+        [SweepJob(name="a", command=["sh", "-c", "echo $TOOLKIT_PARENT"], folder=tmp_path)]
+    )
+    assert found["a"].exit_code == 0 and f"{os.getpid()}\n" == (tmp_path / "log.txt").read_text()

@@ -37,8 +37,7 @@ def execute(command: Command | CommandGroup, argv: Sequence[str] | None = None) 
 
     Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
     """
-    if system.is_launched():
-        system.stop_with_launcher()
+    system.stop_with_parent()
     open_streams()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import IO, Any, BinaryIO, TextIO
 
 from toolkit.common.errors import ToolkitError
 
@@ -73,6 +73,15 @@ def open_without_waiting(path: str | Path, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
     os.set_blocking(descriptor, True)
     return descriptor
+
+
+def open_unlinked(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
+    """Open a file of a run's folder to write. A link, which may lead out of it, is an error."""
+
+    def open_file(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+    return open(path, mode, buffering, opener=open_file)
 
 
 def read_bytes(path: Path, max_bytes: int | None = None) -> bytes:
@@ -182,41 +191,51 @@ def report_write_errors(option: str, path: str | Path) -> Iterator[None]:
 def open_output(option: str, path: str | Path) -> Iterator[TextIO]:
     """A text file that takes lines as they are ready.
 
-    Its old content is replaced by the first line, so that it survives a command that fails before.
-    Standard output, pipes and devices are written to.
+    It replaces what was there at the end: a command that is killed leaves the old content. After a
+    mistake of the user, such as in the input, the lines before it are kept. Standard output, pipes
+    and devices are written to.
     """
     if str(path) in STDOUT:
         yield sys.stdout
         return
-    is_new, file = not os.path.lexists(path), _OutputFile(option, path)
-    try:
-        with io.TextIOWrapper(
-            io.BufferedWriter(file), encoding="utf-8", errors="backslashreplace", newline="\n"
-        ) as text:
+    if os.path.exists(path) and not os.path.isfile(path):
+        with _OutputFile(option, path, path).as_text() as text:
             yield text
-            file.replace_content()
+        return
+    target, keep = Path(os.path.realpath(path)), False  # a link stays when its target is replaced
+    temporary = temporary_path(target)
+    try:
+        with _OutputFile(option, path, temporary).as_text() as text:
+            try:
+                yield text
+                keep = True
+            except ToolkitError:
+                text.flush()
+                keep = temporary.stat().st_size > 0
+                raise
     finally:
-        if is_new and not file.is_replaced:
-            Path(path).unlink(missing_ok=True)
+        with report_write_errors(option, path):
+            if keep:
+                temporary.replace(target)
+            else:
+                temporary.unlink(missing_ok=True)
 
 
 class _OutputFile(io.FileIO):
-    """A file that its first write empties. A named pipe needs a reader: opening never waits."""
+    """A file whose errors name an option. A named pipe needs a reader: opening never waits."""
 
-    def __init__(self, option: str, path: str | Path) -> None:
-        self.option, self.path, self.is_replaced = option, path, False
-        with report_write_errors(option, path):
+    def __init__(self, option: str, named: str | Path, path: str | Path) -> None:
+        self.option, self.named = option, named
+        with report_write_errors(option, named):
             super().__init__(path, "a", opener=open_without_waiting)
 
-    def write(self, data: Any, /) -> int:
-        self.replace_content()
-        with report_write_errors(self.option, self.path):
-            return super().write(data)
+    def as_text(self) -> TextIO:
+        buffer = io.BufferedWriter(self)
+        return io.TextIOWrapper(buffer, "utf-8", "backslashreplace", newline="\n")
 
-    def replace_content(self) -> None:
-        if not self.is_replaced and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
-            self.truncate(0)
-        self.is_replaced = True
+    def write(self, data: Any, /) -> int:
+        with report_write_errors(self.option, self.named):
+            return super().write(data)
 
 
 def write_output(option: str, path: str | Path, content: str | bytes) -> None:

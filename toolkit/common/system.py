@@ -144,15 +144,24 @@ def is_launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def stop_with_launcher() -> threading.Thread:
-    """Send this process SIGTERM once torchrun is gone, such as by kill -9; training then saves."""
+PARENT = "TOOLKIT_PARENT"
+"""Environment variable with the process of the sweep that started this one."""
 
-    def watch(parent: int) -> None:
+
+def stop_with_parent() -> threading.Thread | None:
+    """Send this process SIGTERM once torchrun or its sweep is gone, such as by kill -9; training
+    then saves. None if neither has started it.
+    """
+    if not (is_launched() or PARENT in os.environ):
+        return None
+    parent = int(os.environ.get(PARENT) or os.getppid())
+
+    def watch() -> None:
         while os.getppid() == parent:
             time.sleep(POLL_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    watcher = threading.Thread(target=watch, args=[os.getppid()], daemon=True)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     return watcher
 

@@ -24,6 +24,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from toolkit.common import system
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import open_unlinked
 from toolkit.common.system import is_running
 from toolkit.distributed.world import World
 
@@ -157,7 +158,7 @@ class Watchdog:
         folder = self.folder
         with suppress(OSError):  # a full disk, or one that is gone, must not keep a rank alive
             if folder and folder.is_dir():
-                with (folder / f"stacks_rank{self.world.rank}.txt").open("w") as file:
+                with open_unlinked(folder / f"stacks_rank{self.world.rank}.txt", "wb") as file:
                     faulthandler.dump_traceback(file)
         if failure.kind in ("stalled", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)

@@ -25,10 +25,30 @@ from transformers.modeling_outputs import (
 )
 from transformers.utils import can_return_tuple
 
+from toolkit.criteria import IGNORED
 from toolkit.huggingface.config import ToolkitConfig
 from toolkit.huggingface.model import ToolkitPreTrainedModel, find_padding, flat_indices
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Encoded
+
+Items = Tensor | int | None
+"""Labels of all micro-batches of an update, on all ranks; None for those of the batch alone."""
+
+
+def mean_loss(total: Tensor, labels: Tensor, items: Items) -> Float[Tensor, "*one"]:
+    """total / items: summed over micro-batches of any size it is the loss of one large batch.
+
+    Labels of -100 do not count; without any, the loss is 0.
+    """
+    return total / ((labels != IGNORED).sum().clamp(min=1) if items is None else items)
+
+
+def cross_entropy(
+    logits: Float[Tensor, "N L"], labels: Int[Tensor, " N"], items: Items = None
+) -> Float[Tensor, "*one"]:
+    """The mean of -log p over the labels."""
+    total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
+    return mean_loss(total, labels, items)
 
 
 class ToolkitForSequenceClassification(ToolkitPreTrainedModel):
@@ -44,26 +64,30 @@ class ToolkitForSequenceClassification(ToolkitPreTrainedModel):
         token_type_ids: Int[Tensor, "B S"] | None = None,
         position_ids: Int[Tensor, "B S"] | None = None,
         labels: Shaped[Tensor, "B ..."] | None = None,
+        num_items_in_batch: Items = None,
     ) -> SequenceClassifierOutput:
         """`labels` are classes, numbers or rows of 0 and 1, as `config.problem_type` says."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
         logits = self.head.scores(self.encoder, inputs, flat_indices(inputs, 1))
-        loss = None if labels is None else self.compute_loss(logits, labels)
+        loss = None if labels is None else self.compute_loss(logits, labels, num_items_in_batch)
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
     def compute_loss(
-        self, logits: Float[Tensor, "B L"], labels: Shaped[Tensor, "B ..."]
-    ) -> Float[Tensor, ""]:
+        self, logits: Float[Tensor, "B L"], labels: Shaped[Tensor, "B ..."], items: Items
+    ) -> Float[Tensor, "*one"]:
         """That of the problem type, which the first labels decide if the configuration does not."""
         if self.config.problem_type is None:
             several = labels.is_floating_point()
             kind = "multi_label_classification" if several else "single_label_classification"
             self.config.problem_type = "regression" if self.config.num_labels == 1 else kind
         if self.config.problem_type == "regression":
-            return F.mse_loss(logits.squeeze(), labels.squeeze().to(logits.dtype))
-        if self.config.problem_type == "multi_label_classification":
-            return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
-        return F.cross_entropy(logits, labels)
+            total = F.mse_loss(logits.flatten(), labels.flatten().to(logits.dtype), reduction="sum")
+        elif self.config.problem_type == "multi_label_classification":
+            targets = labels.to(logits.dtype)
+            total = F.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
+        else:
+            return cross_entropy(logits, labels, items)
+        return mean_loss(total, labels, items)
 
 
 class ToolkitForMultipleChoice(ToolkitPreTrainedModel):
@@ -79,6 +103,7 @@ class ToolkitForMultipleChoice(ToolkitPreTrainedModel):
         token_type_ids: Int[Tensor, "N O S"] | None = None,
         position_ids: Int[Tensor, "N O S"] | None = None,
         labels: Int[Tensor, " N"] | None = None,
+        num_items_in_batch: Items = None,
     ) -> MultipleChoiceModelOutput:
         """Every option is a row with its passage; `labels` are the correct options."""
         more = (attention_mask, token_type_ids, position_ids)
@@ -86,7 +111,7 @@ class ToolkitForMultipleChoice(ToolkitPreTrainedModel):
         inputs = self.to_inputs(input_ids.flatten(0, 1), *rest)  # (N, O, S) -> (NO, S)
         scores = self.head.scores(self.encoder, inputs, flat_indices(inputs, 1))
         logits = scores.view(input_ids.shape[:2])  # (NO) -> (N, O)
-        loss = None if labels is None else F.cross_entropy(logits, labels)
+        loss = None if labels is None else cross_entropy(logits, labels, num_items_in_batch)
         return MultipleChoiceModelOutput(loss=loss, logits=logits)
 
 
@@ -103,13 +128,16 @@ class ToolkitForMaskedLM(ToolkitPreTrainedModel):
         token_type_ids: Int[Tensor, "B S"] | None = None,
         position_ids: Int[Tensor, "B S"] | None = None,
         labels: Int[Tensor, "B S"] | None = None,
+        num_items_in_batch: Items = None,
     ) -> MaskedLMOutput:
         """`labels` are the original tokens, -100 where no token is to be predicted."""
         encoder, head = self.head.token_head(self.encoder)
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
         states = encoder(inputs).states
         logits = head(states.flatten(0, 1), encoder.token_embedding.weight)  # (BS, D) -> (BS, V)
-        loss = None if labels is None else F.cross_entropy(logits, labels.flatten())
+        loss = None
+        if labels is not None:
+            loss = cross_entropy(logits, labels.flatten(), num_items_in_batch)
         return MaskedLMOutput(loss=loss, logits=logits.unflatten(0, input_ids.shape))
 
 
@@ -126,17 +154,19 @@ class ToolkitForPreTraining(ToolkitPreTrainedModel):
         token_type_ids: Int[Tensor, "B S"] | None = None,
         position_ids: Int[Tensor, "B S"] | None = None,
         labels: Int[Tensor, "B S"] | None = None,
+        num_items_in_batch: Items = None,
     ) -> TokenClassifierOutput:
-        """`labels` are 1 for replaced tokens and 0 for others; padding does not count."""
+        """`labels` are 1 for replaced tokens and 0 for others; -100 and padding do not count."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
         states = self.encoder(inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
         scores = self.head.head(states).view(input_ids.shape)  # (BS) -> (B, S)
         loss = None
         if labels is not None:
-            weights = torch.ones_like(scores) if attention_mask is None else attention_mask == 1
-            targets, counted = labels.to(scores.dtype), weights.to(scores.dtype)
-            losses = F.binary_cross_entropy_with_logits(scores, targets, counted, reduction="sum")
-            loss = losses / counted.sum()
+            if attention_mask is not None:
+                labels = labels.masked_fill(attention_mask != 1, IGNORED)
+            weights, targets = (labels != IGNORED).to(scores.dtype), labels.to(scores.dtype)
+            total = F.binary_cross_entropy_with_logits(scores, targets, weights, reduction="sum")
+            loss = mean_loss(total, labels, num_items_in_batch)
         return TokenClassifierOutput(loss=loss, logits=scores)
 
 
@@ -157,12 +187,15 @@ class ToolkitForTokenClassification(ToolkitPreTrainedModel):
         position_ids: Int[Tensor, "B S"] | None = None,
         char_ids: Int[Tensor, "B S C"] | None = None,
         labels: Int[Tensor, "B S"] | None = None,
+        num_items_in_batch: Items = None,
     ) -> TokenClassifierOutput:
         """`labels` are -100 where a token has no tag, as in padding."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids, char_ids)
         selected = flat_indices(inputs, input_ids.shape[1])
         logits = self.head.scores(self.encoder, inputs, selected)
-        loss = None if labels is None else F.cross_entropy(logits, labels.flatten())
+        loss = None
+        if labels is not None:
+            loss = cross_entropy(logits, labels.flatten(), num_items_in_batch)
         return TokenClassifierOutput(loss=loss, logits=logits.unflatten(0, input_ids.shape))
 
 
@@ -280,6 +313,7 @@ class ToolkitForConditionalGeneration(GenerativeToolkitModel):
         decoder_input_ids: Int[Tensor, "B T"] | None = None,
         encoder_outputs: Any = None,
         labels: Int[Tensor, "B T"] | None = None,
+        num_items_in_batch: Items = None,
     ) -> Seq2SeqLMOutput:
         """`labels` are targets with their end symbol, -100 in padding.
 
@@ -296,7 +330,7 @@ class ToolkitForConditionalGeneration(GenerativeToolkitModel):
         logits = self.scores(self.encoder.decode(decoder_input_ids, source, padding))
         loss = None
         if labels is not None:
-            loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+            loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), num_items_in_batch)
         return Seq2SeqLMOutput(
             loss=loss, logits=logits, encoder_last_hidden_state=encoder_outputs[0]
         )
@@ -321,6 +355,7 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
         input_ids: Int[Tensor, "B T"],
         attention_mask: Shaped[Tensor, "B T"] | None = None,
         labels: Int[Tensor, "B T"] | None = None,
+        num_items_in_batch: Items = None,
     ) -> CausalLMOutput:
         """`labels` are the tokens themselves, -100 in padding, which must be on the right."""
         # in training the check would wait for the GPU, and a graph cannot make it
@@ -333,5 +368,6 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
         logits = self.scores(self.encoder(self.to_inputs(input_ids)).states)
         loss = None
         if labels is not None:
-            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+            shifted = labels[:, 1:].flatten()
+            loss = cross_entropy(logits[:, :-1].flatten(0, 1), shifted, num_items_in_batch)
         return CausalLMOutput(loss=loss, logits=logits)

@@ -41,7 +41,8 @@ class ToolkitPreTrainedModel(PreTrainedModel):
 
     config_class = ToolkitConfig
     main_input_name = "input_ids"
-    accepts_loss_kwargs = False
+    accepts_loss_kwargs = True
+    """Transformers' Trainer passes the number of labels of all accumulated batches."""
     tasks: ClassVar[tuple[str, ...]] = ()
     """Tasks that have the heads of the class; the first replaces a task that is not derived from
     any. Without them, the model is the encoder alone."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import RUN_EVENTS, ToolkitError
-from toolkit.common.files import atomic_file, report_write_errors
+from toolkit.common.files import atomic_file, open_unlinked, report_write_errors
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.runs import (
@@ -65,7 +65,7 @@ class JsonLinesSink:
                 with atomic_file(path) as temporary:
                     lines = "".join(json_files.dumps(record) + "\n" for record in kept)
                     temporary.write_text(lines, encoding="utf-8")
-            self.file = path.open("ab", buffering=0)
+            self.file = open_unlinked(path, "ab", buffering=0)
 
     def write(self, event: str, values: EventValues) -> None:
         self.pending += json_files.dumps({"event": event, **values}).encode() + b"\n"

@@ -18,11 +18,20 @@ from types import FrameType
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import REPEAT_SECONDS, FolderLock, available_cores, signal_name
+from toolkit.common.files import open_unlinked
+from toolkit.common.system import (
+    PARENT,
+    REPEAT_SECONDS,
+    FolderLock,
+    available_cores,
+    signal_name,
+)
 from toolkit.reporting.console import Console, Progress, format_duration, print_plain
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
+ENDING_SECONDS = 60.0
+"""Time for a run to save and end whose sweep was killed."""
 LOG_FILE = "log.txt"
 
 
@@ -113,20 +122,27 @@ def pop_ended(running: dict[int, RunningJob]) -> list[RunningJob]:
 def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
     """Start the job in its own session, so that Ctrl-C reaches it only through the sweep.
 
-    Raises a ToolkitError if another process is training in the folder, such as a job of a sweep
-    that was killed.
+    A job of a sweep that was killed saves and ends soon. Raises a ToolkitError if a process is
+    still training in the folder then.
     """
     job.folder.mkdir(parents=True, exist_ok=True)
-    lock = FolderLock(job.folder)
-    lock.acquire()
+    lock, end = FolderLock(job.folder), time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            lock.acquire()
+            break
+        except ToolkitError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(POLL_SECONDS)
     lock.release()  # the job acquires it again
-    with (job.folder / LOG_FILE).open("ab") as log:
+    with open_unlinked(job.folder / LOG_FILE, "ab") as log:
         process = subprocess.Popen(
             job.command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
+            env={**os.environ, **environment, PARENT: str(os.getpid())},
             start_new_session=True,
         )
     return RunningJob(job, process, time.monotonic())

@@ -157,8 +157,7 @@ class SweepRun:
     def job(self) -> SweepJob:
         """The job that trains this run, with its options in a file of its folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        options = json_files.dumps(to_dict(self.config), indent=1) + "\n"
-        (self.folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
+        json_files.write_json(self.folder / OPTIONS_FILE, to_dict(self.config), indent=1)
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
         command += ["--config", str(self.folder / OPTIONS_FILE)]
