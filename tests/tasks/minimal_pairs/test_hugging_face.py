@@ -67,7 +67,7 @@ def masked_scores(model, tokenizer, sentences, *, within_word=False):
 @pytest.fixture
 def pieces(sentences):
     """BERT's tokenizer with pieces of these sentences, so that many words have several."""
-    size = 60 if sentences is SENTENCES else 800
+    size = 45 if sentences is SENTENCES else 800
     return Tokenizer.train(sentences, kind="wordpiece", vocabulary_size=size, lowercase=True)
 
 
