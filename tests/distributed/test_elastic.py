@@ -12,6 +12,9 @@ import time
 import pytest
 
 from tests.helpers.torchrun import SHAPE, start_torchrun
+from toolkit.config.commands.train import TRAIN as TRAIN_COMMAND
+from toolkit.config.load import load
+from toolkit.training.run import TrainingRun
 
 PLUGIN = '''
 import os, time
@@ -40,7 +43,7 @@ def build(config, context):
     return pause
 '''
 TRAIN = f"data --arch bert_tiny --task mlm {SHAPE} --device cpu --batch-size 2 --max-update 10"
-TRAIN += " --save-dir run --save-interval-updates 5 --num-workers 0"
+TRAIN += " --save-interval-updates 5 --num-workers 0"
 METRICS = ("event", "update", "epoch", "loss", "accuracy", "gradient_norm", "lr")
 
 
@@ -62,7 +65,8 @@ def start_agent(data, port, tmp_path):
     def start(**environment):
         options = "--nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --local-addr 127.0.0.1"
         options += f" --rdzv-endpoint 127.0.0.1:{port} --max-restarts 3 --monitor-interval 0.1"
-        words = f"{TRAIN} --user-dir plugin --callbacks pause --callback.pause.folder {tmp_path}"
+        words = f"{TRAIN} --save-dir run --user-dir plugin --callbacks pause"
+        words += f" --callback.pause.folder {tmp_path}"
         started.append(start_torchrun(options, words.split(), tmp_path, **environment))
         return started[-1]
 
@@ -71,15 +75,19 @@ def start_agent(data, port, tmp_path):
         agent.kill()
 
 
-@pytest.fixture(scope="module")
-def undisturbed(data, tmp_path_factory):
-    """The save folder of a run of one agent with two ranks."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    (folder / "data").symlink_to(data)
-    agent = start_torchrun("--standalone --nproc-per-node 2", TRAIN.split(), folder)
-    _, stderr = agent.communicate()
-    assert agent.returncode == 0, stderr
-    return folder / "run"
+@pytest.fixture
+def undisturbed(data, ranks, tmp_path):
+    """The save folder of a run of two ranks, without agents."""
+    save_dir = tmp_path / "undisturbed"
+    words = [str(data), *TRAIN.split()[1:], "--save-dir", str(save_dir)]
+
+    def train(world):
+        training = TrainingRun(load(words, TRAIN_COMMAND).config, world)
+        training.fit()
+        training.close()
+
+    ranks(train)
+    return save_dir
 
 
 def wait_for(condition, agents):
@@ -107,10 +115,11 @@ def read_metrics(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", ["rank", "node"])
-def test_run_ends_as_if_undisturbed_after_a_kill(killed, start_agent, port, undisturbed, tmp_path):
+def test_run_ends_as_if_undisturbed_after_a_node_was_killed(
+    start_agent, port, undisturbed, tmp_path
+):
     # only with this setting does torchrun tell a node that joins later where the ranks' store is
-    setting = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"} if killed == "node" else {}
+    setting = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     both = [start_agent(**setting)]
     wait_for(lambda: is_open(port), both)  # the first agent has the store, which must survive
     both.append(start_agent(**setting))
@@ -118,11 +127,9 @@ def test_run_ends_as_if_undisturbed_after_a_kill(killed, start_agent, port, undi
     wait_for(lambda: all(mark.exists() for mark in marks), both)
     assert (tmp_path / "run/checkpoint_last").resolve().name == "checkpoint_e1_u5"
     [pid] = [mark.read_text() for mark in marks if is_child(mark.read_text(), both[1])]
-    if killed == "node":
-        both[1].kill()
+    both[1].kill()
     os.kill(int(pid), signal.SIGKILL)
-    if killed == "node":
-        both[1] = start_agent(**setting)
+    both[1] = start_agent(**setting)
     for agent in both:
         _, stderr = agent.communicate()
         assert agent.returncode == 0, stderr

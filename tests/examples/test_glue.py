@@ -124,7 +124,7 @@ def test_passages_extracts_text_from_questions_articles_treebanks_and_translatio
 
 
 @pytest.mark.slow
-def test_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands, tmp_path):
+def test_short_script_runs_from_text_to_tables(commands, tmp_path):
     rows = [f"s{i}\t{i % 2}\t\tthe {'cat' if i % 2 else 'dog'} sat here" for i in range(40)]
     (tmp_path / "glue" / "CoLA").mkdir(parents=True)
     for name in ("train", "dev"):
@@ -139,8 +139,6 @@ def test_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands,
     assert "no " + str(tmp_path / "glue" / "QQP") in found.stderr
     tables = (tmp_path / "short" / "tables.md").read_text()
     assert "| CoLA | Matthews | 0.0 |" in tables and "| difference |" in tables
-    again = subprocess.run(script, **given, capture_output=True)
-    assert again.returncode == 0 and "started" not in again.stdout + again.stderr
 
 
 def scored(name, score):

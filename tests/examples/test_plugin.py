@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.cli.preprocess import main as preprocess
 from toolkit.common.plugins import load_folder
 from toolkit.reporting.runs import read_log
 from toolkit.training.run import run
@@ -33,12 +34,8 @@ def command(name, *words, folder):
 def test_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
     words = ["one fine day", "the sun rose over the hill", "nobody saw it", "but the birds sang"]
     (tmp_path / "a.txt").write_text("\n".join(words * 40))
-    made = command(
-        *["preprocess", "--trainpref", "a.txt", "--valid-fraction", "0.2"],
-        *["--vocab-size", "40", "--destdir", "data"],
-        folder=tmp_path,
-    )
-    assert made.returncode == 0, made.stderr
+    files = ["--trainpref", f"{tmp_path}/a.txt", "--destdir", f"{tmp_path}/data"]
+    assert preprocess([*files, "--valid-fraction", "0.2", "--vocab-size", "40"]) == 0
     chosen = ["--arch", "distance_bert", "--task", "rarity", "--layers", "1"]
     sizes = ["--width", "16", "--heads", "2", "--max-update", "3", "--tokens-per-sample", "16"]
     trained = command("train", "data", *USE, *chosen, *sizes, "--save-dir", "run", folder=tmp_path)

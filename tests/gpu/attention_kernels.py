@@ -79,11 +79,10 @@ class Form(NamedTuple):
 
 
 FORMS = [
-    *(Form(dtype, tables) for dtype in ("bf16", "fp32") for tables in TABLES),
+    *(Form(tables=tables) for tables in ("no taps", "query taps")),
+    Form("fp32", "all taps"),
     Form("fp16"),
-    *(Form(tables=tables, positions=True) for tables in ("query taps", "all taps")),
-    Form(dropout=False),
-    Form(tables="no taps", parts=4),
+    Form(tables="all taps", positions=True),
     Form(tables="no taps", parts=4, width=48),
     Form(width=128),
     Form(causal=True),

@@ -24,7 +24,7 @@ STRIDES = {
     KEY_TAPS: ("i32:16", "i32:16", "1", "i32"),
 }
 """Of heads, sentences, queries and keys."""
-LENGTHS = (128, 512)
+LENGTHS = (512,)
 
 
 def mixing_variants() -> Iterator[tuple[str, Variant]]:

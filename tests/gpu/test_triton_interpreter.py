@@ -9,8 +9,7 @@ import torch
 
 FEW = [(1, 1, 1, 1, 4), (1, 2, 5, 9, 6), (1, 1, 33, 9, 20)]
 MANY = [
-    *((2, 3, 33, 9, 64), (1, 2, 70, 17, 54), (2, 1, 31, 3, 20), (1, 2, 128, 9, 64)),
-    *((1, 1, 64, 31, 32), (1, 2, 40, 7, 1), (2, 2, 32, 9, 64), (1, 1, 129, 15, 80)),
+    *((2, 3, 33, 9, 64), (1, 2, 70, 17, 54), (1, 1, 64, 31, 32), (1, 2, 40, 7, 1)),
 ]
 SHAPES = [*FEW, *(pytest.param(shape, marks=pytest.mark.slow) for shape in MANY)]
 """Sentences, heads, length, taps, width."""
@@ -46,7 +45,7 @@ def test_convolution_kernels_give_the_same_bits_twice(interpreter):
 
 CHANNELS = [(1, 33, 70, 9), (1, 1, 4, 1), (2, 5, 6, 9)]
 """Sentences, length, channels, taps."""
-MORE_CHANNELS = [(1, 130, 20, 3), (1, 64, 64, 17), (2, 40, 70, 31)]
+MORE_CHANNELS = [(1, 130, 20, 3), (2, 40, 70, 31)]
 
 
 @pytest.mark.parametrize("dtype", ROUNDING, ids=str)

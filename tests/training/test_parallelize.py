@@ -70,7 +70,7 @@ def losses(compiled):
     config = TrainingConfig(compile=compiled, checkpoint_activations=compiled and recomputed)
     parallelize(learner, World(device=device), config, "fp32")
     optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
-    for update in range(4):
+    for update in range(3):
         tokens = torch.arange(5, 5 + 3 * (8 + update), device=device).view(3, -1)
         padding = torch.zeros_like(tokens, dtype=torch.bool)
         padding[1, 6:] = True
@@ -95,15 +95,12 @@ def both(arch, device, recomputed=""):
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     found = [float(word) for word in ran.stdout.split()]
-    return found[:4], found[4:]
+    return found[:3], found[3:]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arch", "recomputed"), [("convbert_tiny", ""), ("composite_bert_tiny", "recomputed")]
-)
-def test_compiled_layers_have_the_same_losses_with_dropout(arch, recomputed):
-    plain, compiled = both(arch, "cpu", recomputed)
+def test_compiled_layers_that_are_recomputed_have_the_same_losses_with_dropout():
+    plain, compiled = both("composite_bert_tiny", "cpu", "recomputed")
     assert compiled == pytest.approx(plain, abs=1e-5)
 
 

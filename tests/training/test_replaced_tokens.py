@@ -51,14 +51,14 @@ def test_rtd_masks_do_not_depend_on_the_batch(config):
         torch.testing.assert_close(sum(part[name] for part in parts), total, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("sharding", ["none", pytest.param("full", marks=pytest.mark.slow)])
-def test_rtd_on_two_ranks_equals_one_process(config, tmp_path, ranks, sharding):
+@pytest.mark.slow
+def test_rtd_on_two_sharded_ranks_equals_one_process(config, tmp_path, ranks):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "batch_size": 4, **options}
         return config(**RTD, **STILL, **options)
 
     alone = trained(how("alone", update_freq=2))
-    for found in ranks(lambda world: trained(how("both", sharding=sharding), world)):
+    for found in ranks(lambda world: trained(how("both", sharding="full"), world)):
         assert found == pytest.approx(alone, rel=1e-4)
 
 
