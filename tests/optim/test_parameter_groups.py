@@ -86,6 +86,21 @@ def test_layerwise_lr_factors_treat_output_embeddings_as_heads_and_positions_as_
     assert embedded == {min(rates.values())} and len(set(rates.values())) > 3
 
 
+def test_layerwise_rates_of_two_stacks_depend_on_the_depth_of_each():
+    options = {"encoder_layers": 6, "decoder_layers": 2, "positions": ["learned"], "width": 16}
+    learner = build_model(
+        "transformer_tiny", vocabulary_size=9, task="translation", max_positions=8, **options
+    )
+    names = [name for name, _ in learner.named_parameters()]
+    rates = dict(zip(names, layerwise_lr_factors(names, 0.5), strict=True))
+    for stack, depth in (("encoder", 6), ("decoder", 2)):
+        for layer in range(depth):
+            of_layer = f"encoder.{stack}.layers.{layer}.feed_forward.wide.weight"
+            assert rates[of_layer] == 0.5 ** (depth - layer)
+        assert rates[f"encoder.{stack}.embeddings.positions.weight"] == 0.5 ** (depth + 1)
+    assert rates["encoder.embedding.weight"] == 0.5**7
+
+
 def test_layerwise_lr_factors_reject_an_encoder_without_layers():
     with pytest.raises(
         ToolkitError, match=r"layerwise_lr_decay requires an encoder with parameters named layers.0"

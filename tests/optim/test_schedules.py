@@ -12,6 +12,7 @@ from toolkit.optim.schedules import (
     WarmupConfig,
     WsdConfig,
     cosine,
+    describe_misfit,
     fixed_rate,
     inverse_sqrt,
     linear,
@@ -112,3 +113,19 @@ def test_tri_stage_warms_up_holds_and_decays_exponentially():
 def test_phases_of_tri_stage_sum_to_one():
     with pytest.raises(ToolkitError, match=r"sum to 1, but is 0\.5,0\.6,0\.1"):
         TriStageConfig(phase_ratio=[0.5, 0.6, 0.1])
+
+
+@pytest.mark.parametrize("name", [*LR_SCHEDULERS.builtins])
+@pytest.mark.parametrize("total", [1, 2, 12, 60, 1000, 250_000])
+def test_schedules_that_fit_their_run_are_not_remarked_on(name, total):
+    config = LR_SCHEDULERS[name].config
+    if hasattr(config, "warmup_updates"):
+        config = replace(config, warmup_updates=total // 6)
+    assert describe_misfit(LR_SCHEDULERS[name].factory(config, total), total) == ""
+
+
+def test_warmup_that_does_not_fit_the_run_is_described():
+    slow = inverse_sqrt(WarmupConfig(warmup_updates=4000), 10)
+    assert "rises to 0.2% of its peak only" in describe_misfit(slow, 10)
+    late = wsd(WsdConfig(warmup_updates=960, decay_fraction=0.1), 1000)
+    assert "falls from its peak to 22.5% in one update" in describe_misfit(late, 1000)

@@ -19,7 +19,14 @@ def test_start_rows_describe_the_run(config, data):
     assert rows["batch"] == "at most 64 tokens and 8 examples x 2"
     assert rows["examples"] == "38 in train" and rows["data"] == str(data)
     assert rows["optimizer"] == "adamw, lr 0.0003, linear" and rows["machine"].endswith(", fp32")
-    assert rows["updates"].startswith("0 of ")
+    assert rows["updates"].startswith("0 of ") and "caution" not in rows
+
+
+def test_start_rows_name_the_warmup_and_one_that_is_longer_than_the_run(config):
+    run = TrainingRun(config(lr_scheduler="fixed", warmup_updates=9, max_update=3), World())
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
+    assert rows["optimizer"] == "adamw, lr 0.0003, fixed after 9 updates of warm-up"
+    assert "longer than the run of 3 updates" in rows["caution"]
 
 
 def test_print_end_shows_every_split_and_the_best():

@@ -55,29 +55,33 @@ def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
     """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere.
 
     The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
-    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). "Below" are the embeddings and all
-    other parameters of the encoder before its layers. Parameters after them, such as a final norm,
-    and output embeddings learn at the rate of the heads.
+    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Encoder and decoder have a depth L
+    each. "Below" are the embeddings and all other parameters before the layers; L is that of the
+    deepest stack for those of both. Parameters after them, such as a final norm, and output
+    embeddings learn at the rate of the heads.
     """
     if decay == 1:
         return [1.0] * len(names)
     matches = [LAYER.search(name) if name.startswith("encoder.") else None for name in names]
-    layer_numbers = [None if match is None else int(match[1]) for match in matches]
-    inside = [i for i, layer in enumerate(layer_numbers) if layer is not None]
-    if not inside:
+    depths: dict[str, int] = {}  # of each stack, by the names before its layers
+    for match in filter(None, matches):
+        stack = match.string[: match.start()]
+        depths[stack] = max(depths.get(stack, 0), int(match[1]) + 1)
+    if not depths:
         raise ToolkitError(
             "optimizer.layerwise_lr_decay requires an encoder with parameters named layers.0..., "
             "layers.1... Omit it, or name the architecture's list of layers `layers`."
         )
-    layers = 1 + max(layer for layer in layer_numbers if layer is not None)
+    first = next(i for i, match in enumerate(matches) if match)
 
     def factor(i: int, name: str) -> float:
-        layer = layer_numbers[i]
-        if layer is not None:
-            return decay ** (layers - layer)
+        if match := matches[i]:
+            return decay ** (depths[match.string[: match.start()]] - int(match[1]))
         is_head = not name.startswith("encoder.") or ".separate_output_embedding." in name
-        below = i < inside[0] or ".embeddings." in name
-        return decay ** (layers + 1) if below and not is_head else 1.0
+        if is_head or not (i < first or ".embeddings." in name):
+            return 1.0
+        own = [depth for stack, depth in depths.items() if name.startswith(f"{stack}.")]
+        return decay ** (1 + max(own or depths.values()))
 
     return [factor(i, name) for i, name in enumerate(names)]
 

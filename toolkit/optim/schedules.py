@@ -49,6 +49,35 @@ class MetricSchedule(Protocol):
         """Continue from a stored state."""
 
 
+MAX_FACTORS = 100_000
+"""Updates of a run at which a schedule is looked at."""
+JUMP = 3.0
+"""A fall from the peak this many times the next one is a jump."""
+
+
+def describe_misfit(schedule: Schedule, total_updates: int) -> str:
+    """Why a schedule does not fit the length of its run; empty if it does."""
+    stride = max(1, math.ceil(total_updates / MAX_FACTORS))
+    factors = [schedule(n) for n in range(1, total_updates + 1, stride)]
+    peak = max(factors, default=1.0)
+    last = len(factors) - factors[::-1].index(peak) if factors else 0
+    if peak < 0.9 and last == len(factors) > 1 and not isinstance(schedule, MetricSchedule):
+        return (
+            f"the learning rate rises to {peak:.1%} of its peak only: the warm-up is longer than "
+            f"the run of {total_updates:,} updates. Choose --warmup-updates, or a longer run"
+        )
+    around = factors[max(0, last - 2) : last + 2]  # before the peak, at it, and after it
+    if len(around) < 4 or stride > 1 or around[0] == peak:
+        return ""
+    falls = around[1] - around[2], around[2] - around[3]
+    if falls[0] > 0.05 and falls[0] > JUMP * falls[1]:
+        return (
+            f"the learning rate falls from its peak to {around[2]:.1%} in one update: the warm-up "
+            f"reaches into the decay. Choose fewer --warmup-updates"
+        )
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WarmupConfig(Options, section="lr_scheduler"):
     """Options of a schedule with a linear warm-up."""

@@ -16,6 +16,7 @@ from toolkit.common.json_files import sha256
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import to_dict
 from toolkit.distributed.environment import device_name
+from toolkit.optim.schedules import WarmupConfig, describe_misfit
 from toolkit.reporting.console import Console
 from toolkit.reporting.tables import Table
 from toolkit.training.data import LoadedSplit, TrainingData
@@ -95,6 +96,9 @@ def start_rows(
     averaged = f", weights averaged with decay {decay:g}" if decay else ""
     ranks = f" x {world.size} ranks" if world.size > 1 else ""
     factors = f" x {trainer.update_freq}{ranks}" if ranks or trainer.update_freq > 1 else ""
+    misfit, schedule = describe_misfit(trainer.schedule, total), config.lr_scheduler.config
+    warmup = schedule.warmup(total) if isinstance(schedule, WarmupConfig) else 0
+    warm = f" after {warmup:,} updates of warm-up" if warmup else ""
     return {
         "architecture": f"{config.arch.name}, {describe_parameters(trainer.learner)}",
         "task": f"{config.task.name}, {config.criterion.name}",
@@ -103,7 +107,8 @@ def start_rows(
         **({"remedy": advice} if (advice := train.examples.advice) else {}),
         "batch": f"at most {limit}{factors}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
-        f"{config.lr_scheduler.name}{averaged}",
+        f"{config.lr_scheduler.name}{warm}{averaged}",
+        **({"caution": misfit} if misfit else {}),
         "updates": f"{trainer.progress.update:,} of {total:,} done",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
