@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -37,6 +39,6 @@ def test_histogram_counts_extreme_logits_in_the_outermost_bins():
     assert roc_auc(positives, negatives) == 1.0
 
 
-def test_roc_auc_is_none_without_both_classes():
-    assert roc_auc(*counts([1.0, 2.0], [1, 1])) is None
-    assert roc_auc(*counts([], [])) is None
+def test_roc_auc_is_nan_without_both_classes():
+    assert math.isnan(roc_auc(*counts([1.0, 2.0], [1, 1])))
+    assert math.isnan(roc_auc(*counts([], [])))

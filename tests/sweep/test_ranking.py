@@ -1,6 +1,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from toolkit.sweep.ranking import (
     Outcome,
     group_by_configuration,
     load_result,
-    metric_of_run,
     rank_configurations,
 )
 from toolkit.sweep.report import comparison_table
@@ -104,15 +104,25 @@ def run(**result):
     return Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, **result})
 
 
+def value(outcome, source):
+    [configuration] = group_by_configuration([outcome], source)
+    return configuration.by_seed[0]
+
+
 def test_a_metric_is_read_from_the_last_or_best_validation():
     one = run(best={"metric": "accuracy", "valid": {"valid": {"loss": 7.0}}})
-    assert (metric_of_run(one, LOSS), metric_of_run(one, BEST_LOSS)) == (9.0, 7.0)
+    assert (value(one, LOSS), value(one, BEST_LOSS)) == (9.0, 7.0)
     assert (str(LOSS), str(BEST_LOSS)) == ("loss on valid", "loss on valid, best validation")
+    assert math.isnan(value(run(best=None), BEST_LOSS))
 
 
-def test_an_unknown_metric_is_rejected():
+def test_a_metric_that_no_run_has_is_rejected_and_one_that_some_have_is_nan_for_others():
+    without = run(valid={"valid": {"accuracy": 0.5}}, best=None)
     with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
-        metric_of_run(run(valid={"valid": {"accuracy": 0.5}}, best=None), LOSS)
+        group_by_configuration([without], LOSS)
+    other = replace(run(best=None), point=GridPoint({}, 1))
+    [found] = group_by_configuration([without, other], LOSS)
+    assert math.isnan(found.by_seed[0]) and found.by_seed[1] == 9.0
 
 
 def write(folder, **changes):

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.update import Precision
-from toolkit.training.evaluation import evaluate_in_parts, evaluate_model
+from toolkit.training.evaluation import compute_metrics, evaluate_in_parts, evaluate_model
 
 FP32 = Precision("fp32", torch.device("cpu"))
 
@@ -108,3 +110,25 @@ def test_batches_that_do_not_fit_are_split_and_each_example_counts_once(
 def test_evaluation_fails_if_a_single_example_does_not_fit(evaluated_parts):
     with pytest.raises(ToolkitError, match=r"a single example \(Tried to allocate 2 GiB\). Lower"):
         evaluated_parts(0)
+
+
+def test_undefined_metrics_are_nan_and_leave_the_others_alone():
+    sums = {
+        **{
+            "over loss mlm": 8.0,
+            "under loss mlm": 4.0,
+            "over loss sop": 0.0,
+            "under loss sop": 0.0,
+        },
+        **{"over precision": 0.0, "under precision": 0.0, "over accuracy": 3.0},
+        **{"under accuracy": 4.0, "power word_ppl": 8.0, "under word_ppl": 0.0},
+        **{"above auc": 0.0, "below auc": 1.0},
+    }
+    sums = {name: np.asarray(value) for name, value in sums.items()}
+    found = compute_metrics(sums, {"mlm": 1.0, "sop": 1.0}, with_perplexity=True)
+    defined = {name: value for name, value in found.items() if not math.isnan(value)}
+    assert defined == pytest.approx({"mlm_loss": 2.0, "ppl": math.exp(2), "accuracy": 0.75})
+    assert found.keys() - defined.keys() == {"loss", "sop_loss", "precision", "word_ppl", "auc"}
+    unlabeled = {name: value for name, value in sums.items() if "loss" not in name}
+    found = compute_metrics(unlabeled, {"mlm": 1.0}, with_perplexity=True)
+    assert found == {"accuracy": 0.75}

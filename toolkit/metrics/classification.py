@@ -146,11 +146,11 @@ def score_histogram(
     return torch.bincount(bins, weights=included.double(), minlength=BINS).double()
 
 
-def roc_auc(positives: FloatArray, negatives: FloatArray) -> float | None:
-    """P(positive score > negative score) + P(equal) / 2; None without positives or negatives."""
+def roc_auc(positives: FloatArray, negatives: FloatArray) -> float:
+    """P(positive score > negative score) + P(equal) / 2; NaN without positives or negatives."""
     pairs = float(positives.sum()) * float(negatives.sum())
     below = negatives.cumsum() - negatives / 2
-    return float((positives * below).sum()) / pairs if pairs else None
+    return float((positives * below).sum()) / pairs if pairs else nan
 
 
 OUTSIDE = "O"

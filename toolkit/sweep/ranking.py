@@ -81,19 +81,23 @@ def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
     return None if differ else result
 
 
-def metric_of_run(outcome: Outcome, source: MetricSource) -> float:
-    """The metric of a run; NaN if that which decides on the best validation was always NaN."""
+def metrics_of_run(outcome: Outcome, source: MetricSource) -> dict[str, float]:
+    """The metrics of a run; none if that which decides on the best validation was always NaN."""
     found = outcome.result["best"] if source.validation == "best" else outcome.result
-    undefined = found is None
-    if undefined:
-        found = outcome.result
-    metrics = found["valid"].get(source.subset, {})
-    if source.metric not in metrics:
+    metrics: dict[str, float] = found["valid"].get(source.subset, {}) if found else {}
+    return metrics
+
+
+def check_metric(outcomes: Sequence[Outcome], source: MetricSource) -> None:
+    """Raise unless some run has the metric that is compared."""
+    known = dict.fromkeys(
+        name for outcome in outcomes for name in outcome.result["valid"].get(source.subset, {})
+    )
+    if source.metric not in known:
         raise ToolkitError(
             f"sweep.metric must be a metric of the validation on {source.subset}, but is "
-            f"{source.metric!r}. Known: {', '.join(metrics) or 'none'}."
+            f"{source.metric!r}. Known: {', '.join(known) or 'none'}."
         )
-    return math.nan if undefined else float(metrics[source.metric])
 
 
 @dataclass(frozen=True)
@@ -121,14 +125,24 @@ class Configuration:
 def group_by_configuration(
     outcomes: Sequence[Outcome], source: MetricSource
 ) -> list[Configuration]:
-    """One configuration for all runs of equal options, in order of appearance."""
+    """One configuration for all runs of equal options, in order of appearance.
+
+    A run without the metric has NaN; that none has it is an error.
+    """
+    check_metric(outcomes, source)
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.point.configuration, []).append(outcome)
     for group in groups.values():
         group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
     return [
-        Configuration(group, {o.point.seed: metric_of_run(o, source) for o in group})
+        Configuration(
+            group,
+            {
+                o.point.seed: float(metrics_of_run(o, source).get(source.metric, math.nan))
+                for o in group
+            },
+        )
         for group in groups.values()
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -135,15 +136,20 @@ def batch_statistics(
 def compute_metrics(
     sums: Mapping[str, FloatArray], coefficients: Mapping[str, float], *, with_perplexity: bool
 ) -> Metrics:
-    """Ratios, perplexities and areas under ROC curves; those without any example are omitted."""
+    """Ratios, perplexities and areas under ROC curves; NaN if undefined, as precision without
+    positive predictions. A split without labels has none of them.
+    """
     metrics: dict[str, float] = {}
     for key, total in sums.items():
         kind, _, name = key.partition(" ")
-        if kind in ("over", "power") and (weight := sums[f"under {name}"]):
-            mean = float(total / weight)
+        if kind in ("over", "power"):
+            weight = float(sums[f"under {name}"])
+            mean = float(total) / weight if weight else math.nan
             metrics[name] = mean if kind == "over" else perplexity(mean)
-        if kind == "above" and (auc := roc_auc(total, sums[f"below {name}"])) is not None:
-            metrics[name] = auc
-    means = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
-    losses = loss_metrics(means, coefficients, with_perplexity=with_perplexity) if means else {}
-    return {**losses, **metrics}
+        if kind == "above":
+            metrics[name] = roc_auc(total, sums[f"below {name}"])
+    found = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
+    means = {o: mean for o, mean in found.items() if not math.isnan(mean)}
+    if not means:
+        return {name: value for name, value in metrics.items() if not math.isnan(value)}
+    return {**loss_metrics(means, coefficients, with_perplexity=with_perplexity), **metrics}

@@ -174,17 +174,21 @@ class UpdateSums:
 def loss_metrics(
     means: Mapping[str, float], coefficients: Mapping[str, float], *, with_perplexity: bool = True
 ) -> Metrics:
-    """The weighted loss, its parts, and the perplexity of the first objective."""
+    """The weighted loss, its parts, and the perplexity of the first objective.
+
+    An objective without predictions is NaN, and so is the sum: it would not be comparable.
+    """
+    means = {o: means.get(o, math.nan) for o, c in coefficients.items() if c or o in means}
     metrics: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
     metrics |= {f"{o}_loss": mean for o, mean in means.items()}
     if with_perplexity:
-        metrics["ppl"] = perplexity(means.get(next(iter(coefficients)), math.inf))
+        metrics["ppl"] = perplexity(means.get(next(iter(coefficients)), math.nan))
     return metrics
 
 
 def perplexity(mean_loss: float) -> float:
     """exp(-mean log p), bounded so that it does not overflow."""
-    return math.exp(min(mean_loss, 700.0))
+    return math.nan if math.isnan(mean_loss) else math.exp(min(mean_loss, 700.0))
 
 
 class Meters:
