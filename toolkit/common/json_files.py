@@ -26,7 +26,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
 Number = float | int
 FilePath = Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
-FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/\0]+$")]
+FileName = Annotated[str, msgspec.Meta(pattern=r"^(?!\.\.?$)[^/\0]+$")]
 """The name of a file in the same folder."""
 JSON_TYPES = {
     type(None): "null",

@@ -52,7 +52,7 @@ class Meta:
         convert(self.vocabulary.get("fingerprint"), str)
         columns = {split: entry.get("columns") for split, entry in self.splits.items()}
         convert(columns, dict[FileName, dict[FileName, ColumnEntry]])
-        convert([entry.get("files", []) for entry in self.splits.values()], list[list[str]])
+        convert([entry.get("files", []) for entry in self.splits.values()], list[list[FileName]])
 
 
 def build_meta(
