@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
+from toolkit.cli.validate import main as validate
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import ValidateConfig
@@ -169,3 +170,13 @@ def fairseq_dictionary(folder, where):
     symbols = Tokenizer.load(folder).vocabulary.symbols[4:-1]
     (where / "words.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
     return str(where / "words.txt")
+
+
+def test_predictions_of_a_run_without_translations_name_the_option(writing, tmp_path, capsys):
+    run(writing("transformer", **{"training.max_update": 1, "task.validation_beam": 0}))
+    words = [str(tmp_path / "run"), "--predictions", str(tmp_path / "out.txt")]
+    [folder] = writing("transformer").data.dirs
+    assert validate([folder, "--path", *words]) == 2
+    assert "Add --task.validation-beam 1." in capsys.readouterr().err
+    assert validate([folder, "--path", *words, "--task.validation-beam", "1"]) == 0
+    assert (tmp_path / "out.txt").read_text().count("\n") > 1

@@ -100,6 +100,11 @@ def evaluate_checkpoint(
         split = open_subset(name, corpora, learner, config, world)
         examples, predicted = len(split.examples.lengths), learner.task.results(split.examples)
         if config.predictions and predicted is None:
+            if learner.task.generation_mode == "translate":
+                raise ToolkitError(
+                    "--predictions needs the translations, which --task.validation-beam 0 leaves "
+                    "out. Add --task.validation-beam 1."
+                )
             given = TASKS.find_name(type(learner.task))
             raise wrong_training_error("--predictions", "a task such as pos_tagging", given)
         if world.is_main and (remark := split.examples.remark):
