@@ -327,9 +327,12 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
                 )
         for split, fraction in self.held_out.items():
             if fraction and split not in written:
+                unit = self.options.segment_by
+                choices = [f"raise --{split}-fraction", f"give --{split}pref"]
+                choices += ["choose --segment-by sentences"] * (unit != "sentences")
                 raise ToolkitError(
-                    f"the text is too short to hold out {fraction} of it. Raise "
-                    f"--{split}-fraction, or give --{split}pref."
+                    f"the text is too short to hold out {fraction} of it: runs of {RUN_LENGTH} "
+                    f"{unit} are held out. To hold out some, {' or '.join(choices)}."
                 )
 
     def settings(self, tokenizer: Tokenizer) -> JsonObject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -186,6 +187,11 @@ def train_pieces(
             minloglevel=2,
         )
     except Exception as error:  # the binding raises RuntimeError or its own class by version
+        if needed := re.search(r"required_chars\. \d+ vs (\d+)", str(error)):
+            raise ToolkitError(
+                f"--vocab-size must be at least {needed[1]}, since the text has so many different "
+                f"characters, but is {vocabulary_size}. Raise it, or lower --character-coverage."
+            ) from error
         raise ToolkitError(
             f"not enough text to train {vocabulary_size} SentencePiece pieces: "
             f"{' '.join(str(error).split())}. Give more text, a smaller --vocab-size, or a "
