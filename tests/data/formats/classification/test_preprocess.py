@@ -102,6 +102,23 @@ def test_labels_that_training_does_not_have_are_rejected(folder, write_tables, v
         folder({}, **files, **OWN)
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [(["a", "b", "-"], ["a", "b"]), (["+", "0", "-"], ["+", "-", "0"]), (["a", "-"], ["-", "a"])],
+)
+def test_rows_without_an_agreed_label_are_left_out_unless_it_is_a_class(
+    folder, write_tables, capsys, labels, classes
+):
+    rows = [f"{labels[number % len(labels)]}\ttext {number}" for number in range(12)]
+    path = write_tables({"mine.tsv": "\n".join(["mood\tsaid", *rows, ""])})
+    data = folder({}, trainpref=str(path / "mine.tsv"), **OWN)
+    assert data.tokenizer.labels.classes == classes
+    left_out = 12 - 12 // len(labels) if len(classes) < len(labels) else 12
+    assert data.split("train").items == left_out
+    noted = "annotators did not agree: the label is -" in capsys.readouterr().out
+    assert noted == (left_out < 12)
+
+
 def test_submission_has_the_benchmarks_eleven_files():
     mnli, others = ["MNLI-m", "MNLI-mm"], ["QNLI", "RTE", "WNLI", "AX"]
     names = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", *mnli, *others]

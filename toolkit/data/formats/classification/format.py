@@ -34,6 +34,7 @@ from toolkit.data.formats.classification.tables import (
     GLUE_SCHEMAS,
     LabeledTable,
     TableSchema,
+    leave_out_undecided,
     read_tsv,
 )
 from toolkit.data.formats.format import (
@@ -76,7 +77,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
                     f"all files of a split must have labels, or none, but {table.path} differs "
                     f"from {tables[0].path}. Preprocess them separately."
                 )
-        return tables
+        return leave_out_undecided(tables, self.schema)
 
     def read_table(self, path: Path) -> LabeledTable:
         """The rows of a file."""

@@ -158,6 +158,8 @@ GLUE_SCHEMAS = {
 assert tuple(GLUE_SCHEMAS) == GLUE_TASKS, "the options know the same tasks"
 
 
+UNDECIDED = "-"
+"""Label of rows on which annotators did not agree, as in SNLI and MultiNLI."""
 OPTION = "--predictions"
 HEADER = "index\tprediction\n"
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -299,6 +301,26 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
     return LabeledTable(path, rows, problems)
 
 
+def leave_out_undecided(tables: Sequence[LabeledTable], task: TableSchema) -> list[LabeledTable]:
+    """The tables without rows that have no agreed label, which become problems.
+
+    Among own labels, - may also be a class: if there is a +, or one other class only.
+    """
+    others = {row.label for table in tables for row in table.rows} - {UNDECIDED}
+    if task.is_regression or not (task.classes or (len(others) > 1 and "+" not in others)):
+        return list(tables)
+    decided = []
+    for table in tables:
+        problems = [
+            Problem(table.path, str(row.line), "its annotators did not agree: the label is -.")
+            for row in table.rows
+            if row.label == UNDECIDED
+        ]
+        rows = [row for row in table.rows if row.label != UNDECIDED]
+        decided.append(table._replace(rows=rows, problems=table.problems + problems))
+    return decided
+
+
 def find_texts(names: Sequence[str], task: TableSchema) -> list[str]:
     """The names of the columns with the task's texts; none if one is missing."""
     found = [find_column(names, known) for known in task.text_columns]
@@ -323,7 +345,7 @@ def parse_label(label: str, task: TableSchema) -> str:
             raise ValueError(f"the answer must be a number{bounds}, but is {label[:MAX_QUOTED]!r}.")
     elif not label:
         raise ValueError("the row must have an answer, but it is empty.")
-    elif task.classes and label not in task.classes:
+    elif task.classes and label not in (*task.classes, UNDECIDED):
         known = ", ".join(task.classes)
         raise ValueError(f"the answer must be one of {known}, but is {label[:MAX_QUOTED]!r}.")
     return label
