@@ -1,4 +1,11 @@
+import shutil
+
+import pytest
+
+from toolkit.checkpoints.load import weights_file
 from toolkit.cli.inspect import main
+from toolkit.common.errors import ToolkitError
+from toolkit.tasks.build import load_checkpoint
 from toolkit.training.run import run
 
 
@@ -51,3 +58,13 @@ def test_inspect_says_that_runs_do_not_differ(finished, capsys):
     captured = capsys.readouterr()
     assert captured.err.endswith("\n\nThe options of these runs do not differ.\n")
     assert "difference" not in captured.out
+
+
+def test_weights_that_the_manifest_does_not_list_are_not_read_and_are_named(trained, capsys):
+    folder = (trained / "checkpoint_last").resolve()
+    shutil.copy(folder / "model.safetensors", folder / "average.safetensors")
+    assert weights_file(folder) == "model.safetensors"
+    with pytest.raises(ToolkitError, match="kept no moving average"):
+        load_checkpoint(folder, weights="average")
+    assert main([str(folder), "--verify"]) == 0
+    assert "average.safetensors (not read)" in " ".join(capsys.readouterr().out.split())

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from toolkit import __version__
-from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder, verify_checkpoint
+from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder, read_manifest, verify_checkpoint
 from toolkit.checkpoints.tensor_files import SHARDED, LazyTensor, open_tensors, write_tensors
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError, join_first
@@ -76,7 +76,7 @@ def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
 
 def weights_file(folder: Path, weights: str = "auto") -> str:
     """The file of the `auto`, `trained` or `average` weights of a checkpoint."""
-    has_average = (folder / AVERAGE).exists()
+    has_average = AVERAGE in read_manifest(folder).files
     if weights == "average" and not has_average:
         raise ToolkitError(
             f"weights must be auto or trained for {folder}, but is average: its run kept no moving "

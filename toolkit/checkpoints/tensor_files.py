@@ -22,7 +22,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, retry
+from toolkit.checkpoints.save_folder import (
+    CheckpointSaveError,
+    SaveFolder,
+    read_manifest,
+    retry,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 from toolkit.common.json_files import Count, decode
@@ -253,4 +258,5 @@ def link_shards(source: Path, checkpoint: Path, ranks: int) -> None:
 
 def list_shards(checkpoint: Path) -> list[Path]:
     """The files of the ranks; empty if the run was not sharded."""
-    return sorted((checkpoint / SHARDED).glob("*.safetensors"))
+    listed = read_manifest(checkpoint).files
+    return [checkpoint / name for name in sorted(listed) if name.startswith(f"{SHARDED}/")]

@@ -162,6 +162,8 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> Description:
         "start": find_start(folder, listed.update),
     }
     files = [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
+    found = [it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file()]
+    unlisted = sorted({*found} - {*listed.files, MANIFEST})
     facts = {
         **describe_model(folder, listed, config),
         "parameters": parameters or "not in one file",
@@ -175,6 +177,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> Description:
         "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
         **describe_start(record["start"]),
         "files": ", ".join([*files, MANIFEST]),
+        "not listed": f"{', '.join(unlisted)} (not read)" if unlisted else "",
         "digests": "all right" if verify else "not compared (--verify does)",
     }
     return Description("checkpoint", {name: it for name, it in facts.items() if it}, [record])

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.load import (
-    AVERAGE,
     EXTRA_FILE,
-    MODEL,
     OPTIMIZER,
     STATE,
     check_data_matches_checkpoint,
@@ -200,8 +198,7 @@ def restore(
     if trainer.precision.loss_scale and state.loss_scale:
         trainer.precision.loss_scale.restore(state.loss_scale)
     if ema:
-        has_average = (folder / AVERAGE).exists()
-        ema.restore(read_tensors(folder / (AVERAGE if has_average else MODEL)))
+        ema.restore(read_tensors(folder / weights_file(folder)))
     with name_file(folder / STATE, REMEDY):
         for name, each in stateful.items():
             if name in state.callbacks:
