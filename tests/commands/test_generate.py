@@ -314,9 +314,10 @@ def test_scores_are_lowercased_for_lowercase_models(capsys, lowercase, case):
     summary, text, reference = GenerationSummary(), "ein hund rennt weit", "Ein Hund rennt weit"
     summary.update([GenerationOutput(1, "a dog", [GeneratedText(text, -0.5, [-1.0])], reference)])
     c = TranslateConfig(path=["run"], dirs=["bin"])
-    summary.report(c, Output(None), 1.0, lowercase=lowercase)
+    summary.report(c, Output(None), 1.0, lowercase=lowercase, language="zh")
     bleu = capsys.readouterr().err.splitlines()[1]
-    assert bleu.startswith("BLEU 100.00") == lowercase and f"case:{case}" in bleu
+    assert bleu.startswith("BLEU 100.00") == lowercase
+    assert f"case:{case}" in bleu and "tok:zh" in bleu
 
 
 def test_language_model_continues_prompts(folder, data, tmp_path, monkeypatch, capsys):

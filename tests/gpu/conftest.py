@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,16 @@ import pytest
 from tests.gpu import fake_cuda as device
 
 Runner = Callable[..., Any]
+FOLDER = Path(__file__).parent
 NO_TRITON = 'Triton is not installed: pip install -e ".[gpu-sim]"'
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The simulated GPU is not part of the quick tests: it compiles, and interprets kernels."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.slow)
 
 
 @contextmanager

@@ -88,3 +88,9 @@ def test_a_table_uses_rich_only_on_a_terminal():
 def test_decimals_ignore_zero_and_non_finite_numbers(cells, text):
     lines = Table(columns=["x"], rows=[[cell] for cell in cells]).text().splitlines()
     assert [line.strip() for line in lines[1:]] == text
+
+
+def test_control_characters_of_data_are_escaped():
+    table = Table(columns=("label",), rows=[["a\x1b[2Jb\nc"], ["\x85"]])
+    assert table.text() == "label\na\\x1b[2Jb\\nc\n\\x85\n"
+    assert "a\\x1b[2Jb\\nc" in table.markdown() and table.latex().count("\n") == 8

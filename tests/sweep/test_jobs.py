@@ -82,7 +82,8 @@ def test_each_slot_sets_the_environment_of_its_jobs(tmp_path):
     assert [(tmp_path / str(n) / "log.txt").read_text() for n in range(2)] == ["4\n", "7\n"]
 
 
-def test_a_job_whose_folder_is_locked_is_not_started(tmp_path):
+def test_a_job_whose_folder_stays_locked_is_not_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "ENDING_SECONDS", 0.2)
     (tmp_path / "a").mkdir()
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "a"], **PIPES) as holder:
         holder.stdout.readline()

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from toolkit.common import system
-from toolkit.common.errors import STANDARD_OUTPUT, describe_error
+from toolkit.common.errors import CONTROLS, STANDARD_OUTPUT, describe_error
 from toolkit.config.command import Act, Command, CommandGroup
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
@@ -72,7 +72,7 @@ def fail(name: str, message: str) -> int:
         word if len(word) <= 2 * KEPT else f"{word[:KEPT]}...{word[-KEPT:]}"
         for word in message.split()
     )
-    line = f"{name}: {' '.join(words)}"
+    line = f"{name}: {' '.join(words)}".translate(CONTROLS)
     if os.environ.get("LOCAL_RANK") != "0":  # the first rank may report the same error
         system.wait_to_be_ended()
     print(line, file=sys.stderr, flush=True)

@@ -159,7 +159,13 @@ def generate_text(
                 write(outputs)
             summary.update(outputs)
     if world.is_main:
-        summary.report(c, output, perf_counter() - started, generator)
+        pair = generator.tokenizer.language_pair
+        summary.report(
+            *(c, output, perf_counter() - started),
+            language=pair[1] if pair else "",
+            tokenize=c.eval_bleu_tokenize,
+            lowercase=generator.target.lowercase,
+        )
 
 
 class GenerationSummary:
@@ -185,9 +191,9 @@ class GenerationSummary:
             self.references.append(output.reference)
 
     def report(
-        self, c: TextGenerationConfig, output: Output, seconds: float, generator: TextGenerator
+        self, c: TextGenerationConfig, output: Output, seconds: float, **scoring: Any
     ) -> None:
-        """Counts and speed; scores if every line has a reference."""
+        """Counts and speed; scores with the options `scoring` if every line has a reference."""
         rate, tokens = self.count / max(seconds, 1e-9), self.tokens / max(seconds, 1e-9)
         counts = {"lines": self.count, "noted": self.noted, "seconds": seconds}
         output.write("end", {**counts, "lines_per_second": rate, "tokens_per_second": tokens})
@@ -206,13 +212,7 @@ class GenerationSummary:
             scored = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
             print(f"Perplexity of {scored} references: {metrics['ppl']:.2f}.", file=sys.stderr)
         elif references and len(references) == self.count and not c.score_reference:
-            pair = generator.tokenizer.language_pair
-            print_scores(
-                *(self.hypotheses, references, output, sys.stderr),
-                language=pair[1] if pair else "",
-                tokenize=c.eval_bleu_tokenize,
-                lowercase=generator.target.lowercase,
-            )
+            print_scores(self.hypotheses, references, output, sys.stderr, **scoring)
 
 
 def generate_outputs(

@@ -68,6 +68,10 @@ def describe_error(error: Exception) -> str:
     return ""
 
 
+CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160))}
+"""Control characters, for `str.translate`, to their escapes: data must not steer a terminal."""
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's message without its period, or the name of its class."""
     return (str(error) or type(error).__name__).splitlines()[0].strip().rstrip(".")

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from toolkit.common import json_files
+from toolkit.common.errors import CONTROLS
 from toolkit.common.json_files import JsonObject
 from toolkit.reporting.console import Console, Output, print_plain
 
@@ -154,10 +155,13 @@ def report_records(
 
 
 def format_cell(cell: Cell, decimals: int) -> str:
-    """A float with this many decimals and without the sign of a zero; a dash for None."""
+    """A float with this many decimals and without the sign of a zero; a dash for None.
+
+    Control characters are escaped.
+    """
     if isinstance(cell, float):
         return f"{round(float(cell), decimals) + 0.0:.{decimals}f}"
-    return "-" if cell is None else str(cell)
+    return "-" if cell is None else str(cell).translate(CONTROLS)
 
 
 def escape_latex(text: str) -> str:
