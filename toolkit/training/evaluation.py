@@ -148,8 +148,8 @@ def compute_metrics(
             metrics[name] = mean if kind == "over" else perplexity(mean)
         if kind == "above":
             metrics[name] = roc_auc(total, sums[f"below {name}"])
-    found = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
-    means = {o: mean for o, mean in found.items() if not math.isnan(mean)}
+    losses = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
+    means = {o: mean for o, mean in losses.items() if sums[f"under loss {o}"]}
     if not means:
         return {name: value for name, value in metrics.items() if not math.isnan(value)}
     return {**loss_metrics(means, coefficients, with_perplexity=with_perplexity), **metrics}

@@ -18,11 +18,11 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
-from toolkit.common.json_files import FileName, JsonObject, convert, name_file, read_json
+from toolkit.common.json_files import FileName, read_json
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.records import FOLDER_SUFFIXES, find_cut, find_suffix, read_row_lines
 from toolkit.data.text_files import (
@@ -100,8 +100,19 @@ SPLIT_NAMES = {
     "test": ("test",),
 }
 """Split -> what datasets call it."""
-REMEDY = "Name the files themselves."
 _SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
+
+
+class DataFile(TypedDict):
+    """A file of a dataset."""
+
+    filename: FileName
+
+
+class SavedDataset(TypedDict):
+    """state.json of a dataset."""
+
+    _data_files: list[DataFile]
 
 
 def list_row_files(split: str, names: str) -> list[Path]:
@@ -113,9 +124,7 @@ def list_row_files(split: str, names: str) -> list[Path]:
             splits = {folder.name: folder for folder in path.iterdir() if folder.is_dir()}
             path = find_split(path, split, splits)
         if (state := path / "state.json").is_file():  # others in the folder are caches
-            saved = read_json(state, JsonObject, REMEDY)
-            with name_file(state, REMEDY):
-                listed = convert(saved.get("_data_files"), list[dict[str, FileName]])
+            listed = read_json(state, SavedDataset, "Name the files themselves.")["_data_files"]
             files += [check_exists(str(state), path / file["filename"]) for file in listed]
             continue
         found = list_files(f"{split}pref", str(path), FOLDER_SUFFIXES)
