@@ -26,6 +26,10 @@ OPTIONS = {
     "conv_san_ud": {"heads": 2, "word_width": 16, "layers": 1, "fixed_length": 12},
     "transformer_tiny": {"encoder_layers": 1, "decoder_layers": 1, "width": 32},
     "transformer_lm_tiny": {"width": 32},
+    "lightconv": {
+        **{"width": 32, "heads": 2, "feed_forward_width": 32},
+        **{"encoder_kernels": [3], "decoder_kernels": [3]},
+    },
 }
 
 
