@@ -104,7 +104,7 @@ def test_malformed_line_ends_the_run_and_leaves_no_files(
     [
         ("\n \n", {}, "trainpref must hold text, but .* has only blank lines"),
         (TEXT, {"valid_fraction": 0.01}, "too short to hold out .* runs of 16 lines .* sentences"),
-        ("a b c\n", {"vocab_size": 4}, "--vocab-size must be at least 7, since .* but is 4"),
+        ("a b c\n", {"vocab_size": 4}, "--vocab-size must be at least 7, the number .* but is 4"),
         (TEXT, {"sentencepiece_model": "nowhere.model"}, "cannot read --sentencepiece-model"),
         (TEXT, {"trainpref": "", "testpref": "{}"}, "no training text to learn a vocabulary"),
         (TEXT, {"segment_by": "words"}, "segment_by must be one of lines, paragraphs, sentences"),

@@ -189,8 +189,8 @@ def train_pieces(
     except Exception as error:  # the binding raises RuntimeError or its own class by version
         if needed := re.search(r"required_chars\. \d+ vs (\d+)", str(error)):
             raise ToolkitError(
-                f"--vocab-size must be at least {needed[1]}, since the text has so many different "
-                f"characters, but is {vocabulary_size}. Raise it, or lower --character-coverage."
+                f"--vocab-size must be at least {needed[1]}, the number of different characters of "
+                f"the text, but is {vocabulary_size}. Raise it, or lower --character-coverage."
             ) from error
         raise ToolkitError(
             f"not enough text to train {vocabulary_size} SentencePiece pieces: "
