@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 import toolkit
 from toolkit.common.errors import ToolkitError
@@ -34,13 +34,20 @@ COMPARED = ("toolkit", "plugins", "packages", "cpu", "gpus", "device", "ranks")
 """Facts that are compared with those of the previous start."""
 
 
+class DataRecord(TypedDict):
+    """A data folder."""
+
+    folder: str
+    fingerprint: str
+
+
 class OptionalFields(TypedDict, total=False):
     """What older versions did not record, or not every run has."""
 
     command: str | None
     resumed_from: str | None
     memory_gib: float | None
-    data: list[dict[Literal["folder", "fingerprint"], str]]
+    data: list[DataRecord]
 
 
 class Start(OptionalFields):

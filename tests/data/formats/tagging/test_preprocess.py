@@ -136,6 +136,14 @@ def test_words_are_symbols_after_padding_and_unknown(folder):
     assert (ids.tolist(), counts.tolist()) == ([3, 1, 1], [1, 1, 1])
 
 
+def test_char_ids_have_20_characters_and_one_id_for_unknown_ones(folder):
+    tokenizer = folder().tokenizer
+    known, long = tokenizer.char_ids(["dogЖ", "d" * 30])
+    letters = [tokenizer.tables.characters[i - 2] for i in known[:3]]
+    assert letters == ["d", "o", "g"] and known[3] == 1 and not known[4:].any()
+    assert len(long) == 20 and (long == known[0]).all()
+
+
 def test_every_word_has_at_least_one_piece_of_the_given_tokenizer(folder, tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     found = folder(tokenizer_from=str(tmp_path)).tokenizer
