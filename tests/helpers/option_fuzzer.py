@@ -2,8 +2,8 @@
 
     python -m tests.helpers.option_fuzzer FOLDER [VALUES]
 
-writes FOLDER/outcomes.jsonl, a line for each value: all of them, or this many for each option. An
-option is tried in a forked process, which is ended when a value takes too long.
+writes FOLDER/outcomes.jsonl, a line for each value: all of them, or this many for each option. They
+are tried in forked processes, a few in each, which are ended when a value takes too long.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ SECONDS = 60.0
 """Time limit of one value."""
 MEMORY = 6 << 30
 """Bytes that one value may allocate."""
+PER_PROCESS = 20
 LINE = 2000
 """Maximum length of a line on standard error."""
 
@@ -120,28 +121,29 @@ def component_options(command: Command, section: str) -> Iterator[tuple[str, Opt
                 yield name, option
 
 
-def fuzz_option(target: Target, values: Sequence[str]) -> Iterator[dict[str, object]]:
-    """The outcome of each value; a process that ends or takes too long is replaced."""
-    rest = list(values)
+def fuzz(cases: Sequence[tuple[Target, str]]) -> Iterator[dict[str, object]]:
+    """The outcome of each option with a value; a process that ends or hangs is replaced."""
+    rest = list(cases)
     while rest:
         receiver, sender = Pipe(duplex=False)
         child = os.fork()
         if not child:
             try:
-                try_values(target, rest, sender)
+                try_values(rest[:PER_PROCESS], sender)
             finally:
                 os._exit(0)
         sender.close()
-        alive = True
-        while rest and alive:
+        for target, value in rest[:PER_PROCESS]:
             start = time.monotonic()
             code, stderr = receive(receiver)
-            alive = code not in ("no end", "ended")
             yield {
                 **{"command": target.command, "option": target.option.path},
-                **{"value": rest.pop(0)[:40], "code": code, "stderr": stderr[-LINE:]},
+                **{"value": value[:40], "code": code, "stderr": stderr[-LINE:]},
                 **{"seconds": time.monotonic() - start, "fault": find_fault(code, stderr)},
             }
+            rest.pop(0)
+            if code in ("no end", "ended"):
+                break
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -168,8 +170,8 @@ def find_fault(code: object, stderr: str) -> str:
     return "long line" if any(len(line) > LINE for line in lines) else ""
 
 
-def try_values(target: Target, values: Sequence[str], reports: Connection) -> None:
-    """Run the command with each value, in this process, and report exit codes and errors."""
+def try_values(cases: Sequence[tuple[Target, str]], reports: Connection) -> None:
+    """Run the commands with their values, in this process, and report exit codes and errors."""
     os.setsid()
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY
@@ -177,7 +179,7 @@ def try_values(target: Target, values: Sequence[str], reports: Connection) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     with tempfile.TemporaryDirectory() as folder:
         redirect_streams(Path(folder))
-        for number, value in enumerate(values):
+        for number, (target, value) in enumerate(cases):
             os.truncate(f"{folder}/2", 0)
             place = Path(folder, "work", str(number))
             Path(place, "folder").mkdir(parents=True)
@@ -231,9 +233,11 @@ def main() -> None:
         folder, {name.split()[0]: main for (name, _), (main, _) in list_commands().items()}
     )
     with open(folder / "outcomes.jsonl", "w", encoding="utf-8") as file:
-        for target in list_targets(fields):
-            for outcome in fuzz_option(target, draws.sample(VALUES, count)):
-                print(json.dumps(outcome), file=file, flush=True)
+        targets = list(list_targets(fields))
+        for outcome in fuzz(
+            [(it, value) for it in targets for value in draws.sample(VALUES, count)]
+        ):
+            print(json.dumps(outcome), file=file, flush=True)
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null was replaced by a file"
 
 
