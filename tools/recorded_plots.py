@@ -9,7 +9,7 @@ from typing import Any
 
 from run_records import read_lines
 
-from toolkit.analysis.attention import HeadMap, MapPanel, draw_maps
+from toolkit.analysis.attention import HeadMap, draw_maps
 from toolkit.analysis.kernels_plot import KernelRows, draw_kernels
 from toolkit.analysis.minimal_pairs import GroupAccuracy, draw_panels
 from toolkit.analysis.perturbation import VectorDifference, draw_differences
@@ -54,7 +54,7 @@ def attention(events: Events) -> Figure:
     [sentence] = [it for it in events if it["event"] == "sentence"]
     maps, tokens = read_maps(events), display(sentence["tokens"])
     columns = len({it.head for it in maps})
-    panels = [MapPanel(it.title, tokens, it.weights) for it in maps]
+    panels = [(it.title, tokens, it.weights) for it in maps]
     return draw_maps(panels, columns, SENTENCES["attention"], False)
 
 
@@ -63,7 +63,7 @@ def mean_attention(events: Events) -> Figure:
     tokens = [display(it["tokens"]) for it in events if it["event"] == "sentence"]
     means = [it for it in events if it["event"] == "concentration" and it["layer"] is None]
     panels = [
-        MapPanel(f"{Path(it['checkpoint']).name}, C = {it['mean']:.3f}", row, head_map.weights)
+        (f"{Path(it['checkpoint']).name}, C = {it['mean']:.3f}", row, head_map.weights)
         for it, row, head_map in zip(means, tokens, read_maps(events), strict=True)
     ]
     return draw_maps(panels, len(panels), SENTENCES["mean_attention"], True)

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from toolkit.analysis.attention import MapPanel, draw_maps
+from toolkit.analysis.attention import draw_maps
 
 TOKENS = ["[CLS]", "word", "[SEP]"]
 WEIGHTS = [[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [1.0, 0.0, 0.0]]
@@ -10,9 +10,7 @@ WEIGHTS = [[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [1.0, 0.0, 0.0]]
 
 def maps(layers, heads, columns, tokens=TOKENS):
     panels = [
-        MapPanel(f"layer {layer}, head {head}", tokens, WEIGHTS)
-        for layer in layers
-        for head in heads
+        (f"layer {layer}, head {head}", tokens, WEIGHTS) for layer in layers for head in heads
     ]
     return draw_maps(panels, columns, "a sentence", False)
 
@@ -55,20 +53,20 @@ TWO_BY_TWO = [[0.5, 0.5], [0.25, 0.75]]
 
 def test_draw_maps_of_means_has_one_panel_per_model_on_one_scale():
     means = [
-        MapPanel("bert, C = 0.941", ["[CLS]", "food"], TWO_BY_TWO),
-        MapPanel("convbert, C = 0.608", ["<s>", "foo", "-d"], [[0.9, 0.1, 0.0]] * 3),
+        ("bert, C = 0.941", ["[CLS]", "food"], TWO_BY_TWO),
+        ("convbert, C = 0.608", ["<s>", "foo", "-d"], [[0.9, 0.1, 0.0]] * 3),
     ]
     fig = draw_maps(means, 2, "a sentence", True)
     *axes, bar = fig.axes
     assert [p.get_title() for p in axes] == ["bert, C = 0.941", "convbert, C = 0.608"]
     assert [p.images[0].get_clim() for p in axes] == [(0.0, 0.9)] * 2
     ticks = [[t.get_text() for t in p.get_xticklabels()] for p in axes]
-    assert ticks == [mean.tokens for mean in means]
+    assert ticks == [tokens for _, tokens, _ in means]
     left, right, colors = (ax.get_position() for ax in (*axes, bar))
     assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colors.x0 < colors.x1 < 1
 
 
 def test_draw_maps_of_means_shortens_long_titles():
-    fig = draw_maps([MapPanel("", ["a", "b"], TWO_BY_TWO)], 1, "word " * 200, True)
+    fig = draw_maps([("", ["a", "b"], TWO_BY_TWO)], 1, "word " * 200, True)
     box = fig.texts[-1].get_window_extent(FigureCanvasAgg(fig).get_renderer())
     assert box.x0 >= 0 and box.x1 <= fig.bbox.x1

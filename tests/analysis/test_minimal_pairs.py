@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.analysis.minimal_pairs import (
     GroupAccuracy,
-    PooledAccuracy,
+    Paradigm,
     draw_panels,
     group_paradigms,
     group_seeds,
@@ -58,11 +58,10 @@ def test_pooled_accuracy_and_error_equal_those_of_all_pairs():
     for part in outcomes:
         mean = sum(part) / len(part)
         within = sum((x - mean) ** 2 for x in part)
-        parts.append(PooledAccuracy(len(part), mean, math.sqrt(within) / len(part)))
+        parts.append(Paradigm("", "", len(part), mean, math.sqrt(within) / len(part)))
     squares = sum((part.pairs * part.standard_error) ** 2 for part in parts)
-    assert pool(parts).accuracy == pytest.approx(5.5 / 10)
-    assert pool(parts).standard_error == pytest.approx(math.sqrt(squares) / 10)
-    assert pool([*parts, PooledAccuracy(1, 0.5, None)]).standard_error is None
+    assert pool(parts) == pytest.approx((5.5 / 10, math.sqrt(squares) / 10))
+    assert pool([*parts, Paradigm("", "", 1, 0.5, None)])[1] is None
 
 
 def test_results_are_read_from_results_json_events_and_published_tables(write):
@@ -70,11 +69,14 @@ def test_results_are_read_from_results_json_events_and_published_tables(write):
     event = {"event": "minimal_pairs", **record}
     for file in (write(record), write(event, {"event": "end", "pairs": 300}, name="b")):
         [found] = read_pair_results(file)
-        assert found.paradigms["number"] == (100, 0.75, pytest.approx(math.sqrt(0.1875 / 100)))
-        assert found.phenomena == PHENOMENA
+        number = found.paradigms["number"]
+        assert (number.pairs, number.accuracy) == (100, 0.75)
+        assert number.standard_error == pytest.approx(math.sqrt(0.1875 / 100))
+        assert shared_paradigms([found]) == PHENOMENA
     ngram, gpt2 = read_pair_results(write(*TABLE, name="models_summary.jsonl"))
     assert (ngram.source, gpt2.source) == ("ngram", "gpt2")
-    assert gpt2.phenomena == PHENOMENA and gpt2.paradigms["gender"] == (1, 0.994, None)
+    assert shared_paradigms([gpt2]) == PHENOMENA
+    assert gpt2.paradigms["gender"] == Paradigm("gender", "anaphors", 1, 0.994, None)
 
 
 def test_models_of_a_table_are_the_fields_with_a_number_in_any_row(write):
@@ -84,7 +86,10 @@ def test_models_of_a_table_are_the_fields_with_a_number_in_any_row(write):
     ]
     [human] = read_pair_results(write(*rows))
     assert human.source == "human"
-    assert human.paradigms == {"gender": (1, 1.0, None), "number": (1, 0.9, None)}
+    assert {name: it.accuracy for name, it in human.paradigms.items()} == {
+        "gender": 1.0,
+        "number": 0.9,
+    }
     with pytest.raises(ToolkitError, match=r"gpt2 must be .* of UID gender, but is missing\. Corr"):
         read_pair_results(write(rows[0], {**rows[1], "gpt2": 0.5}))
 

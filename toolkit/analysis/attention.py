@@ -93,15 +93,15 @@ def panels_of(models: Sequence[Analysis], c: AttentionConfig) -> list[MapPanel]:
     """All maps of one model, or the mean maps of several models."""
     if not c.draws_means:
         tokens, maps, _ = models[0]
-        return [MapPanel(it.title, tokens, it.weights) for it in maps]
+        return [(it.title, tokens, it.weights) for it in maps]
     names = short_names(c.path) if len(models) > 1 else [""]
     given = parse_labels(c.labels, names)
-    panels = []
+    panels = list[MapPanel]()
     for name, (tokens, maps, locality) in zip(names, models, strict=True):
         mean = locality[0].mean
         parts = given.get(name, to_words(name)), "" if mean is None else f"C = {mean:.3f}"
         title = ", ".join(part for part in parts if part)
-        panels.append(MapPanel(title, tokens, maps[0].weights))
+        panels.append((title, tokens, maps[0].weights))
     return panels
 
 
@@ -208,16 +208,16 @@ class AttentionLocality(NamedTuple):
     checkpoint: str
     layer: int | None
     """None for the mean over layers."""
-    mean: float | None
+    mean: float | None = None
     """Infinite if no attention goes to distant tokens."""
-    deviation: float | None
+    deviation: float | None = None
     """Over sentences; None for a single one, or if the mean is infinite."""
-    near_rate: float | None
+    near_rate: float | None = None
     """C / (1 + C), the fraction of attention to near tokens."""
-    uniform: float | None
+    uniform: float | None = None
     """C of uniform attention over the same sentences."""
-    sentences: int
-    short: int
+    sentences: int = 0
+    short: int = 0
     """Number of sentences left out because they have no distant tokens."""
 
 
@@ -245,21 +245,16 @@ def measure_locality(
             values.setdefault(layer, []).extend(concentration(weights, padding)[long].tolist())
     found = []
     for layer, ratios in values.items():
-        short = len(lines) - len(ratios)
-        if not ratios:
-            found.append(AttentionLocality(path, layer, None, None, None, None, 0, short))
-            continue
-        summary = summarize(ratios)
-        locality = AttentionLocality(
-            path,
-            layer,
-            mean=summary.mean,
-            deviation=summary.deviation if math.isfinite(summary.mean) else None,
-            near_rate=summarize([1 - 1 / (1 + ratio) for ratio in ratios]).mean,
-            uniform=summarize(uniform).mean,
-            sentences=summary.n,
-            short=short,
-        )
+        locality = AttentionLocality(path, layer, short=len(lines) - len(ratios))
+        if ratios:
+            summary = summarize(ratios)
+            locality = locality._replace(
+                mean=summary.mean,
+                deviation=summary.deviation if math.isfinite(summary.mean) else None,
+                near_rate=summarize([1 - 1 / (1 + ratio) for ratio in ratios]).mean,
+                uniform=summarize(uniform).mean,
+                sentences=summary.n,
+            )
         found.append(locality)
     return found
 
@@ -318,12 +313,8 @@ class HeadMap(NamedTuple):
         return f"layer {self.layer}" + ("" if self.head is None else f", head {self.head}")
 
 
-class MapPanel(NamedTuple):
-    """A map as it is drawn."""
-
-    title: str
-    tokens: Sequence[str]
-    weights: Weights
+MapPanel = tuple[str, Sequence[str], Weights]
+"""Title, tokens and weights of a map as it is drawn."""
 
 
 def draw_maps(panels: Sequence[MapPanel], columns: int, title: str, means: bool) -> Figure:
@@ -335,30 +326,30 @@ def draw_maps(panels: Sequence[MapPanel], columns: int, title: str, means: bool)
     """
     from matplotlib.colors import PowerNorm
 
-    rows, length = math.ceil(len(panels) / columns), max(len(panel.tokens) for panel in panels)
+    rows, length = math.ceil(len(panels) / columns), max(len(tokens) for _, tokens, _ in panels)
     per_token, least, most = INCHES_OF_MEANS if means else INCHES
     side = min(most, max(least, per_token * length))
     points = min(8.0, max(3.0, 0.85 * POINTS * side / length))
-    letters = max(len(token) for panel in panels for token in panel.tokens)
+    letters = max(len(token) for _, tokens, _ in panels for token in tokens)
     labels = points / POINTS * LETTER * letters + 0.1
     margin, step = LABEL + labels, side + GAP + means * labels
     width = margin + columns * step - means * labels + BAR_SPACE
     height = margin + rows * (side + TITLE) + LABEL
     fig = new_plot(width, height, constrained=False)
-    vmax = max(weight for panel in panels for row in panel.weights for weight in row)
-    for index, panel in enumerate(panels):
+    vmax = max(weight for _, _, weights in panels for row in weights for weight in row)
+    for index, (name, tokens, weights) in enumerate(panels):
         row, column = divmod(index, columns)
         corner = margin + column * step, height - LABEL - (row + 1) * (side + TITLE)
         ax = add_axes(fig, *corner, side, side)
         ax.spines[:].set_color("#bbbbbb")
         norm = PowerNorm(0.5, vmin=0.0, vmax=vmax)
-        image = ax.imshow(panel.weights, cmap="Blues", norm=norm, interpolation="nearest")
-        ax.set_title(panel.title, **({"pad": 3} if means else {"fontsize": "small", "pad": 2}))
+        image = ax.imshow(weights, cmap="Blues", norm=norm, interpolation="nearest")
+        ax.set_title(name, **({"pad": 3} if means else {"fontsize": "small", "pad": 2}))
         left, below = means or column == 0, means or index + columns >= len(panels)
-        ticks = range(len(panel.tokens))
+        ticks = range(len(tokens))
         ax.tick_params(length=0, pad=1, labelsize=points)
-        ax.set_yticks(ticks if left else [], panel.tokens if left else [])
-        ax.set_xticks(ticks if below else [], panel.tokens if below else [], rotation=90)
+        ax.set_yticks(ticks if left else [], tokens if left else [])
+        ax.set_xticks(ticks if below else [], tokens if below else [], rotation=90)
     bar = side if means else min(BAR_HEIGHT, height - margin - LABEL - TITLE)
     middle = margin + side / 2 if means else (height + margin - LABEL) / 2
     scale_axes = add_axes(fig, width - BAR_SPACE + 0.1, middle - bar / 2, BAR_WIDTH, bar)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -17,7 +17,6 @@ from toolkit.analysis.plot_style import (
     parse_labels,
     write_plot,
 )
-from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
@@ -31,40 +30,32 @@ DARK_CELL = 0.55  # fraction of a row from which numbers are white
 
 
 @dataclass(frozen=True)
-class ConfusionEvent:
-    """A confusion matrix in a file of toolkit-validate --json."""
+class ConfusionMatrix:
+    """Confusions of one model on one split, as an event of toolkit-validate --json."""
 
     checkpoint: str
     subset: str
     true: Annotated[list[str], Meta(min_length=1)]
     predicted: Annotated[list[str], Meta(min_length=1)]
     counts: list[list[Count]]
-
-
-class ConfusionMatrix(NamedTuple):
-    """Confusions of one model on one split."""
-
-    title: str
-    true: Sequence[str]
-    predicted: Sequence[str]
-    counts: IntArray
     """Rows are true classes, columns predicted ones."""
 
 
 def plot_confusion(config: ConfusionConfig) -> None:
     """Draw the confusion matrices in files of toolkit-validate --json, side by side."""
     matrices = [matrix for file in config.files for matrix in read_confusions(Path(file))]
-    given = parse_labels(config.labels, [matrix.title for matrix in matrices])
-    matrices = [it._replace(title=given.get(it.title, it.title)) for it in matrices]
+    names = [f"{matrix.checkpoint} {matrix.subset}" for matrix in matrices]
+    given = parse_labels(config.labels, names)
+    titles = [given.get(name, name) for name in names]
     with open_plot(config) as output:
-        write_plot(config, draw_confusions, matrices)
-        for matrix in matrices:
+        write_plot(config, draw_confusions, matrices, titles)
+        for matrix, title in zip(matrices, titles, strict=True):
             rows = list_mistakes(matrix)
             for true, predicted, count in rows:
                 mistake = {"true": true, "predicted": predicted, "count": count}
-                output.write("mistake", {"title": matrix.title, **mistake})
+                output.write("mistake", {"title": title, **mistake})
             columns = ("true", "predicted", "count")
-            Table(columns=columns, rows=rows[:8], caption=matrix.title).print(output.console)
+            Table(columns=columns, rows=rows[:8], caption=title).print(output.console)
         output.write("end", {"output": config.output_file})
         output.print_line(f"wrote {config.output_file}")
 
@@ -85,40 +76,40 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
 
 def parse_confusion(fields: JsonObject) -> ConfusionMatrix:
     """The confusion matrix of an event of toolkit-validate --json."""
-    event = convert(fields, ConfusionEvent)
-    if [len(row) for row in event.counts] != [len(event.predicted)] * len(event.true):
+    matrix = convert(fields, ConfusionMatrix)
+    if [len(row) for row in matrix.counts] != [len(matrix.predicted)] * len(matrix.true):
         raise JsonError("counts: must have a row for each true class, a column for each predicted")
-    title, counts = f"{event.checkpoint} {event.subset}", np.array(event.counts, np.int64)
-    return ConfusionMatrix(title, event.true, event.predicted, counts)
+    return matrix
 
 
 def list_mistakes(matrix: ConfusionMatrix) -> list[tuple[str, str, int]]:
     """(true class, predicted class, count) of all mistakes, most frequent first."""
     mistakes = [
-        (matrix.true[y], matrix.predicted[x], int(matrix.counts[y, x]))
+        (matrix.true[y], matrix.predicted[x], matrix.counts[y][x])
         for y, x in np.argwhere(matrix.counts).tolist()
         if matrix.true[y] != matrix.predicted[x]
     ]
     return sorted(mistakes, key=lambda it: (-it[2], it))
 
 
-def draw_confusions(matrices: Sequence[ConfusionMatrix]) -> Figure:
+def draw_confusions(matrices: Sequence[ConfusionMatrix], titles: Sequence[str]) -> Figure:
     """One panel per matrix: colors are fractions of a row, numbers are counts."""
     side = max(MIN_INCHES, INCHES_PER_CLASS * max(len(matrix.true) for matrix in matrices))
     fig = new_plot((side + MARGIN) * len(matrices), side + MARGIN)
     axes = fig.subplots(1, len(matrices), squeeze=False)[0]
-    for ax, matrix in zip(axes, matrices, strict=True):
-        fractions = matrix.counts / np.maximum(1, matrix.counts.sum(1, keepdims=True))
+    for ax, matrix, title in zip(axes, matrices, titles, strict=True):
+        counts = np.array(matrix.counts, np.int64)
+        fractions = counts / np.maximum(1, counts.sum(1, keepdims=True))
         ax.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="equal")
         ax.set_xticks(range(len(matrix.predicted)), matrix.predicted, rotation=90)
         ax.set_yticks(range(len(matrix.true)), matrix.true)
         ax.set_xlabel("predicted class")
         ax.set_ylabel("true class")
-        ax.set_title(matrix.title)
+        ax.set_title(title)
         if len(matrix.predicted) > MAX_ANNOTATED_CLASSES:
             continue
-        for row, column in np.argwhere(matrix.counts).tolist():
-            text = str(matrix.counts[row, column])
+        for row, column in np.argwhere(counts).tolist():
+            text = str(counts[row, column])
             color = "white" if fractions[row, column] > DARK_CELL else "black"
             ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)
     return fig

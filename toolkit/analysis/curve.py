@@ -35,6 +35,7 @@ PANEL_WIDTH, PANEL_HEIGHT = 3.3, 2.3  # inches
 SINGLE_WIDTH, SINGLE_HEIGHT = 4.8, 3.0  # of a plot with one panel
 MIN_PANEL_WIDTH, MAX_COLUMNS = 2.0, 3
 LABEL_LETTERS = 25  # per line of a y label
+STATISTICS = ("mean", "deviation", "minimum", "maximum")
 
 
 def plot_curves(c: CurveConfig) -> None:
@@ -50,11 +51,11 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
     lines = list({line.number: line for it in panels.values() for line in it}.values())
     names = [line.subset if len(groups) == 1 else line.name for line in lines]
     given = parse_labels(c.labels, [*names, *c.metric])
-    for metric, drawn in panels.items():
-        for line in drawn:
-            head = {"metric": metric, "subset": line.subset, "name": line.name}
-            if output:
-                output.write("curve", {**head, **line.curve.record()})
+    for metric, line in [(metric, line) for metric, drawn in panels.items() for line in drawn]:
+        curve, head = line.curve, {"metric": metric, "subset": line.subset, "name": line.name}
+        lists = {name: [getattr(it, name) for it in curve.summaries] for name in STATISTICS}
+        if output:
+            output.write("curve", {**head, "runs": curve.runs, "updates": curve.updates, **lists})
     write_plot(c, draw_panels, panels, lines, names, given, c, output=output)
 
 
@@ -68,11 +69,11 @@ def draw_panels(
     """A panel for each metric, and a legend with the names or the given labels of all lines."""
     fig, axes = new_panels(len(panels), c)
     for ax, (metric, drawn) in zip(axes, panels.items(), strict=True):
-        label, subsets = label_metric(metric), {line.subset for line in drawn}
+        (label, factor), subsets = label_metric(metric), {line.subset for line in drawn}
         for line in drawn:
-            draw_curve(ax, line, c, label.factor)
+            draw_curve(ax, line, c, factor)
         split = subsets.pop() if len(subsets) == 1 else ""  # if all lines are of one
-        text = f"{SUBSETS.get(split, split)} {label.text}".strip()
+        text = f"{SUBSETS.get(split, split)} {label}".strip()
         format_axes(ax, c, given.get(metric) or textwrap.fill(text, LABEL_LETTERS))
     add_legend(fig, lines, names, given, c)
     return fig
@@ -249,12 +250,6 @@ class Curve(NamedTuple):
     updates: Sequence[int]
     summaries: Sequence[SeedSummary]
     runs: int
-
-    def record(self) -> JsonObject:
-        """The curve as JSON; each list has one value per update."""
-        statistics = ("mean", "deviation", "minimum", "maximum")
-        lists = {name: [getattr(s, name) for s in self.summaries] for name in statistics}
-        return {"runs": self.runs, "updates": list(self.updates), **lists}
 
 
 def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:

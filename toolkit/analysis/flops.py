@@ -157,13 +157,8 @@ LAYER = re.compile(r"(?P<stack>.*)\.(?P<number>\d+)(?P<inner>\..+)?")
 MILLION = 1e6
 
 
-class PartRow(NamedTuple):
-    """A part of the model."""
-
-    name: str
-    each: PassFlops
-    inner: tuple[tuple[str, PassFlops], ...] = ()
-    """Parts of a layer."""
+PartRow = tuple[str, PassFlops, tuple[tuple[str, PassFlops], ...]]
+"""Name and FLOPs of a part of the model, and the parts of a layer."""
 
 
 def checkpoint_flops(folder: Path) -> Flops:
@@ -232,10 +227,10 @@ def flops_table(flops: Flops) -> Table:
         rows.append([name, *(number / flops.sentences / MILLION for number in part), share])
 
     for layers in group_layers(flops.parts).values():
-        for _, group in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
+        for _, group in groupby(layers, key=lambda layer: layer[1:]):
             (name, each, inner), *others = group
             if others:
-                end = others[-1].name.split()[-1]
+                end = others[-1][0].split()[-1]
                 name = f"{name.replace(' layer ', ' layers ')} to {end}, each"
             add(name, each, f"{sum(each) * (1 + len(others)) / sum(flops.batch):.1%}")
             for part, operations in inner:
@@ -257,13 +252,12 @@ def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
     for name, flops in parts.items():
         match = LAYER.fullmatch(name)
         if not match:
-            groups[name] = {name: PartRow(name or "between the parts", flops)}
+            groups[name] = {name: (name or "between the parts", flops, ())}
             continue
         stack, number, inner = match.group("stack", "number", "inner")
         layers = groups.setdefault(stack, {})
         layer_name = f"{stack.removesuffix('.layers')} layer {int(number) + 1}"
-        layer = layers.get(number, PartRow(layer_name, PassFlops(0, 0)))
-        total = PassFlops(*(a + b for a, b in zip(layer.each, flops, strict=True)))
-        inner_parts = (*layer.inner, (inner[1:], flops)) if inner else layer.inner
-        layers[number] = PartRow(layer_name, total, inner_parts)
+        _, others, inside = layers.get(number, ("", PassFlops(0, 0), ()))
+        total = PassFlops(*(a + b for a, b in zip(others, flops, strict=True)))
+        layers[number] = layer_name, total, (*inside, *([(inner[1:], flops)] if inner else []))
     return {name: list(layers.values()) for name, layers in groups.items()}

@@ -108,8 +108,8 @@ def measure_groups(models: Models, groups: Mapping[str, Sequence[str]]) -> Panel
 def measure(seeds: Sequence[PairResult], paradigms: Sequence[str]) -> GroupAccuracy:
     """The accuracy of one model on some paradigms."""
     pooled = [pool([it.paradigms[name] for name in paradigms]) for it in seeds]
-    accuracies = [100 * it.accuracy for it in pooled]
-    errors = [100 * it.standard_error for it in pooled if it.standard_error is not None]
+    accuracies = [100 * accuracy for accuracy, _ in pooled]
+    errors = [100 * error for _, error in pooled if error is not None]
     error = statistics.mean(errors) if errors else None
     return GroupAccuracy(statistics.mean(accuracies), error, accuracies)
 
@@ -125,10 +125,14 @@ HOW_TO_CORRECT = (
 )
 
 
-class PooledAccuracy(NamedTuple):
-    """Accuracy on the pairs of one or several paradigms."""
+@dataclass(frozen=True)
+class Paradigm:
+    """Accuracy on the pairs of a paradigm, as in a record of toolkit-validate."""
 
-    pairs: int
+    name: str
+    phenomenon: str
+    """Empty if unknown."""
+    pairs: PositiveCount
     """1 for a published accuracy whose number of pairs is unknown."""
     accuracy: float
     standard_error: float | None
@@ -142,25 +146,22 @@ class PairResult(NamedTuple):
     """Path of the checkpoint, or name of the model."""
     scoring: str
     """With the normalization; empty if unknown."""
-    paradigms: Mapping[str, PooledAccuracy]
-    phenomena: Mapping[str, str]
-    """Paradigm -> phenomenon, empty if unknown."""
+    paradigms: Mapping[str, Paradigm]
 
 
 Models = Mapping[str, Sequence[PairResult]]
 """Name of a model -> its results, one for each seed."""
 
 
-def pool(accuracies: Sequence[PooledAccuracy]) -> PooledAccuracy:
-    """sum_k n_k a_k / N, with the standard error sqrt(sum_k (n_k e_k)^2) / N.
+def pool(paradigms: Sequence[Paradigm]) -> tuple[float, float | None]:
+    """sum_k n_k a_k / N, and the standard error sqrt(sum_k (n_k e_k)^2) / N, None if unknown.
 
     n_k pairs of paradigm k, N of all. Paradigms are strata: their choice is no sampling error.
     """
-    pairs = sum(it.pairs for it in accuracies)
-    accuracy = sum(it.pairs * it.accuracy for it in accuracies) / pairs
-    errors = [it.pairs * it.standard_error for it in accuracies if it.standard_error is not None]
-    known = len(errors) == len(accuracies)
-    return PooledAccuracy(pairs, accuracy, math.hypot(*errors) / pairs if known else None)
+    pairs = sum(it.pairs for it in paradigms)
+    accuracy = sum(it.pairs * it.accuracy for it in paradigms) / pairs
+    errors = [it.pairs * it.standard_error for it in paradigms if it.standard_error is not None]
+    return accuracy, math.hypot(*errors) / pairs if len(errors) == len(paradigms) else None
 
 
 def read_pair_results(path: Path) -> list[PairResult]:
@@ -185,24 +186,13 @@ def read_pair_results(path: Path) -> list[PairResult]:
 
 
 @dataclass(frozen=True)
-class ParadigmRecord:
-    """A paradigm in a record of toolkit-validate."""
-
-    name: str
-    phenomenon: str
-    pairs: PositiveCount
-    accuracy: float
-    standard_error: float
-
-
-@dataclass(frozen=True)
 class ResultRecord:
     """The results of a checkpoint, as toolkit-validate writes them."""
 
     path: str
     scoring: str
     normalization: str
-    paradigms: Annotated[list[ParadigmRecord], Meta(min_length=1)]
+    paradigms: Annotated[list[Paradigm], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -217,29 +207,23 @@ def parse_result(row: JsonObject) -> PairResult:
     """The result of a checkpoint, as toolkit-validate writes it."""
     record = convert(row, ResultRecord)
     scoring = describe_scoring(record.scoring, record.normalization)
-    accuracies = {
-        it.name: PooledAccuracy(it.pairs, it.accuracy, it.standard_error) for it in record.paradigms
-    }
-    phenomena = {it.name: it.phenomenon for it in record.paradigms}
-    return PairResult(record.path, scoring, accuracies, phenomena)
+    return PairResult(record.path, scoring, {it.name: it for it in record.paradigms})
 
 
 def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
     """One result for each model, which is a field with a number in any row; rows are paradigms."""
     paradigms = [convert(row, TableRow) for row in rows]
-    phenomena = {it.UID: it.linguistics_term for it in paradigms}
     models = dict.fromkeys(key for row in rows for key, value in row.items() if is_number(value))
     repeated = [uid for uid, count in Counter(it.UID for it in paradigms).items() if count > 1]
     if models and repeated:
         count = [it.UID for it in paradigms].count(repeated[0])
         raise JsonError(f"UID {repeated[0]} must have one row, but has {count}")
     for model in models:
-        numbers = [parse_accuracy(row, model) for row in rows]
-        accuracies = {
-            uid: PooledAccuracy(1, number, None)
-            for uid, number in zip(phenomena, numbers, strict=True)
+        found = {
+            it.UID: Paradigm(it.UID, it.linguistics_term, 1, parse_accuracy(row, model), None)
+            for it, row in zip(paradigms, rows, strict=True)
         }
-        yield PairResult(model, "", accuracies, phenomena)
+        yield PairResult(model, "", found)
 
 
 def parse_accuracy(row: JsonObject, model: str) -> float:
@@ -264,7 +248,7 @@ def shared_paradigms(results: Sequence[PairResult]) -> dict[str, str]:
     names = set.intersection(*(set(it.paradigms) for it in results))
     if not names:
         raise ToolkitError("Results must have paradigms in common, but these have none.")
-    return {name: it for name, it in results[0].phenomena.items() if name in names}
+    return {name: it.phenomenon for name, it in results[0].paradigms.items() if name in names}
 
 
 def group_paradigms(phenomena: Mapping[str, str], only: str = "") -> dict[str, list[str]]:

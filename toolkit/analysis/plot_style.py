@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import check_output, report_write_errors, write_output
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis as Axis
     from matplotlib.colorbar import Colorbar as Colorbar
     from matplotlib.figure import Figure as Figure, SubFigure as SubFigure
-    from matplotlib.image import AxesImage as AxesImage
 else:  # matplotlib is optional and slow to import
-    Axes = AxesImage = Axis = Colorbar = Figure = SubFigure = object
+    Axes = Axis = Colorbar = Figure = SubFigure = object
 
 # Distinguishable for color-blind readers (Okabe & Ito 2008). The numbers of colors, dashes and
 # markers have no common divisor, so that the first lines differ in all three.
@@ -202,18 +201,10 @@ PARTS = {
 }
 
 
-class MetricLabel(NamedTuple):
-    """The name of a metric on an axis, and the factor on its values."""
-
-    text: str
-    factor: float = 1.0
-    """From the logged value to the drawn one: 100 for percentages."""
-
-
-def label_metric(metric: str) -> MetricLabel:
-    """`mlm_loss` -> loss of masked tokens (nats)."""
+def label_metric(metric: str) -> tuple[str, float]:
+    """`mlm_loss` -> loss of masked tokens (nats), and the factor on drawn values, 100 for %."""
     if metric in RATES:
-        return MetricLabel(RATES[metric])
+        return RATES[metric], 1.0
     part, _, kind = metric.rpartition("_")
     name = WORDS.get(kind, kind)
     if part in PARTS:
@@ -221,8 +212,8 @@ def label_metric(metric: str) -> MetricLabel:
     elif part:
         name = f"{part.replace('_', ' ')} {name}"
     if kind in LOSSES:
-        return MetricLabel(f"{name} (nats)")
-    return MetricLabel(f"{name} (%)", 100.0) if kind in FRACTIONS else MetricLabel(name)
+        return f"{name} (nats)", 1.0
+    return (f"{name} (%)", 100.0) if kind in FRACTIONS else (name, 1.0)
 
 
 def label_variants(names: Sequence[str]) -> tuple[dict[str, str], str]:
