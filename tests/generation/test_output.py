@@ -6,8 +6,8 @@ from toolkit.generation.output import (
     FillMaskOutput,
     GeneratedText,
     GenerationOutput,
-    console_writer,
-    file_writer,
+    print_rows,
+    write_lines,
 )
 from toolkit.reporting.console import Console
 
@@ -25,13 +25,13 @@ GENERATED = [
 
 def write(records, to_text):
     file = io.StringIO()
-    file_writer(file, to_text)(records)
+    write_lines(file, to_text, records)
     return file.getvalue().splitlines()
 
 
 def print_to_console(records, to_rows, width):
     file = io.StringIO()
-    console_writer(Console(file=file, width=width), to_rows)(records)
+    print_rows(Console(file=file, width=width), to_rows, records)
     return file.getvalue().splitlines()
 
 

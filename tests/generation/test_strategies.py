@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.strategies import Sampler, StepScores, top_scores
+from toolkit.generation.strategies import sample_candidates, top_scores
 
 DRAWS = 20_000
 SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
@@ -17,9 +17,9 @@ def frequencies(**options):
     """Counts of the sampled tokens, one sample for each of many sentences."""
     names = {"temperature": "temperature", "topk": "sampling_topk", "topp": "sampling_topp"}
     given = {names[name]: value for name, value in options.items()}
-    draw = Sampler(SearchConfig(beam=1, seed=5, **given))
+    c, sentences = SearchConfig(beam=1, seed=5, **given), np.arange(DRAWS)
     scores = SCORES.log_softmax(-1).expand(DRAWS, 1, -1)
-    drawn = draw(StepScores(scores, torch.zeros(DRAWS, 1, 1)), np.arange(DRAWS), 0)
+    drawn = sample_candidates(scores, torch.zeros(DRAWS, 1, 1), c, sentences, 0)
     return np.bincount(drawn.tokens.flatten().numpy(), minlength=len(SCORES))
 
 
@@ -62,9 +62,10 @@ def test_samples_follow_the_distribution(options):
 
 
 def test_samples_of_one_sentence_are_independent():
-    draw = Sampler(SearchConfig(beam=2, seed=5, nbest=1))
+    c = SearchConfig(beam=2, seed=5, nbest=1)
     scores = torch.zeros(DRAWS, 1, 2).log_softmax(-1)
-    tokens = draw(StepScores(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
+    drawn = sample_candidates(scores, torch.zeros(DRAWS, 2, 1), c, np.arange(DRAWS), 0)
+    tokens = drawn.tokens[..., 0]
     both = np.bincount((2 * tokens[:, 0] + tokens[:, 1]).numpy(), minlength=4)
     assert np.abs(both / DRAWS - 0.25).max() < 0.015
 

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -27,10 +28,10 @@ from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import (
     R,
     Writer,
-    console_writer,
-    event_writer,
-    file_writer,
+    print_rows,
     to_json_line,
+    write_events,
+    write_lines,
 )
 from toolkit.reporting.console import Console, Output
 from toolkit.tasks.text_generation import TextGenerator
@@ -67,11 +68,11 @@ def open_writers(
     """
     console = Console()
     to_stdout = (
-        console_writer(console, to_console)
+        partial(print_rows, console, to_console)
         if console.is_terminal
-        else file_writer(sys.stdout, to_tsv)
+        else partial(write_lines, sys.stdout, to_tsv)
     )
-    writers: list[Writer[R]] = [event_writer(output)] if c.json else []
+    writers: list[Writer[R]] = [partial(write_events, output)] if c.json else []
     writers += [] if output.to_stdout else [to_stdout]
     if c.results_path is None:
         yield writers
@@ -95,7 +96,7 @@ def open_writers(
     with ExitStack() as stack:
         for name, to_line in formats.items():
             opened = stack.enter_context(open_output("--results-path", name))
-            writers.append(file_writer(opened, to_line))
+            writers.append(partial(write_lines, opened, to_line))
         yield writers
 
 

@@ -147,35 +147,23 @@ def to_json_line(record: FillMaskOutput | GenerationOutput) -> str:
     return json_files.dumps(record.to_json())
 
 
-def file_writer(file: TextStream, to_text: Callable[[R], str]) -> Writer[R]:
+def write_lines(file: TextStream, to_text: Callable[[R], str], records: Sequence[R]) -> None:
     """Write each record as text, one or several lines."""
-
-    def write(records: Sequence[R]) -> None:
-        for record in records:
-            file.write(to_text(record) + "\n")
-        file.flush()
-
-    return write
+    for record in records:
+        file.write(to_text(record) + "\n")
+    file.flush()
 
 
-def event_writer(output: Output) -> Writer[R]:
+def write_events(output: Output, records: Sequence[FillMaskOutput | GenerationOutput]) -> None:
     """Write each record as an event "answer" of the command's --json output."""
-
-    def write(records: Sequence[R]) -> None:
-        for record in records:
-            output.write("answer", record.to_json())
-
-    return write
+    for record in records:
+        output.write("answer", record.to_json())
 
 
-def console_writer(console: Console, to_rows: Callable[[R], list[str]]) -> Writer[R]:
+def print_rows(console: Console, to_rows: Callable[[R], list[str]], records: Sequence[R]) -> None:
     """Print each record's rows after its number."""
-
-    def write(records: Sequence[R]) -> None:
-        indent = len(str(records[-1].number)) if records else 0
-        for record in records:
-            first, *rest = to_rows(record)
-            rows = [f"{record.number:>{indent}}  {first}", *(f"{'':{indent}}  {r}" for r in rest)]
-            print_plain(console, "\n".join(rows))
-
-    return write
+    indent = len(str(records[-1].number)) if records else 0
+    for record in records:
+        first, *rest = to_rows(record)
+        rows = [f"{record.number:>{indent}}  {first}", *(f"{'':{indent}}  {r}" for r in rest)]
+        print_plain(console, "\n".join(rows))

@@ -23,7 +23,7 @@ from toolkit.generation.hypothesis import (
     order_in_place,
 )
 from toolkit.generation.step_scorer import StepScorer, to_log_probabilities
-from toolkit.generation.strategies import BeamSearch, Constraints, Sampler, StepScores, Strategy
+from toolkit.generation.strategies import Constraints, sample_candidates, search_candidates
 
 
 @torch.no_grad()
@@ -60,11 +60,6 @@ class BatchSearch:
         self.constraints = Constraints(prompts, special_tokens, c.no_repeat_ngram_size)
         self.groups = c.beam if c.samples else c.diverse_beam_groups
         self.size = c.beam // self.groups
-        self.strategy: Strategy
-        if c.samples:
-            self.strategy = Sampler(c)
-        else:
-            self.strategy = BeamSearch(self.groups, self.size, c.diverse_beam_strength)
         self.beams = BeamState.initial(len(prompts), self.groups)
         self.rows = len(prompts)
         """Rows of the scorer: one per sentence at first, then one per hypothesis."""
@@ -90,11 +85,12 @@ class BatchSearch:
             scores, beams.sentences.repeat(width), generated.reshape(self.rows, beams.length)
         )
         totals = torch.from_numpy(beams.current_totals).to(self.device, scores.dtype)
-        candidates = self.strategy(
-            StepScores(scores.unflatten(0, (-1, width)), totals),
-            self.numbers[beams.sentences],
-            beams.length,
-        )
+        scores, c = scores.unflatten(0, (-1, width)), self.c
+        if c.samples:
+            numbers = self.numbers[beams.sentences]
+            candidates = sample_candidates(scores, totals, c, numbers, beams.length)
+        else:
+            candidates = search_candidates(scores, totals, self.size, c.diverse_beam_strength)
         parents, new_tokens = candidates.parents.cpu().numpy(), candidates.tokens.cpu().numpy()
         extended = beams.extend(parents, new_tokens, candidates.totals.double().cpu().numpy())
         return self.advance(extended, parents, width)

@@ -8,7 +8,7 @@ V target vocabulary   R = N W rows   T tokens generated
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,36 +36,22 @@ class Candidates(NamedTuple):
     tokens: Int[Tensor, "N G C"]
 
 
-class StepScores(NamedTuple):
-    """The model's scores of the next tokens."""
-
-    scores: Float[Tensor, "N W V"]
-    """Log-probabilities; -inf for forbidden tokens, without renormalization."""
-    totals: Float[Tensor, "N G K"]
-    """Log-probabilities of the hypotheses; W = G K, or 1 at the first token, where K is 1."""
-
-    def select_group(self, group: int) -> StepScores:
-        size = self.totals.shape[2]
-        is_first = self.scores.shape[1] == 1
-        rows = slice(0, 1) if is_first else slice(group * size, (group + 1) * size)
-        return StepScores(self.scores[:, rows], self.totals[:, group : group + 1])
-
-
-Strategy = Callable[[StepScores, IntArray, int], Candidates]
-"""Called with scores, the sentences' numbers and the number of tokens generated."""
-
-
-def best_continuations(step: StepScores, count: int, penalty: Tensor | None = None) -> Candidates:
+def best_continuations(
+    scores: Float[Tensor, "N W V"],
+    totals: Float[Tensor, "N W"],
+    count: int,
+    penalty: Float[Tensor, "N V"] | None = None,
+) -> Candidates:
     """The `count` most probable continuations of a group's hypotheses, over all tokens of each.
 
-    `penalty` (N, V) is subtracted for the choice only; totals remain those of the model.
+    `penalty` is subtracted for the choice only; totals remain those of the model.
     """
-    scores = step.scores if penalty is None else step.scores - penalty[:, None]
+    scores = scores if penalty is None else scores - penalty[:, None]
     sentences, width, vocabulary_size = scores.shape
     per_row = min(count, vocabulary_size)
     values, tokens = top_scores(scores.flatten(0, 1), per_row)
-    totals = values.unflatten(0, (sentences, width)) + step.totals[:, 0, :, None]  # (N, W, per row)
-    best, index = totals.flatten(1).topk(min(count, width * per_row))
+    extended = values.unflatten(0, (sentences, width)) + totals[..., None]  # (N, W, per row)
+    best, index = extended.flatten(1).topk(min(count, width * per_row))
     parents, tokens = index // per_row, tokens.view(sentences, -1).gather(1, index)
     if penalty is not None:
         best = best + penalty.gather(1, tokens)
@@ -100,60 +86,61 @@ def top_scores(
     return values, indices.gather(1, best_of)
 
 
-class BeamSearch:
+def search_candidates(
+    scores: Float[Tensor, "N W V"], totals: Float[Tensor, "N G K"], size: int, strength: float
+) -> Candidates:
     """Beam search; with several groups, each avoids tokens that the previous ones chose here.
 
     argmax of log p(token) - strength x (hypotheses of previous groups with it) (Vijayakumar et
-    al. 2018, section 4, with the Hamming distance).
+    al. 2018, section 4, with the Hamming distance). W is G K, or 1 at the first token, where K is
+    1; afterwards it is `size`.
     """
-
-    def __init__(self, groups: int, size: int, strength: float) -> None:
-        self.groups, self.size, self.strength = groups, size, strength
-
-    def __call__(self, step: StepScores, sentences: IntArray, length: int) -> Candidates:
-        if self.groups == 1:
-            return best_continuations(step, 2 * self.size)
-        penalty = torch.zeros_like(step.scores[:, 0], dtype=torch.float32)
-        groups: list[Candidates] = []
-        for group in range(self.groups):
-            candidates = best_continuations(
-                step.select_group(group), 2 * self.size, penalty if group else None
-            )
-            groups.append(candidates)
-            tokens = candidates.tokens[:, 0, : self.size]
-            possible = candidates.totals[:, 0, : self.size].isfinite().to(penalty.dtype)
-            penalty.scatter_add_(1, tokens, self.strength * possible)
-        return Candidates(*(torch.cat(parts, 1) for parts in zip(*groups, strict=True)))
+    groups, hypotheses = totals.shape[1:]
+    if groups == 1:
+        return best_continuations(scores, totals[:, 0], 2 * size)
+    penalty = torch.zeros_like(scores[:, 0], dtype=torch.float32)
+    found: list[Candidates] = []
+    for group in range(groups):
+        start = group * hypotheses if scores.shape[1] > 1 else 0
+        rows = scores[:, start : start + hypotheses]
+        candidates = best_continuations(
+            rows, totals[:, group], 2 * size, penalty if group else None
+        )
+        found.append(candidates)
+        tokens = candidates.tokens[:, 0, :size]
+        possible = candidates.totals[:, 0, :size].isfinite().to(penalty.dtype)
+        penalty.scatter_add_(1, tokens, strength * possible)
+    return Candidates(*(torch.cat(parts, 1) for parts in zip(*found, strict=True)))
 
 
-class Sampler:
+def sample_candidates(
+    scores: Float[Tensor, "N W V"],
+    totals: Float[Tensor, "N G 1"],
+    c: SearchConfig,
+    sentences: IntArray,
+    length: int,
+) -> Candidates:
     """One token per row, sampled from softmax(scores / temperature), optionally truncated.
 
     The random number is a function of (seed, sentence, sample, position), not of the batch. Of
     the `topk` most probable (Fan et al. 2018), then of the fewest whose probability reaches `topp`
     (Holtzman et al. 2020).
     """
-
-    def __init__(self, c: SearchConfig) -> None:
-        self.c = c
-
-    def __call__(self, step: StepScores, sentences: IntArray, length: int) -> Candidates:
-        c = self.c
-        draws = uniform(mix(c.seed, sentences[:, None], np.arange(c.beam), length))
-        values, size = step.scores, step.scores.shape[2]
-        tokens = torch.arange(size, device=values.device).expand(values.shape)
-        if c.sampling_topk or c.sampling_topp < 1:  # then the most probable come first
-            values, tokens = values.topk(min(c.sampling_topk or size, size))  # (N, W, L)
-        probabilities = (values / c.temperature).softmax(-1)
-        if c.sampling_topp < 1:
-            is_in_nucleus = probabilities.cumsum(-1) - probabilities < c.sampling_topp
-            probabilities = probabilities * is_in_nucleus
-        cumulative = probabilities.cumsum(-1, dtype=torch.float64).expand(-1, c.beam, -1)
-        thresholds = torch.from_numpy(draws).to(cumulative.device)[..., None] * cumulative[..., -1:]
-        index = (cumulative <= thresholds).sum(-1, keepdim=True).clamp(max=cumulative.shape[2] - 1)
-        values, tokens = (part.expand(-1, c.beam, -1) for part in (values, tokens))
-        token = tokens.gather(-1, index)
-        return Candidates(values.gather(-1, index) + step.totals, torch.zeros_like(token), token)
+    draws = uniform(mix(c.seed, sentences[:, None], np.arange(c.beam), length))
+    values, size = scores, scores.shape[2]
+    tokens = torch.arange(size, device=values.device).expand(values.shape)
+    if c.sampling_topk or c.sampling_topp < 1:  # then the most probable come first
+        values, tokens = values.topk(min(c.sampling_topk or size, size))  # (N, W, L)
+    probabilities = (values / c.temperature).softmax(-1)
+    if c.sampling_topp < 1:
+        is_in_nucleus = probabilities.cumsum(-1) - probabilities < c.sampling_topp
+        probabilities = probabilities * is_in_nucleus
+    cumulative = probabilities.cumsum(-1, dtype=torch.float64).expand(-1, c.beam, -1)
+    thresholds = torch.from_numpy(draws).to(cumulative.device)[..., None] * cumulative[..., -1:]
+    index = (cumulative <= thresholds).sum(-1, keepdim=True).clamp(max=cumulative.shape[2] - 1)
+    values, tokens = (part.expand(-1, c.beam, -1) for part in (values, tokens))
+    token = tokens.gather(-1, index)
+    return Candidates(values.gather(-1, index) + totals, torch.zeros_like(token), token)
 
 
 class Constraints:
