@@ -44,9 +44,12 @@ def mean_loss(total: Tensor, labels: Tensor, items: Items) -> Float[Tensor, "*on
 
 
 def cross_entropy(
-    logits: Float[Tensor, "N L"], labels: Int[Tensor, " N"], items: Items = None
-) -> Float[Tensor, "*one"]:
-    """The mean of -log p over the labels."""
+    logits: Float[Tensor, "N L"], labels: Int[Tensor, ...] | None, items: Items
+) -> Float[Tensor, "*one"] | None:
+    """The mean of -log p over N labels of any shape; None without labels."""
+    if labels is None:
+        return None
+    labels = labels.flatten()
     total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
     return mean_loss(total, labels, items)
 
@@ -74,7 +77,7 @@ class ToolkitForSequenceClassification(ToolkitPreTrainedModel):
 
     def compute_loss(
         self, logits: Float[Tensor, "B L"], labels: Shaped[Tensor, "B ..."], items: Items
-    ) -> Float[Tensor, "*one"]:
+    ) -> Float[Tensor, "*one"] | None:
         """That of the problem type, which the first labels decide if the configuration does not."""
         if self.config.problem_type is None:
             several = labels.is_floating_point()
@@ -111,7 +114,7 @@ class ToolkitForMultipleChoice(ToolkitPreTrainedModel):
         inputs = self.to_inputs(input_ids.flatten(0, 1), *rest)  # (N, O, S) -> (NO, S)
         scores = self.head.scores(self.encoder, inputs, flat_indices(inputs, 1))
         logits = scores.view(input_ids.shape[:2])  # (NO) -> (N, O)
-        loss = None if labels is None else cross_entropy(logits, labels, num_items_in_batch)
+        loss = cross_entropy(logits, labels, num_items_in_batch)
         return MultipleChoiceModelOutput(loss=loss, logits=logits)
 
 
@@ -135,9 +138,7 @@ class ToolkitForMaskedLM(ToolkitPreTrainedModel):
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
         states = encoder(inputs).states
         logits = head(states.flatten(0, 1), encoder.token_embedding.weight)  # (BS, D) -> (BS, V)
-        loss = None
-        if labels is not None:
-            loss = cross_entropy(logits, labels.flatten(), num_items_in_batch)
+        loss = cross_entropy(logits, labels, num_items_in_batch)
         return MaskedLMOutput(loss=loss, logits=logits.unflatten(0, input_ids.shape))
 
 
@@ -193,9 +194,7 @@ class ToolkitForTokenClassification(ToolkitPreTrainedModel):
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids, char_ids)
         selected = flat_indices(inputs, input_ids.shape[1])
         logits = self.head.scores(self.encoder, inputs, selected)
-        loss = None
-        if labels is not None:
-            loss = cross_entropy(logits, labels.flatten(), num_items_in_batch)
+        loss = cross_entropy(logits, labels, num_items_in_batch)
         return TokenClassifierOutput(loss=loss, logits=logits.unflatten(0, input_ids.shape))
 
 
@@ -328,9 +327,7 @@ class ToolkitForConditionalGeneration(GenerativeToolkitModel):
         padding = None if attention_mask is None else find_padding(attention_mask)
         source = Encoded(encoder_outputs[0])
         logits = self.scores(self.encoder.decode(decoder_input_ids, source, padding))
-        loss = None
-        if labels is not None:
-            loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), num_items_in_batch)
+        loss = cross_entropy(logits.flatten(0, 1), labels, num_items_in_batch)
         return Seq2SeqLMOutput(
             loss=loss, logits=logits, encoder_last_hidden_state=encoder_outputs[0]
         )
@@ -366,8 +363,6 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
                 "generate, pass one prompt at a time, or prompts of equal length."
             )
         logits = self.scores(self.encoder(self.to_inputs(input_ids)).states)
-        loss = None
-        if labels is not None:
-            shifted = labels[:, 1:].flatten()
-            loss = cross_entropy(logits[:, :-1].flatten(0, 1), shifted, num_items_in_batch)
+        following = None if labels is None else labels[:, 1:]
+        loss = cross_entropy(logits[:, :-1].flatten(0, 1), following, num_items_in_batch)
         return CausalLMOutput(loss=loss, logits=logits)
