@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import socket
-from dataclasses import dataclass
 from importlib import metadata
 
 import torch
@@ -65,18 +64,12 @@ def package_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{n: v for n, v in found.items() if v}}
 
 
-@dataclass(frozen=True)
-class DirectUrl:
-    """direct_url.json of a package that pip installed from a repository."""
-
-    vcs_info: dict[str, str]
-
-
 def installed_commit() -> str | None:
     """The commit that pip installed the toolkit from, if it was from a git URL."""
     try:
         origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
-        return decode(origin or "{}", DirectUrl).vcs_info["commit_id"]
+        commit: str = decode(origin or "{}", JsonObject)["vcs_info"]["commit_id"]
+        return commit
     except (metadata.PackageNotFoundError, OSError, JsonError, LookupError):
         return None
 
