@@ -24,6 +24,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
+from toolkit.config.load import LoadedConfig
 from toolkit.config.sections import DataConfig, RunConfig
 from toolkit.data.storage.data_folder import Corpora
 from toolkit.data.storage.memory_folder import SyntheticFolder
@@ -169,11 +170,14 @@ def checkpoint_flops(folder: Path) -> Flops:
     return count_flops(run, sizes, ranks=state.ranks if state else 1, completed_updates=updates)
 
 
-def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:
-    """FLOPs of a run given by options; the vocabulary size may come from the data."""
-    if not run.data.dirs:
-        return count_flops(run, Sizes(tokens=c.vocabulary_size or BERT_VOCABULARY))
-    return count_flops(run, to_sizes(Corpora.of_run(run.data).all))
+def print_planned_flops(loaded: LoadedConfig) -> None:
+    """Print the cost of a run from its options; the vocabulary size may come from the data."""
+    c: FlopsConfig = loaded.extra["inspect"]
+    run, sizes = loaded.config, Sizes(tokens=c.vocabulary_size or BERT_VOCABULARY)
+    if run.data.dirs:
+        sizes = to_sizes(Corpora.of_run(run.data).all)
+    with Output(c.json) as output:
+        print_flops(count_flops(run, sizes), output)
 
 
 def print_flops(flops: Flops, output: Output) -> None:

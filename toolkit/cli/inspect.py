@@ -36,7 +36,7 @@ COUNT = Command(
     "described by the options of toolkit-train. Nothing is trained.",
     example="toolkit-inspect --flops --arch bert_small --batch-size 128 --max-update 1000000",
     config=RunConfig,
-    act="toolkit.commands.inspect:print_planned_flops",
+    act="toolkit.analysis.flops:print_planned_flops",
     components=COMPONENTS,
     sections={"inspect": FlopsConfig},
     common=("data.batch_size", "data.max_tokens", "training.update_freq", "training.max_update"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 
 import torch
@@ -29,7 +28,6 @@ from toolkit.checkpoints.save_folder import (
 )
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject
 from toolkit.config.command import MANIFEST
 from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.sections import RunConfig
@@ -37,7 +35,7 @@ from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output
-from toolkit.reporting.tables import Cell, report_records
+from toolkit.reporting.tables import Cell, Table
 from toolkit.training.callbacks.checkpointing import read_metric, read_save_reasons
 
 
@@ -164,25 +162,23 @@ def print_average(
 ) -> None:
     """Print one row per checkpoint, with the validation metric of the averaged weights."""
     metric = checkpoints[-1].run.training.best_metric
-    records = []
+    rows = list[list[Cell]]()
     for checkpoint in checkpoints:
         folder, facts = str(checkpoint.folder), checkpoint.facts
         saved = checkpoint.folder.resolve()  # a link has another name
         measured = parse_update(saved) >= 0 and weights_file(saved) == MODEL
         record = {"checkpoint": folder, "epoch": facts.epoch, "update": facts.update}
         value = read_metric(saved, metric) if measured else None
-        records.append({**record, "reasons": facts.reasons, metric: value})
-    columns: dict[str, Callable[[JsonObject], Cell]] = {
-        name: itemgetter(name) for name in ("checkpoint", "epoch", "update")
-    }
-    columns |= {"reasons": lambda it: ", ".join(it["reasons"]), metric: itemgetter(metric)}
+        report.write("averaged", {**record, "reasons": facts.reasons, metric: value})
+        rows.append([folder, facts.epoch, facts.update, ", ".join(facts.reasons), value])
     note = (
         f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "
         f"of the weights, but toolkit-average reads the weights themselves."
     )
     if all(weights_file(checkpoint.folder) == MODEL for checkpoint in checkpoints):
         note = ""
-    report_records(report, "averaged", records, columns, note=note)
+    columns = ["checkpoint", "epoch", "update", "reasons", metric]
+    Table(columns=columns, rows=rows, note=note).print(report.console)
     count = sum(tensor.numel() for tensor in mean.values())
     report.write(
         "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}

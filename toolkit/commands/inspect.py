@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
 from pathlib import Path
 
-from toolkit.analysis.flops import checkpoint_flops, print_flops, run_flops
+from toolkit.analysis.flops import checkpoint_flops, print_flops
 from toolkit.analysis.word_order import (
     ORIGINAL,
     OrderLoss,
@@ -39,8 +38,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import TASKS
 from toolkit.config.command import MANIFEST, format_columns
-from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
-from toolkit.config.load import LoadedConfig
+from toolkit.config.commands.checkpoints import InspectConfig
 from toolkit.config.serialize import flatten
 from toolkit.config.values import (
     CONFIG,
@@ -57,7 +55,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.world import select_device
 from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.runs import count_distinct, format_value, relevant_options, short_names
-from toolkit.reporting.tables import Cell, Table, report_records
+from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, wrong_training_error
@@ -89,13 +87,6 @@ def inspect(c: InspectConfig) -> None:
                 print_flops(checkpoint_flops(checkpoints[path]), output)
         if len(checkpoints) > 1:
             show_differences(checkpoints, output)
-
-
-def print_planned_flops(loaded: LoadedConfig) -> None:
-    """Print the cost of a run from its options alone."""
-    c: FlopsConfig = loaded.extra["inspect"]
-    with Output(c.json) as output:
-        print_flops(run_flops(loaded.config, c), output)
 
 
 def describe_path(
@@ -275,32 +266,21 @@ def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list
         losses = measure_word_order(
             learner, sample, shuffles=config.shuffles, on_tokens=progress.advance
         )
-    records = []
-    for each in losses:
-        shuffles = 1 if each.window == ORIGINAL else config.shuffles
+    rows = list[list[Cell]]()
+    for it in losses:
+        is_original, ratio = it.window == ORIGINAL, it.perplexity_ratio
+        shuffles = 1 if is_original else config.shuffles
         source = {"checkpoint": path, "text": config.word_order, "shuffles": shuffles}
-        records.append({**source, **vars(each), "perplexity_ratio": each.perplexity_ratio})
-
-    def compared(name: str) -> Callable[[JsonObject], float | None]:
-        return lambda it: None if it["window"] == ORIGINAL else it[name]
-
-    columns: dict[str, Callable[[JsonObject], Cell]] = {
-        "order": lambda it: order_name(it["window"]),
-        "loss": itemgetter("loss"),
-        "increase": compared("increase"),
-        "standard error": compared("standard_error"),
-        "perplexity ratio": compared("perplexity_ratio"),
-        "accuracy": itemgetter("accuracy"),
-    }
+        output.write("word_order", {**source, **vars(it), "perplexity_ratio": ratio})
+        compared = [None] * 3 if is_original else [it.increase, it.standard_error, ratio]
+        rows.append([order_name(it.window), it.loss, *compared, it.accuracy])
     cut = f", {sample.truncated:,} of them cut" if sample.truncated else ""
-    report_records(
-        output,
-        "word_order",
-        records,
-        columns,
+    Table(
+        columns=("order", "loss", "increase", "standard error", "perplexity ratio", "accuracy"),
+        rows=rows,
         shared_precision=("loss", "increase", "standard error"),
         caption=f"{path}: {losses[0].targets:,} tokens of {len(sample.ids):,} sentences{cut}",
-    )
+    ).print(output.console)
     return losses
 
 

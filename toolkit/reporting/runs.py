@@ -24,7 +24,6 @@ from toolkit.config.serialize import flatten
 EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]
 """Values of one event: metrics as numbers, and text such as subset and path."""
-Record = JsonObject
 
 
 class RecordHead(TypedDict, total=False):
@@ -43,7 +42,7 @@ def to_scalars(event: str, values: EventValues) -> dict[str, float]:
     return {f"{prefix}/{name}": float(value) for name, value in numbers.items()}
 
 
-def read_log(path: Path) -> list[Record]:
+def read_log(path: Path) -> list[JsonObject]:
     """All records of a metrics.jsonl; an incomplete last line of a killed writer is skipped."""
     with name_file(path, "Name the log of a run."):
         lines = read_bytes(path).decode(errors="replace").split("\n")
@@ -58,10 +57,10 @@ def read_log(path: Path) -> list[Record]:
     return [record for record in (*records, parse_record(last)) if record is not None]
 
 
-def parse_record(line: str) -> Record | None:
+def parse_record(line: str) -> JsonObject | None:
     """The record of a line; None if it is not a complete JSON object."""
     try:
-        record: Record = json_files.loads(line)
+        record: JsonObject = json_files.loads(line)
         convert(record, RecordHead)
     except JsonError:
         return None
@@ -81,7 +80,7 @@ class LoggedRun:
     """The log and the options of one run."""
 
     folder: Path
-    records: Sequence[Record]
+    records: Sequence[JsonObject]
     options: JsonObject
     """Option path -> value, without the seed and options that do not change the result."""
 

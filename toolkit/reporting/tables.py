@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
@@ -14,7 +13,7 @@ from rich.text import Text
 from toolkit.common import json_files
 from toolkit.common.errors import CONTROLS
 from toolkit.common.json_files import JsonObject
-from toolkit.reporting.console import Console, Output, print_plain
+from toolkit.reporting.console import Console, print_plain
 
 Cell = str | int | float | None
 LATEX_ESCAPES = {
@@ -138,20 +137,6 @@ class Table:
         cells = [row[i] for row in self.rows for i in (shared if column in shared else [column])]
         sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
         return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
-
-
-def report_records(
-    output: Output,
-    event: str,
-    records: Sequence[JsonObject],
-    columns: Mapping[str, Callable[[JsonObject], Cell]],
-    **table: Any,
-) -> None:
-    """Write each record as a JSON event, and print them as a table: title -> cell of a record."""
-    for record in records:
-        output.write(event, record)
-    rows = [[cell(record) for cell in columns.values()] for record in records]
-    Table(columns=list(columns), rows=rows, **table).print(output.console)
 
 
 def format_cell(cell: Cell, decimals: int) -> str:

@@ -112,11 +112,6 @@ class Configuration:
     def point(self) -> GridPoint:
         return self.outcomes[0].point
 
-    @property
-    def out_of_time(self) -> int:
-        """Number of runs that a time limit ended."""
-        return sum(bool(outcome.result.get("out_of_time")) for outcome in self.outcomes)
-
     @cached_property
     def summary(self) -> SeedSummary:
         return summarize(list(self.by_seed.values()))

@@ -130,7 +130,8 @@ def comparison_table(
         for name, count in failed.items()
         if name not in shown
     ]
-    if ended := sum(row.configuration.out_of_time for row in rows):
+    results = [it.result for row in rows for it in row.configuration.outcomes]
+    if ended := sum(bool(result.get("out_of_time")) for result in results):
         verb = "runs were" if ended > 1 else "run was"
         notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
     distinct = [it.p is not None and it.p <= SIGNIFICANCE for it in rows]
