@@ -44,16 +44,6 @@ def drawn(tmp_path):
     return draw
 
 
-@pytest.mark.parametrize(
-    "ending, magic", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
-)
-def test_the_file_extension_chooses_the_format(tmp_path, ending, magic):
-    output = tmp_path / f"curve.{ending}"
-    folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
-    plot_curves(CurveConfig(runs=[folder], output=str(output)))
-    assert output.read_bytes().startswith(magic)
-
-
 def test_plot_curves_orders_the_legend_by_the_ends_of_the_lines(drawn):
     text = drawn("ab")
     assert text.index("<!-- b -->") < text.index("<!-- a -->")
@@ -106,12 +96,6 @@ def test_plot_curves_writes_json_lines(tmp_path, capsys):
         and record["mean"] == [3.0, 2.0]
         and captured.err == f"{output}\n"
     )
-
-
-def test_plot_curves_draws_a_metric_of_a_single_validation(tmp_path):
-    folder, output = save(tmp_path / "a", {1: 4.0}), tmp_path / "curve.svg"
-    plot_curves(CurveConfig(runs=[folder], output=str(output), metric=["accuracy"]))
-    assert "<!-- validation accuracy" in output.read_text()
 
 
 def test_plot_curves_draws_fractions_in_percent():

@@ -63,12 +63,6 @@ def test_plot_kernels_without_text_reports_omitted_kernels(drawn):
     assert "query kernels depend on the text. Pass --sentences FILE to draw" in captured
 
 
-def test_plot_kernels_rejects_dynamic_kernels_without_text(config, drawn, tmp_path):
-    run(config(max_update=1, arch__fixed=False, save_dir=str(tmp_path / "dynamic")))
-    with pytest.raises(ToolkitError, match=r"the query kernels of .* depend on the text. Pass"):
-        drawn(path=[str(tmp_path / "dynamic")], text="")
-
-
 def test_plot_kernels_rejects_a_model_without_kernels(config, drawn, tmp_path):
     shape = {"arch": "bert_tiny", "max_update": 1, "save_dir": str(tmp_path / "bert")}
     run(config(**shape))

@@ -49,10 +49,9 @@ def test_pdf_has_true_type_fonts(config):
     assert b"STIXGeneral" in written
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_text_is_drawn_as_it_is(config, ending, tmp_path):
+def test_text_is_drawn_as_it_is(config, tmp_path):
     texts = ["$", "$$", r"$\frac$", r"\$ \ _", "a_b $x_1$ %", "<&>", "\n"]
-    c = config(output=str(tmp_path / f"plot.{ending}"), title="".join(texts))
+    c = config(output=str(tmp_path / "plot.svg"), title="".join(texts))
     drawn = []
 
     def draw_texts():
@@ -66,7 +65,7 @@ def test_text_is_drawn_as_it_is(config, ending, tmp_path):
     [ax] = drawn
     assert [label.get_text() for label in ax.get_xticklabels()] == texts
     assert not any(label.get_parse_math() for label in ax.get_xticklabels())
-    assert (tmp_path / f"plot.{ending}").stat().st_size > 1000
+    assert (tmp_path / "plot.svg").stat().st_size > 1000
 
 
 def test_text_without_glyphs_is_one_warning_and_valid_svg(config, tmp_path, caplog):

@@ -28,18 +28,9 @@ def test_read_lines_skips_blank_lines_and_a_byte_order_mark(tmp_path):
     assert read_lines(str(tmp_path / "text")) == ["one", "two"]
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (None, r"No such file: .*text"),
-        (b"ok\n\xff", r"text:2: expected UTF-8, found byte 0xff at column 1"),
-        (b"\n \n", r"--sentences must contain text, but .* is empty"),
-    ],
-)
-def test_read_lines_rejects_unreadable_text(tmp_path, content, complaint):
-    if content is not None:
-        (tmp_path / "text").write_bytes(content)
-    with pytest.raises(ToolkitError, match=complaint):
+def test_read_lines_rejects_blank_text(tmp_path):
+    (tmp_path / "text").write_bytes(b"\n \n")
+    with pytest.raises(ToolkitError, match=r"--sentences must contain text, but .* is empty"):
         read_lines(str(tmp_path / "text"))
 
 
@@ -49,12 +40,8 @@ def test_load_reader_rejects_models_that_read_characters(trained, monkeypatch):
         load_reader(str(trained), "cpu")
 
 
-@pytest.mark.parametrize(
-    ("arch", "task"),
-    [("transformer_lm_tiny", "language_modeling"), ("lightconv_tiny", "translation")],
-)
-def test_load_reader_rejects_generative_models(arch, task, monkeypatch):
-    learner = build_model(arch, vocabulary_size=20, task=task)
+def test_load_reader_rejects_generative_models(monkeypatch):
+    learner = build_model("transformer_lm_tiny", vocabulary_size=20, task="language_modeling")
     monkeypatch.setattr(read_text, "load_checkpoint", lambda path: learner)
     with pytest.raises(ToolkitError, match=r"reads subword text; a is a generative model"):
         load_reader("a", "cpu")

@@ -125,19 +125,10 @@ def test_average_rejects_impossible_selections(trained, tmp_path):
     assert not (tmp_path / "mean").exists()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"arch.radius": 3},
-            r"must have the same arch to be averaged, but .* arch.radius is 8 and 3\.",
-        )
-    ],
-)
-def test_average_rejects_different_models(trained, tmp_path, config, change, message):
-    run(config(save_dir=str(tmp_path / "other"), max_update=1, **change))
+def test_average_rejects_different_models(trained, tmp_path, config):
+    run(config(save_dir=str(tmp_path / "other"), max_update=1, **{"arch.radius": 3}))
     paths = [folder / "checkpoint_last" for folder in (trained, tmp_path / "other")]
-    with pytest.raises(ToolkitError, match=message):
+    with pytest.raises(ToolkitError, match=r"must have the same arch .* arch.radius is 8 and 3\."):
         averaged(tmp_path / "mean", *paths)
 
 

@@ -133,7 +133,6 @@ def test_flags_override_files(tmp_path):
         ("mlm", {"tokens_per_samples": ["8"]}, r"no option .* Did you mean --task.tokens-per-sam"),
         ("mlm", {"tokens_per_sample": ["8", "x"]}, r"must be a whole number, but is 'x' \(--task"),
         ("rtd", {"generator_size": ["1"]}, "--task.generator-size cannot be changed after trainin"),
-        ("glue", {"layer_mixing": ["true"]}, "--task.layer-mixing cannot be changed after train"),
     ],
 )
 def test_overrides_that_the_task_does_not_allow_are_errors(task, values, message):

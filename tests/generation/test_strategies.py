@@ -1,5 +1,3 @@
-"""Samples follow the distribution, and top_scores equals topk."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +5,8 @@ import pytest
 import torch
 
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.strategies import sample_candidates, top_scores
+from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
+from toolkit.generation.strategies import Constraints, sample_candidates, top_scores
 
 DRAWS = 20_000
 SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
@@ -78,3 +77,22 @@ def test_top_scores_in_chunks_equal_topk(words):
         values, indices = top_scores(scores, count)
         assert torch.equal(values, scores.topk(count).values)
         assert torch.equal(scores.gather(1, indices), values)
+
+
+def allowed_tokens(prompts, generated, ngram=0, forbidden=()):
+    """The tokens that each row may generate."""
+    scores, rows = torch.zeros(len(generated), 6), np.array(generated)
+    constraints = Constraints(prompts, SpecialTokens(0, forbidden), ngram)
+    constraints.apply(scores, np.arange(len(generated)), rows)
+    return [row.isfinite().nonzero().flatten().tolist() for row in scores]
+
+
+def test_prefix_is_generated_whatever_else_is_forbidden():
+    prompts = [DecodingPrompt(9, prefix=(3, 4), min_length=5), DecodingPrompt(9, prefix=(3,))]
+    got = allowed_tokens(prompts, [[4], [4]], ngram=1, forbidden=(4,))
+    assert got == [[4], [0, 1, 2, 3, 5]]
+
+
+def test_repeated_ngrams_include_those_of_the_prompt():
+    prompts = [DecodingPrompt(9, prompt=(1, 2, 3)), DecodingPrompt(9, prompt=(4, 5, 3))]
+    assert allowed_tokens(prompts, [[1], [1]], ngram=2) == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]]

@@ -85,6 +85,7 @@ def test_length_beyond_the_model_is_a_user_error(make_learner):
         resolve_shape(tagger, length=13)
 
 
+@pytest.mark.slow
 def test_differing_outputs_are_an_error(make_learner, tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     model = to_huggingface(make_learner("mlm", "bert_tiny", layers=1)[0])

@@ -1,13 +1,27 @@
-"""Metrics equal scikit-learn and scipy on random inputs and edge cases."""
-
 from __future__ import annotations
 
 import math
 
 import numpy as np
 import pytest
+import torch
 
-from toolkit.metrics.classification import accuracy, f1, matthews, pearson, spearman
+from toolkit.metrics.classification import (
+    BINS,
+    MAX_LOGIT,
+    accuracy,
+    class_metrics,
+    compare_scores,
+    confusion_matrix,
+    f1,
+    macro_f1,
+    matthews,
+    pair_accuracy,
+    pearson,
+    roc_auc,
+    score_histogram,
+    spearman,
+)
 
 sklearn = pytest.importorskip("sklearn.metrics")
 stats = pytest.importorskip("scipy.stats")
@@ -87,3 +101,76 @@ def test_a_large_offset_keeps_the_precision_of_a_correlation():
     y = np.arange(10.0)
     x = y**2
     assert pearson(y, x + 2.0**40) == pytest.approx(pearson(y, x), abs=1e-12)
+
+
+def counts(scores, answers):
+    scores = torch.as_tensor(scores)
+    yes = torch.as_tensor(answers).bool()
+    return score_histogram(scores, yes).numpy(), score_histogram(scores, ~yes).numpy()
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.7, 3.0])
+def test_roc_auc_equals_scikit_learn_within_its_error(apart):
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(0)
+    answers = random.random(5000) < 0.1
+    scores = random.normal(size=5000) - 3 + apart * answers
+    positives, negatives = counts(scores, answers)
+    pairs = positives.sum() * negatives.sum()
+    error = (positives * negatives).sum() / (2 * pairs)  # pairs within a bin
+    assert error < 1e-3
+    wanted = metrics.roc_auc_score(answers, scores)
+    assert abs(roc_auc(positives, negatives) - wanted) < error / 10
+
+
+def test_roc_auc_counts_equal_scores_half():
+    assert roc_auc(*counts([0.0, 0.0, 1.0], [1, 0, 1])) == 0.75
+
+
+def test_histogram_counts_extreme_logits_in_the_outermost_bins():
+    positives, negatives = counts([1e9, MAX_LOGIT, -torch.inf, torch.nan], [1, 1, 0, 0])
+    assert positives[BINS - 1] == 2 and negatives[0] == negatives[BINS // 2] == 1
+    assert roc_auc(positives, negatives) == 1.0
+
+
+def test_roc_auc_is_nan_without_both_classes():
+    assert math.isnan(roc_auc(*counts([1.0, 2.0], [1, 1])))
+    assert math.isnan(roc_auc(*counts([], [])))
+
+
+def test_class_metrics_equal_scikit_learn():
+    sklearn = pytest.importorskip("sklearn.metrics")
+    draw = np.random.default_rng(0)
+    labels, predictions = draw.integers(0, 6, 500), draw.integers(0, 7, 500)
+    table = confusion_matrix(labels, predictions, 7)
+    want = sklearn.precision_recall_fscore_support(
+        labels, predictions, labels=range(7), zero_division=0
+    )
+    got = [it[1:] for it in class_metrics(table, "abcdefg")]
+    np.testing.assert_allclose(np.array(got).T, want)
+    assert macro_f1(table, "abcdefg") == pytest.approx(want[2].mean())
+    np.testing.assert_array_equal(table, sklearn.confusion_matrix(labels, predictions))
+
+
+def test_ties_count_half_and_tolerances_hold_for_the_difference():
+    good, bad = np.array([-1.0, -2.0, -3.0, -1.0]), np.array([-2.0, -1.0, -3.0, -1.05])
+    assert compare_scores(good, bad).tolist() == [1, 0, 0.5, 1]
+    assert compare_scores(good, bad, 0.1).tolist() == [1, 0, 0.5, 0.5]
+    assert compare_scores(good, bad, np.array([0.1, 2, 0, 0])).tolist() == [1, 0.5, 0.5, 1]
+
+
+def test_accuracy_is_a_mean_over_pairs_with_the_error_of_a_stratified_sample():
+    results = np.array([1, 1, 0, 1, 0.5, 0, 0, 1.0])
+    strata = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    found = pair_accuracy(results, strata)
+    first, second = results[:4].var(), results[4:].var()
+    assert found[:2] == (8, pytest.approx(4.5 / 8)) and found.ties == 1
+    weights = (0.5**2 * first / 4 + 0.5**2 * second / 4) ** 0.5
+    assert found.standard_error == pytest.approx(weights)
+
+
+def test_standard_error_of_one_paradigm_is_binomial_and_differences_between_them_add_nothing():
+    one = pair_accuracy(np.array([1.0] * 7 + [0.0] * 3), np.zeros(10, np.int64))
+    assert one.standard_error == pytest.approx((0.7 * 0.3 / 10) ** 0.5)
+    two = pair_accuracy(np.repeat([1.0, 0.0], 5), np.repeat([0, 1], 5))
+    assert (two.accuracy, two.standard_error) == (0.5, 0.0)
