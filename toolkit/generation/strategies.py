@@ -92,8 +92,8 @@ def search_candidates(
     """Beam search; with several groups, each avoids tokens that the previous ones chose here.
 
     argmax of log p(token) - strength x (hypotheses of previous groups with it) (Vijayakumar et
-    al. 2018, section 4, with the Hamming distance). W is G K, or 1 at the first token, where K is
-    1; afterwards it is `size`.
+    al. 2018, section 4, with the Hamming distance). A group keeps `size` hypotheses. At the first
+    token W and K are 1, then W is G K.
     """
     groups, hypotheses = totals.shape[1:]
     if groups == 1:

@@ -363,6 +363,8 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
                 "generate, pass one prompt at a time, or prompts of equal length."
             )
         logits = self.scores(self.encoder(self.to_inputs(input_ids)).states)
-        following = None if labels is None else labels[:, 1:]
-        loss = cross_entropy(logits[:, :-1].flatten(0, 1), following, num_items_in_batch)
+        loss = None
+        if labels is not None:  # copies the logits
+            shifted = logits[:, :-1].flatten(0, 1)
+            loss = cross_entropy(shifted, labels[:, 1:], num_items_in_batch)
         return CausalLMOutput(loss=loss, logits=logits)
