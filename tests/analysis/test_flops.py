@@ -12,8 +12,10 @@ from toolkit.analysis.flops import (
     flops_table,
     print_flops,
 )
+from toolkit.cli.inspect import main
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output
@@ -187,6 +189,12 @@ def test_flops_of_a_checkpoint_include_updates_so_far(finished):
     assert (found.sentences, found.micro_batches, found.completed_updates) == (8, 1, 10)
     assert describe_flops(found)["so far"] == f"10 updates: {10 * found.update:.2e} FLOP"
     assert "run" not in describe_flops(found)  # it ends with its epochs
+
+
+def test_planned_flops_have_the_vocabulary_of_the_data(data, capsys):
+    assert main([str(data), "--flops", "--arch", "bert_tiny"]) == 0
+    symbols = len(DataFolder.open(data).tokenizer.vocabulary)
+    assert f"bert_tiny, mlm, {symbols:,} symbols" in capsys.readouterr().out
 
 
 def test_flops_are_written_as_json(capsys):

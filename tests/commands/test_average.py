@@ -85,7 +85,7 @@ def test_average_omits_metrics_of_a_moving_average(trained, tmp_path, config, ca
     assert "loss is omitted for runs with --training.ema-decay: they validate the moving" in text
 
 
-def test_average_writes_json_lines(trained, tmp_path):
+def test_average_prints_a_table_and_writes_json_lines(trained, tmp_path, capsys):
     averaged(tmp_path / "mean", trained, last=2, json=str(tmp_path / "report.jsonl"))
     records = [
         json_files.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()
@@ -94,6 +94,8 @@ def test_average_writes_json_lines(trained, tmp_path):
         ("averaged", 8, None), ("averaged", 10, None), ("end", None, 2)
     ]  # fmt: skip
     assert records[0]["loss"] is None and records[1]["loss"] > 0
+    first, last = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
+    assert first[-1] == "-" and float(last[-1]) == pytest.approx(records[1]["loss"], abs=1e-3)
 
 
 @pytest.mark.parametrize("number", [0, 1])

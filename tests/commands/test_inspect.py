@@ -147,6 +147,7 @@ def test_word_order_of_a_data_folder_is_a_table_and_records(data, finished, tmp_
     assert lines[0].startswith(f"{finished}: ") and lines[0].endswith(" tokens of 18 sentences")
     names = ["original", "windows of 2", "windows of 4", "windows of 8", "whole sentence"]
     assert [line.partition("  ")[0] for line in lines[2:]] == names
+    assert [line.split().count("-") for line in lines[2:]] == [3, 0, 0, 0, 0]
     records = [json.loads(line) for line in target.read_text().splitlines()]
     assert [record["window"] for record in records] == [1, 2, 4, 8, None]
     assert [record["shuffles"] for record in records] == [1, 2, 2, 2, 2]

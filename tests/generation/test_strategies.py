@@ -67,6 +67,8 @@ def test_samples_of_one_sentence_are_independent():
     tokens = drawn.tokens[..., 0]
     both = np.bincount((2 * tokens[:, 0] + tokens[:, 1]).numpy(), minlength=4)
     assert np.abs(both / DRAWS - 0.25).max() < 0.015
+    later = sample_candidates(scores, torch.zeros(DRAWS, 2, 1), c, np.arange(DRAWS), 1)
+    assert abs((later.tokens[..., 0] == tokens).double().mean() - 0.5) < 0.015
 
 
 @pytest.mark.parametrize("words", [6400, 6401, 6463])
