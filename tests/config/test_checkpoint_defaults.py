@@ -34,8 +34,11 @@ def test_named_architecture_ignores_the_checkpoint(checkpoint):
 
 
 def test_finetune_from_rejects_other_folders(tmp_path):
-    with pytest.raises(ToolkitError, match=r"config\.json must be readable, but is not: No such"):
+    with pytest.raises(ToolkitError, match=r"No checkpoint is in .*"):
         load([*WORDS, str(tmp_path)], TRAIN)
+    with pytest.raises(ToolkitError, match="Then run toolkit-convert import my-model converted"):
+        load([*WORDS, "someone/my-model"], TRAIN)
+    (tmp_path / "manifest.json").write_text("{}")
     (tmp_path / "config.json").write_text('{"run": {"arch": "bert"}}')
     with pytest.raises(ToolkitError, match=r"config\.json: .*run.*: expected object, found str"):
         load([*WORDS, str(tmp_path)], TRAIN)

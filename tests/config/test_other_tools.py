@@ -1,6 +1,7 @@
 import pytest
 
 from toolkit.cli.average import COMMAND as AVERAGE
+from toolkit.cli.command import execute
 from toolkit.cli.convert import DIRECTIONS
 from toolkit.cli.generate import MODES
 from toolkit.cli.inspect import COMMAND as INSPECT
@@ -13,7 +14,7 @@ from toolkit.config.command import Command
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.declared import to_flag
-from toolkit.config.load import load
+from toolkit.config.load import compose, load
 from toolkit.config.names import CONFIGS
 
 TRANSLATE, _, FILL_MASK, *_ = MODES
@@ -90,3 +91,49 @@ def test_key_of_another_tool_in_a_file_is_answered_with_a_key(tmp_path):
     file.write_text("arch: bert_tiny\ntask: mlm\ntraining: {max_steps: 9}\n")
     text = message(["--config", str(file)])
     assert f"training.max_steps ({file}). Write training.max_update instead." in text
+
+
+ROBERTA = """
+    data --task masked_lm --criterion masked_lm --arch roberta_base --tokens-per-sample 512
+    --sample-break-mode complete --optimizer adam --adam-betas (0.9,0.98) --adam-eps 1e-6
+    --lr-scheduler polynomial_decay --lr 0.0005 --total-num-update 9 --max-update 9 --fp16
+"""
+ROBERTA_HERE = """
+    data --task mlm --criterion cross_entropy --arch bert --max-positions 512 --token-types 1
+    --norm-epsilon 1e-5 --tokens-per-sample 512 --sample-mode blocks --optimizer adamw
+    --beta1 0.9 --beta2 0.98 --eps 1e-6 --lr-scheduler polynomial --lr 0.0005 --max-update 9 --fp16
+"""
+TRAINER = """
+    --model_name_or_path bert --do_train --per_device_train_batch_size 8 --num_train_epochs 1
+    --output_dir x --task_name mrpc
+"""
+
+
+def test_command_of_another_tool_is_answered_at_once_with_the_same_command_here(capsys):
+    assert execute(TRAIN, ROBERTA.split()) == 2
+    error, *rows, title, command = capsys.readouterr().err.splitlines()
+    assert error.endswith(": 9 options are those of other tools or unknown:")
+    assert "  --adam-betas (0.9,0.98)         --beta1 0.9 --beta2 0.98" in rows
+    assert title == "Write:" and command.split() == ["toolkit-train", *ROBERTA_HERE.split()]
+    assert load(ROBERTA_HERE.split(), TRAIN).config.arch.config.token_types == 1
+
+    assert execute(TRAIN, TRAINER.split()) == 2
+    error, *rows = capsys.readouterr().err.splitlines()
+    assert error.endswith(": 6 options are those of other tools or unknown:")
+    assert rows[-3:-1] == [
+        "What has a counterpart here:",
+        "  toolkit-train --finetune-from bert --batch-size 8 --max-epoch 1 --save-dir x",
+    ]
+    assert "Then: No such checkpoint: bert." in rows[-1]
+
+
+def test_unknown_options_are_reported_together_also_without_components(tmp_path, capsys):
+    execute(TRAIN, ["data", "--nonsense", "1", "--layers", "2"])
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "is called --nonsense." in error and "Also: --arch is required" in error
+    with pytest.raises(
+        ToolkitError, match=r"called foo\..*called learning_rate\. Write lr instead"
+    ):
+        compose({"arch": "bert_tiny", "task": "mlm", "foo": 1, "learning_rate": 1})
+    (tmp_path / "run.yaml").write_text("arch: bert_tiny\ntask: mlm\nfoo: 1\nlearning_rate: 1\n")
+    assert "Write optimizer.lr instead." in message(["--config", str(tmp_path / "run.yaml")])

@@ -21,7 +21,7 @@ def test_entries_of_the_file_have_known_fields():
     names = read_other_names()
     assert names.keys() == {"components", "terms", *TOOLS}
     fields = {field for tool in TOOLS for entry in names[tool].values() for field in entry}
-    assert fields == {"ours", "note", "otherwise", "key", "remark"}
+    assert fields == {"ours", "note", "otherwise", "write", "key", "remark"}
 
 
 def test_names_that_the_command_line_answers_are_joined_with_those_of_the_file():

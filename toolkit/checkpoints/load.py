@@ -21,7 +21,7 @@ from toolkit.common.json_files import write_json
 from toolkit.config.command import MANIFEST
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
-from toolkit.config.values import CONFIG, read_saved_config
+from toolkit.config.values import CONFIG, missing_checkpoint_error, read_saved_config
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.sharded_tensors import local_rows, to_local
 from toolkit.models.interface import Sizes
@@ -47,8 +47,7 @@ def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
             f"It was not opened: files of other programs may run code when they are loaded."
         )
     if not path.is_dir():
-        several = " Several are separated by spaces." * ("," in str(path))
-        raise ToolkitError(f"No such checkpoint: {path}.{several}")
+        raise missing_checkpoint_error(path)
     if not (path / MANIFEST).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path

@@ -60,11 +60,11 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
             return 0  # the reader, such as head, has closed its end
         if not (line := describe_error(error)):
             raise
-        return fail(name, line)
+        return fail(name, line, getattr(error, "details", ()))
 
 
-def fail(name: str, message: str) -> int:
-    """Print an error as one line; returns the exit code.
+def fail(name: str, message: str, details: Sequence[str] = ()) -> int:
+    """Print an error as one line, and its details below it; returns the exit code.
 
     Very long words are shortened.
     """
@@ -75,7 +75,8 @@ def fail(name: str, message: str) -> int:
     line = f"{name}: {' '.join(words)}".translate(CONTROLS)
     if os.environ.get("LOCAL_RANK") != "0":  # the first rank may report the same error
         system.wait_to_be_ended()
-    print(line, file=sys.stderr, flush=True)
+    below = [detail.translate(CONTROLS) for detail in details]
+    print(line, *below, sep="\n", file=sys.stderr, flush=True)
     system.record_error(line)
     return EXIT_USER_ERROR
 

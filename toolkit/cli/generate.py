@@ -17,7 +17,12 @@ from toolkit.config.commands.generate import (
     TranslateConfig,
 )
 from toolkit.config.load import early_values, get_value, read_config_files
-from toolkit.config.values import locate_checkpoint, read_saved_config, read_words
+from toolkit.config.values import (
+    locate_checkpoint,
+    missing_checkpoint_error,
+    read_saved_config,
+    read_words,
+)
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
 MISPLACED = {"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."}
@@ -71,11 +76,16 @@ MODES = (
 
 def infer_mode(argv: Sequence[str]) -> str:
     """The mode for the task of the checkpoint that --path names; "" without --path."""
-    early = early_values(read_words(argv), MODES[0], "path")
+    words = read_words(argv)
+    early = early_values(words, MODES[0], "path")
     if not (paths := get_value(read_config_files(early, MODES[0]) | early, "path", [])):
         return ""
     path = Path(paths if isinstance(paths, str) else paths[0])
-    checkpoint = locate_checkpoint(path, *CHECKPOINT_LINKS) or path
+    checkpoint = locate_checkpoint(path, *CHECKPOINT_LINKS)
+    if checkpoint is None:  # translation alone reads data folders; it names other errors too
+        if words.first:
+            return "translate"
+        raise missing_checkpoint_error(path)
     task = read_saved_config(checkpoint).run["task"]["name"]
     mode: str = TASKS[task].factory.generation_mode
     if not mode:

@@ -16,6 +16,9 @@ TEMPORARY = re.compile(r"\.([^/]+)\.\d+\.tmp$")
 class ToolkitError(ValueError):
     """A mistake that the user can correct; commands print it as one line and exit with code 2."""
 
+    details: Sequence[str] = ()
+    """Lines that commands print below it, such as a table."""
+
 
 STANDARD_OUTPUT = "standard output"
 """Name of the file in errors of writing to it."""

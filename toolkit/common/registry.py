@@ -141,10 +141,11 @@ class Registry:
         if name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
-            ours = read_other_names()["components"].get(name.lower().replace("-", "_"), "")
+            ours, *options = self.counterpart(name) or ("",)
+            more = f" with {' '.join(options)}" if options else ""
             weights = " toolkit-convert reads its pretrained weights." * (ours == "bert")
-            hint = f"Its name here is {ours!r}.{weights}"
-            if ours not in self:
+            hint = f"Its name here is {ours!r}{more}.{weights}"
+            if not ours:
                 nearest = suggest_name(name, self.names(), self.folded_names())
                 hint = f"{nearest} Pass its folder with --user-dir if it is your own."
             raise ToolkitError(f"unknown {self.kind} {name!r}. {hint}")
@@ -152,6 +153,15 @@ class Registry:
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries or name in self.builtins
+
+    def counterpart(self, name: str) -> list[str]:
+        """What another tool's name is here: a name, and options that make it the same.
+
+        Empty if it is none of such names.
+        """
+        found = read_other_names()["components"].get(name.lower().replace("-", "_"), [])
+        answers = [text.split() for text in ([found] if isinstance(found, str) else found)]
+        return next((words for words in answers if words[0] in self), [])
 
     def names(self) -> list[str]:
         """All names, sorted: built-in ones and those of loaded plugins."""
@@ -251,6 +261,10 @@ class Counterpart(NamedTuple):
     """Sentence after that suggestion."""
     otherwise: str = ""
     """Sentence if the command has none of the options."""
+    write: str | Mapping[str, str] | None = None
+    """Words in place of the option and its value, `{0}` for the first number in the value and `{}`
+    for all of it; or their value -> such words, `*` for every other value. Empty words leave it
+    out. Without it, the value is that of the first option."""
 
 
 @cache
@@ -271,7 +285,12 @@ def counterparts() -> dict[str, Counterpart]:
         item for tool in ("huggingface", "fairseq") for item in read_other_names()[tool].items()
     ]
     return {
-        name: Counterpart(tuple(it.get("ours", ())), it.get("note", ""), it.get("otherwise", ""))
+        name: Counterpart(
+            tuple(it.get("ours", ())),
+            it.get("note", ""),
+            it.get("otherwise", ""),
+            it.get("write"),
+        )
         for name, it in entries
-        if "ours" in it or "otherwise" in it
+        if {"ours", "otherwise", "write"} & it.keys()
     }

@@ -125,33 +125,57 @@ def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved
     early = {known[key].path: value for key, value in values.items() if key in known}
 
     def read(options: Mapping[str, Option]) -> OptionValues:
-        return {
-            names.find_option(key, options, command, origin=names.PYTHON).path: value
-            for key, value in values.items()
-        }
+        found, errors = dict[str, OptionValue](), list[str]()
+        for key, value in values.items():
+            try:
+                found[names.find_option(key, options, command, origin=names.PYTHON).path] = value
+            except ToolkitError as error:
+                errors.append(str(error))
+        if errors:
+            raise ToolkitError(" ".join(errors))
+        return found
 
     return resolve_values(early, {}, read, command)
 
 
 def resolve(argv: Sequence[str], command: Command) -> Resolved:
-    """Resolve the words of a command line: files and components first, and then their options."""
+    """Resolve the words of a command line; all of its unknown options are one error."""
     words = read_words(argv)
     check_leading_words(words.first, command)
     early = early_values(words, command)
+    files = read_config_files(early, command)
+    try:
+        return resolve_words(words, early, files, command)
+    except ToolkitError as error:
+        from toolkit.config.translate import explain  # only such errors need it
+
+        def reread(line: Sequence[str]) -> Resolved:
+            words = read_words(line)
+            return resolve_words(words, early_values(words, command), files, command)
+
+        named = (files | early).items()
+        chosen = {p.removesuffix(".name"): str(it.value) for p, it in named if p.endswith(".name")}
+        raise explain(words, command, chosen, error, reread) from None
+
+
+def resolve_words(
+    words: Words, early: OptionValues, files: OptionValues, command: Command
+) -> Resolved:
+    """Resolve the words of a command line: files and components first, and then their options."""
     for_all = index_by_path(command.command_line_options())
 
     def read(options: Mapping[str, Option]) -> OptionValues:
         known = {**for_all, **options}
 
         def find(name: str) -> Option:
-            return override_option(name, command) or names.find_option(name, known, command)
+            return names.override_option(name, command) or names.find_option(name, known, command)
 
         flags, rest = read_flags(words, find)
         if rest:
             flags |= positional_value(rest, known.get(command.positional), flags, command)
         return {path: value for path, value in flags.items() if path not in for_all}
 
-    return resolve_values(early, read_config_files(early, command), read, command)
+    return resolve_values(early, files, read, command)
 
 
 def vary(base: Resolved, texts: Mapping[str, str], command: Command) -> RunConfig:
@@ -218,7 +242,7 @@ def resolve_values(
     for path in saved.keys() - chosen_now:
         if any(path in group and chosen_now & {*group} for group in ALTERNATIVES):
             del resolved.values[path]
-    overrides = [o for path in given if (o := override_option(path, command))]
+    overrides = [o for path in given if (o := names.override_option(path, command))]
     options = [*resolved.options, *(o for o in overrides if o not in resolved.options)]
     return resolved._replace(values=resolved.values | given, options=options)
 
@@ -250,14 +274,6 @@ def read_config_files(early: OptionValues, command: Command) -> OptionValues:
     return values
 
 
-def override_option(name: str, command: Command) -> Option | None:
-    """The option of a checkpoint's run that the command overrides; None for another name."""
-    section, _, last = names.RESERVED_NAMES.get(name, name).rpartition(".")
-    if not command.overridden or section != command.overridden or last == "name":
-        return None
-    return Option(f"{section}.{last}", OptionType(str, is_list=True), None, "")
-
-
 def sweep_components(values: OptionValues, command: Command) -> OptionValues:
     """Components that only a sweep names: the first of its values."""
     if "sweep.grid" not in values or "sweep" not in command.sections:
@@ -286,15 +302,19 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
         options += [name_option(section, command), *list_options(section, defaults[section])]
     if command.overridden:
         defaults[command.overridden] = Overrides
-        options += filter(None, (override_option(path, command) for path in values))
+        options += filter(None, (names.override_option(path, command) for path in values))
     for name in selected_callbacks(values):
         section = callback_section(name)
         defaults[section] = CALLBACKS[name].config
         options += list_options(section, defaults[section])
     known = index_by_path(options)
-    for path, (_, origin) in values.items():
-        if path not in known:
-            raise names.unknown_option_error(path, known, command, origin)
+    unknown = [
+        str(names.unknown_option_error(path, known, command, origin))
+        for path, (_, origin) in values.items()
+        if path not in known
+    ]
+    if unknown:
+        raise ToolkitError(" ".join(unknown))
     return Resolved(values, defaults, options)
 
 

@@ -12,7 +12,14 @@ from pathlib import Path
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import PROJECT, Counterpart, Registry, counterparts
 from toolkit.config.command import Command
-from toolkit.config.declared import FieldDoc, Option, list_options, read_field_docs, to_flag
+from toolkit.config.declared import (
+    FieldDoc,
+    Option,
+    OptionType,
+    list_options,
+    read_field_docs,
+    to_flag,
+)
 from toolkit.config.values import CALLBACK
 
 PYTHON = "Python"
@@ -66,6 +73,14 @@ MIN_SIMILARITY = 0.75
 """Less similar names have another meaning, such as --max-length and --max-tokens."""
 
 
+def override_option(name: str, command: Command) -> Option | None:
+    """The option of a checkpoint's run that the command overrides; None for another name."""
+    section, _, last = RESERVED_NAMES.get(name, name).rpartition(".")
+    if not command.overridden or section != command.overridden or last == "name":
+        return None
+    return Option(f"{section}.{last}", OptionType(str, is_list=True), None, "")
+
+
 def find_option(
     name: str,
     options: Mapping[str, Option],
@@ -93,37 +108,46 @@ def unknown_option_error(
     name: str, options: Mapping[str, Option], command: Command | None, origin: str
 ) -> ToolkitError:
     """`origin` is the file that holds the key, which must be a path; empty for a flag."""
+    in_python = origin == PYTHON
+    given = name if in_python else f"{name} ({origin})" if origin else to_flag(name)
+    answer = explain_unknown(name, options, command, origin)
+    if answer.startswith(REQUIRES):
+        return ToolkitError(f"{given} {answer}")
+    renamed = name.rpartition(".")[2] in OTHER_NAMES
+    more = "" if in_python or renamed else " See --help."
+    return ToolkitError(f"no option is called {given}.{answer and f' {answer}'}{more}")
+
+
+REQUIRES = "requires "
+
+
+def explain_unknown(
+    name: str, options: Mapping[str, Option], command: Command | None, origin: str = ""
+) -> str:
+    """What an unknown option requires, or what to write instead; empty if nothing is like it."""
     components = command.components if command else {}
     title = command.name if command and not origin else ""
     last = name.rpartition(".")[2]
-    in_python = origin == PYTHON
-    given = name if in_python else f"{name} ({origin})" if origin else to_flag(name)
-    more = "" if in_python else " See --help."
     path = name if origin else RESERVED_NAMES.get(name, name)
     if (other := OTHER_NAMES.get(last, "")) in options:
-        return ToolkitError(
-            f"no option is called {given}. Write {other if origin else to_flag(other)} instead."
-        )
+        return f"Write {other if origin else to_flag(other)} instead."
     if (not origin or "." in name) and (owning := find_owners(path, components)):
-        return ToolkitError(f"{given} requires {owning}.")
+        return f"{REQUIRES}{owning}."
     if path.startswith(f"{CALLBACK}."):
-        return ToolkitError(
-            f"{given} requires --callbacks {path.split('.')[1]}, if that callback has such an "
-            f"option."
-        )
+        name = path.split(".")[1]
+        return f"{REQUIRES}--callbacks {name}, if that callback has such an option."
     answer = find_counterpart(last, options, components, origin)
     if answer := answer or find_counterpart_elsewhere(last, title):
-        return ToolkitError(f"no option is called {given}. {answer}{more}")
+        return answer
     short: list[str] = []
-    if in_python or not origin:
+    if origin in (PYTHON, ""):
         reserved = [word for word, path in RESERVED_NAMES.items() if path in options]
         short = [option.name for option in options.values()] + reserved
-    hint = ""
     if nearest := nearest_name(name, options, short):
-        hint = f" Did you mean {nearest if origin else to_flag(nearest)}?"
-    elif commands := find_commands(last, title):
-        hint = f" It is an option of {commands}, not of {title}."
-    return ToolkitError(f"no option is called {given}.{hint}{more}")
+        return f"Did you mean {nearest if origin else to_flag(nearest)}?"
+    if commands := find_commands(last, title):
+        return f"It is an option of {commands}, not of {title}."
+    return ""
 
 
 def find_counterpart(
@@ -131,22 +155,37 @@ def find_counterpart(
 ) -> str:
     """What to write for an option of Transformers or fairseq; empty if there is no answer."""
     counterpart = counterparts().get(name, Counterpart())
-    owning = ""
+    suggestion, path, owner = match_counterpart(counterpart, options, components)
+    ours, _, value = suggestion.partition(" ")
+    if owner:
+        return f"Write {to_flag(ours)} instead, which requires {owner}."
+    if not path:
+        return counterpart.otherwise
+    flag = " ".join([to_flag(ours), value]).rstrip()
+    key = ": ".join([path, value]).removesuffix(": ")
+    keyword = "=".join([ours, value]).removesuffix("=")
+    answer = keyword if origin == PYTHON else key if origin else flag
+    return f"Write {answer} instead. {counterpart.note}".rstrip()
+
+
+def match_counterpart(
+    counterpart: Counterpart, options: Mapping[str, Option], components: Mapping[str, Registry]
+) -> tuple[str, str, str]:
+    """The first suggestion that is an option, with its path; else one of other components, with
+    these. Three empty texts if there is none.
+    """
+    owned = ("", "", "")
     for suggestion in counterpart.options:
-        ours, _, value = suggestion.partition(" ")
+        ours = suggestion.partition(" ")[0]
         path = RESERVED_NAMES.get(ours, ours)
         matches = [o for o in options.values() if o.path == path] or [
             option for option in options.values() if option.name == ours
         ]
         if len(matches) == 1:
-            flag = " ".join([to_flag(ours), value]).rstrip()
-            key = ": ".join([matches[0].path, value]).removesuffix(": ")
-            keyword = "=".join([ours, value]).removesuffix("=")
-            answer = keyword if origin == PYTHON else key if origin else flag
-            return f"Write {answer} instead. {counterpart.note}".rstrip()
-        if found := find_owners(ours, components):
-            owning = owning or f"Write {to_flag(ours)} instead, which requires {found}."
-    return owning or counterpart.otherwise
+            return suggestion, matches[0].path, ""
+        if not owned[0] and (owner := find_owners(ours, components)):
+            owned = suggestion, "", owner
+    return owned
 
 
 def find_counterpart_elsewhere(name: str, command: str) -> str:

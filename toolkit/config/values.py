@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from toolkit.config.command import (
     RUN,
     Command,
     FindSavedRun,
+    identify_path,
     missing_dashes_error,
 )
 from toolkit.config.declared import Option, Options, OptionType, check_value
@@ -340,7 +342,9 @@ def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
     if "arch.name" in values or FINETUNE_OPTION not in values or not values[FINETUNE_OPTION].value:
         return {}
     path = Path(str(values[FINETUNE_OPTION].value))
-    folder = locate_checkpoint(path, *CHECKPOINT_LINKS) or path
+    folder = locate_checkpoint(path, *CHECKPOINT_LINKS)
+    if folder is None:
+        raise missing_checkpoint_error(path)
     return {
         f"arch.{name}": OptionValue(value, f"--finetune-from {folder}")
         for name, value in read_saved_config(folder).run["arch"].items()
@@ -351,3 +355,21 @@ def locate_checkpoint(path: Path, *links: str, file: str = MANIFEST) -> Path | N
     """The folder at a path, or the first of these links in it, that has the file of checkpoints."""
     folders = (path, *(path / link for link in links))
     return next((folder for folder in folders if (folder / file).exists()), None)
+
+
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def missing_checkpoint_error(path: Path) -> ToolkitError:
+    """The error for a path without a checkpoint: the next step for what it may be instead."""
+    if found := identify_path(str(path)):
+        return ToolkitError(f"{path} is {found.description}, not a checkpoint. {found.remedy()}")
+    several = " Several are separated by spaces." * ("," in str(path))
+    hub = HUB_NAME.fullmatch(str(path)) and not path.suffix and not path.exists()
+    hint = (
+        f" If it is a model of the Hugging Face Hub, download it first: hf download {path} "
+        f"--local-dir {path.name}. Then run toolkit-convert import {path.name} converted, and name "
+        f"converted."
+    )
+    what = f"No checkpoint is in {path}" if path.is_dir() else f"No such checkpoint: {path}"
+    return ToolkitError(f"{what}.{several}{hint if hub else ''}")
