@@ -1,12 +1,13 @@
 import gzip
 import io
 import pickle
+import struct
 import sys
 
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
-from tests.helpers.row_files import COMPRESSORS, WRITERS
+from tests.helpers.row_files import COMPRESSORS, WRITERS, make_table, write_arrow
 from toolkit.cli.preprocess import main
 from toolkit.common.errors import ToolkitError
 from toolkit.data.preprocess import preprocess
@@ -58,6 +59,12 @@ def error(tmp_path, model_file):
 def test_bad_json_lines_are_named_by_line(error, text_file, row, message):
     path = text_file(FINE + "\n" + row + "\n" + FINE, "a.jsonl")
     assert error(path, max_line_bytes=500).startswith(f"a.jsonl:3: {message}")
+
+
+def test_json_over_several_lines_is_refused_with_the_command_that_converts_it(error, text_file):
+    message = "a.json:1: expected a JSON value in each line, found one over several. Convert a list"
+    for text in ('[\n{"text": "x"}\n]\n', '[{"text": "x"},\n{"text": "y"}]'):
+        assert error(text_file(text, "a.json")).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +133,26 @@ def test_invalid_utf8_in_arrow_data_is_named_by_row(error, tmp_path):
         arrow.table({"text": texts}), tmp_path / "a.parquet"
     )
     assert error(tmp_path / "a.parquet").startswith("a.parquet, row 2: expected UTF-8, but")
+
+
+def test_wrong_offsets_in_arrow_data_are_refused(error, tmp_path):
+    write_arrow(tmp_path / "a.arrow", ["one", "two", "three"])
+    data, path = (tmp_path / "a.arrow").read_bytes(), tmp_path / "b.arrow"
+    path.write_bytes(data.replace(struct.pack("<2i", 6, 11), struct.pack("<2i", 6, 9999)))
+    assert error(path).startswith("b.arrow is truncated or damaged: ")
+
+
+def test_parquet_pages_must_match_their_checksums(error, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(
+        make_table(["one", "two"]),
+        path,
+        write_page_checksum=True,
+        **{"use_dictionary": False, "write_statistics": False},
+    )
+    path.write_bytes(path.read_bytes().replace(b"two", b"ten"))
+    assert error(path).startswith("a.parquet is truncated or damaged: ")
 
 
 TEXTS = [f"the old café number {n} by the river" for n in range(60)]

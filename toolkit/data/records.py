@@ -12,12 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError, join_first
-from toolkit.common.json_files import (
-    JSON_TYPES,
-    JsonError,
-    is_json_object,
-    parse,
-)
+from toolkit.common.json_files import JSON_TYPES, JsonError, is_json_object, parse
 from toolkit.data.text_files import (
     FileChunk,
     LineChunk,
@@ -35,6 +30,7 @@ MAX_ROW_BYTES = 1 << 30
 """A row may hold a whole book; --max-line-bytes limits the lines of its text."""
 BATCH_BYTES, BATCH_ROWS = 1 << 20, 1024
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+CONVERT = "Convert a list of rows with jq -c '.[]' rows.json > rows.jsonl."
 BLANK = "expected JSON, but the line is blank. Remove it."
 
 
@@ -85,7 +81,7 @@ class Record(NamedTuple):
         if not isinstance(self.values, Mapping):
             raise self.error(
                 f"expected a JSON object, found {JSON_TYPES[type(self.values)]}. Write each row as "
-                f"an object on a separate line, for instance with jq -c '.[]'."
+                f"an object on a separate line. {CONVERT}"
             )
         if field not in self.values:
             known = list_names([*self.values])
@@ -173,6 +169,8 @@ def parse_json(line: Record) -> Record:
             value = parse(text)
         except JsonError as error:
             problem = f"expected JSON: {error}. Correct the line."
+            if line.number == 0 and (text == "{" or text.startswith("[")):
+                problem = f"expected a JSON value in each line, found one over several. {CONVERT}"
     return Record(value, line.source, line.number, problem, line.read_bytes)
 
 
@@ -254,7 +252,7 @@ def read_csv(source: FileChunk | LineStream) -> Iterator[Record]:
 
 def read_parquet(source: FileChunk) -> Iterator[Record]:
     """The rows of a Parquet file; a row group belongs to the chunk that its first byte lies in."""
-    with open_arrow(source.path, import_pyarrow("parquet").ParquetFile) as file:
+    with open_arrow(source.path) as file:
         check_column(source, file.schema_arrow.names)
         starts = group_starts(file)
         groups = [i for i, start in enumerate(starts) if source.start <= start < source.end]
@@ -272,7 +270,7 @@ def read_parquet(source: FileChunk) -> Iterator[Record]:
 
 def read_arrow(source: FileChunk) -> Iterator[Record]:
     """Arrow's stream format, as Hugging Face datasets saves, and its file format (Feather)."""
-    with open_arrow(source.path, open_ipc) as file:
+    with open_arrow(source.path) as file:
         check_column(source, file.schema.names)
         is_stream = not hasattr(file, "num_record_batches")
         batches = file if is_stream else map(file.get_batch, range(file.num_record_batches))
@@ -284,29 +282,33 @@ def read_arrow(source: FileChunk) -> Iterator[Record]:
 
 
 @contextmanager
-def open_arrow(path: Path, open_file: Callable[[Path], Any]) -> Iterator[Any]:
-    """The file; faults in it while it is open are errors that name it."""
+def open_arrow(path: Path) -> Iterator[Any]:
+    """A Parquet or Arrow file; faults in it while it is open are errors that name it."""
     if is_compressed(path):
         raise ToolkitError(f"{path} must not be compressed as a whole. Decompress it.")
     arrow = import_pyarrow()
     try:
-        with open_file(path) as file:
+        with open_reader(path) as file:
             yield file
-    except (arrow.ArrowException, OSError, EOFError) as error:
+    except ToolkitError:
+        raise
+    except (arrow.ArrowException, OSError, EOFError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())
         raise ToolkitError(f"{path} is truncated or damaged: {message} Copy it again.") from error
 
 
-def open_ipc(path: Path) -> Any:
-    """pyarrow's reader of an Arrow file."""
-    memory = import_pyarrow().memory_map(str(path))
-    with path.open("rb") as file:
-        if file.read(6) == b"ARROW1":
-            return import_pyarrow("ipc").open_file(memory)
-        file.seek(-min(len(END_OF_STREAM), path.stat().st_size), 2)
-        if file.read() != END_OF_STREAM:
-            raise EOFError("the end of the stream is missing.")
-    return import_pyarrow("ipc").open_stream(memory)
+def open_reader(path: Path) -> Any:
+    """pyarrow's reader, without a memory map: a file that is cut off later is an error."""
+    if path.suffix == ".parquet":
+        return import_pyarrow("parquet").ParquetFile(path, page_checksum_verification=True)
+    file, ipc = import_pyarrow().OSFile(str(path)), import_pyarrow("ipc")
+    if file.read(6) == b"ARROW1":
+        return ipc.open_file(file)
+    file.seek(max(0, file.size() - len(END_OF_STREAM)))
+    if file.read() != END_OF_STREAM:
+        raise EOFError("the end of the stream is missing.")
+    file.seek(0)
+    return ipc.open_stream(file)
 
 
 def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
@@ -319,17 +321,22 @@ def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
 
 
 def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Iterator[Record]:
-    """The rows of a batch of Arrow, which are numbered from `first` on."""
+    """The rows of a batch of Arrow, which are numbered from `first` on.
+
+    All offsets, indices and texts are checked before a value is read: a wrong one reads other
+    memory.
+    """
     try:
-        rows = batch.to_pylist()
-    except UnicodeDecodeError as error:
+        batch.validate(full=True)
+    except import_pyarrow().ArrowInvalid as error:
+        if "Invalid UTF8" not in str(error):
+            raise
         if len(batch) == 1:
-            message = f"expected UTF-8, but {error.reason}. Correct the row."
+            message = "expected UTF-8, but the text has other bytes. Correct the row."
             raise Record(None, chunk, first).error(message) from error
-        rows = ()
         for number in range(len(batch)):  # up to the malformed row
             yield from to_records(batch.slice(number, 1), chunk, first + number, read_bytes)
-    for number, row in enumerate(rows, first):
+    for number, row in enumerate(batch.to_pylist(), first):
         yield Record(row, chunk, number, "", read_bytes)
 
 
@@ -381,7 +388,7 @@ def find_cut(path: Path, near: int) -> int:
     """The first byte at or after `near` where a file of rows can be cut, or its size."""
     size = path.stat().st_size
     if path.suffix == ".parquet":
-        with open_arrow(path, import_pyarrow("parquet").ParquetFile) as file:
+        with open_arrow(path) as file:
             return min((start for start in group_starts(file) if start >= near), default=size)
     if is_compressed(path) or READERS[find_suffix(path)] is not read_json_lines:
         return size
