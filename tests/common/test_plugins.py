@@ -2,10 +2,12 @@ import sys
 
 import pytest
 
+from toolkit.cli.command import execute
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import check_loaded, load_folder
 from toolkit.common.registry import Registry
+from toolkit.config.commands.train import TRAIN
 
 
 @pytest.fixture(autouse=True)
@@ -58,13 +60,24 @@ def test_missing_folder_or_folder_without_code_is_a_user_error(tmp_path):
         load_folder(str(tmp_path))
 
 
-def test_error_in_a_plugin_keeps_its_type(folder):
-    (folder / "__init__.py").write_text("1 / 0\n")
-    with pytest.raises(ZeroDivisionError):
-        load_folder(str(folder))
-    assert plugins.list_loaded() == []
-    (folder / "__init__.py").write_text("MENDED = True\n")
-    assert sys.modules[load_folder(str(folder)).module].MENDED
+@pytest.mark.parametrize(
+    ("file", "text", "place"),
+    [
+        ("__init__.py", "1 / 0\n", "__init__.py:1: ZeroDivisionError: division by zero."),
+        ("main.py", "\nimport no_such\n", "main.py:2: ModuleNotFoundError: No module named 'no_"),
+        ("deep/inner.py", "VALUE = (\n", "deep/inner.py:1: SyntaxError: "),
+    ],
+)
+def test_error_in_a_plugin_is_one_line_with_its_place(folder, file, text, place, capsys):
+    (folder / file).write_text(text)
+    words = ["--user-dir", str(folder), "--print-config"]
+    assert execute(TRAIN, words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{folder}/{place}" in line and plugins.list_loaded() == []
+    assert execute(TRAIN, [*words, "--traceback"]) == 2
+    assert "Traceback (most recent call last):" in capsys.readouterr().err.splitlines()[1:]
+    (folder / file).write_text("VALUE = 7\nINNER = 7\n")
+    assert load_folder(str(folder)) in plugins.list_loaded()
 
 
 def test_old_names_of_the_toolkit_are_answered_with_the_new_ones(folder):

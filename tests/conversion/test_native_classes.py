@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from tests.conversion.conftest import SHAPE, run_alone
 from toolkit import load_checkpoint
@@ -33,6 +33,13 @@ TRUNKS = {
     "deberta": ("DebertaV2Model", {}),
     "deberta, token types": ("DebertaV2Model", {"type_vocab_size": 2}),
     "deberta, clipped": ("DebertaV2Model", {"max_position_embeddings": 6}),
+    **{
+        f"deberta, {n} positions": (
+            "DebertaV2Model",
+            {"max_position_embeddings": n, "position_buckets": buckets},
+        )
+        for n, buckets in ((1, 8), (4, 12), (11, 20), (7, 64))  # fewer than half of the buckets
+    },
 }
 
 
@@ -80,6 +87,25 @@ def test_imported_masked_token_scores_equal_transformers(saved, converted, name,
     with torch.no_grad():
         output = "prediction_logits" if "PreTraining" in name else "logits"
         want = run_alone(model, hf_inputs, output)
+        states = learner.encoder(inputs).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.token_embedding.weight).view(want.shape)
+    torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)
+
+
+def test_bias_that_a_file_has_only_as_the_copy_of_the_decoder_is_read(saved, converted):
+    model, folder = saved("BertForMaskedLM")
+    tensors = load_file(folder / "model.safetensors")
+    bias = tensors.pop("cls.predictions.bias") + torch.arange(SHAPE["vocab_size"])
+    save_file(
+        {**tensors, "cls.predictions.decoder.bias": bias},
+        folder / "model.safetensors",
+        {"format": "pt"},
+    )
+    model = type(model).from_pretrained(folder).eval()
+    learner, (inputs, hf_inputs) = load_checkpoint(converted(folder)), batch()
+    want = run_alone(model, hf_inputs, "logits")
+    assert want.mean() > 1 and torch.equal(learner.task.head.bias, bias)
+    with torch.no_grad():
         states = learner.encoder(inputs).states.flatten(0, 1)
         got = learner.task.head(states, learner.encoder.token_embedding.weight).view(want.shape)
     torch.testing.assert_close(got[~inputs.padding], want[~inputs.padding], atol=1e-5, rtol=1e-5)

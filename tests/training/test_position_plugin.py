@@ -10,7 +10,7 @@ import torch
 from toolkit import build_model, load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
-from toolkit.common.registry import POSITIONS
+from toolkit.common.registry import ARCHITECTURES, POSITIONS
 from toolkit.config.load import compose
 from toolkit.training.run import run
 
@@ -20,9 +20,13 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from toolkit import register_position
+from toolkit import register_arch, register_position
 from toolkit.config.declared import PositiveFloat
-from toolkit.nn.attention import Position, PositionEmbedding, PositionOptions, ScoreTerm
+from toolkit.models.encoder import Encoder, EncoderConfig
+from toolkit.nn.attention import (
+    Attention, Content, LinearProjections, Position, PositionEmbedding, PositionOptions, ScoreTerm,
+    SoftmaxMap,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,26 @@ class WrongPosition(Position):
         return [Wrong()]
 
 
+class WrongValues(nn.Module):
+    def forward(self, weights, offsets):
+        return weights
+
+
+@register_position("wrong_values", PositionOptions())
+class WrongValuePosition(Position):
+    def values(self, shape):
+        return WrongValues()
+
+
+@register_arch("wrong_bert", EncoderConfig(layers=1, width=16, heads=2))
+def wrong_bert(c, sizes):
+    def attention():
+        scores = SoftmaxMap(Content(c.head_width), [Wrong()], c.attention_dropout)
+        return Attention(c.width, LinearProjections(c.width, c.heads), scores)
+
+    return Encoder(c, sizes, attention)
+
+
 @register_position("wrong_vectors", PositionOptions())
 class WrongTable(Position):
     def embedding(self, shape):
@@ -82,7 +106,8 @@ TASKS = {"encoder": ENCODER, "decoder": DECODER, "both": {"task": "translation",
 
 @pytest.fixture(autouse=True)
 def plugin(tmp_path, monkeypatch):
-    monkeypatch.setattr(POSITIONS, "_entries", {**POSITIONS._entries})
+    for registry in (POSITIONS, ARCHITECTURES):
+        monkeypatch.setattr(registry, "_entries", {**registry._entries})
     (tmp_path / "gaussian").mkdir()
     (tmp_path / "gaussian" / "term.py").write_text(TERM)
     return load_folder(str(tmp_path / "gaussian"))
@@ -139,9 +164,15 @@ def test_wrong_choices_are_rejected(arch, options, message):
     [
         ("wrong", r"2 or 1 sentences, \d or 1 heads, 3 queries, 3 keys", r"\(\d, 5\)"),
         ("wrong_vectors", r"2 or 1 sentences, 3 tokens, \d+ columns", r"\(1, 3, 1\)"),
+        ("wrong_values", r"2 sentences, \d heads, 3 queries, \d+ columns", r"\(2, \d, 3, 3\)"),
     ],
 )
 def test_a_wrong_shape_is_told_with_the_required_one(arch, positions, shape, got):
     expected = rf"of position term '{positions}' must return a tensor of the shape \({shape}\)"
     with pytest.raises(ToolkitError, match=rf"^Wrong\w* {expected} .* but returned {got}\."):
         build_model(arch, vocabulary_size=9, positions=[positions])
+
+
+def test_a_wrong_shape_in_an_architecture_of_a_plugin_is_told_too():
+    with pytest.raises(ToolkitError, match=r"^Wrong must .*3 keys\) .* but returned \(2, 5\)\."):
+        build_model("wrong_bert", vocabulary_size=9)

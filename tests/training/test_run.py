@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from toolkit.cli.preprocess import main as preprocess
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
@@ -77,15 +78,17 @@ def test_signal_in_the_last_update_does_not_change_the_result(config):
     assert result.exit_code == 0 and result.valid["valid"]["examples"] == 9
 
 
-def test_run_resumes_after_an_unknown_best_metric(config, tmp_path):
-    limit = {"max_update": 3}
-    with pytest.raises(ToolkitError, match=r"--best-metric. Then the same command resumes"):
-        run(config(best_metric="acuracy", **limit))
-    saved = os.readlink(tmp_path / "run" / "checkpoint_last")
-    result = run(config(best_metric="accuracy", **limit))
-    updates = int(saved.partition("_u")[2])
-    assert result.updates == updates and result.best["update"] == updates
-    assert os.readlink(tmp_path / "run" / "checkpoint_best") == saved
+def test_what_must_fail_fails_before_update_1(config, data, tmp_path):
+    with pytest.raises(ToolkitError, match=r"is 'acuracy'. Known: loss, mlm_loss, ppl, accuracy"):
+        run(config(best_metric="acuracy"))
+    (tmp_path / "short.txt").write_text("a b\n" * 20)
+    words = ["--trainpref", f"{tmp_path / 'short.txt'}", "--tokenizer-from", f"{data}"]
+    preprocess([*words, "--destdir", f"{tmp_path / 'short'}"])
+    small = {"arch": "bert_tiny", "task.tokens_per_sample": 64, "arch.max_positions": 12}
+    for dirs in (data, f"{tmp_path / 'short'}:{data}"):  # the first shard alone is short enough
+        with pytest.raises(ToolkitError, match=r"at most 12 tokens .* of train .*-positions \d\d"):
+            run(config(**small, **{"data.dirs": [str(dirs)], "data.valid_subset": ""}))
+    assert not records(tmp_path / "run")
 
 
 def test_checkpoint_best_has_the_best_metric(config, tmp_path):

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -44,10 +45,10 @@ def execute(command: Command | CommandGroup, argv: Sequence[str] | None = None) 
     for variable in CPU_FALLBACKS:  # torch reads them when it is imported
         os.environ.setdefault(variable, "1")
     words = list(sys.argv[1:] if argv is None else argv)
-    return report_errors(command.name, lambda: run(command, words))
+    return report_errors(command.name, lambda: run(command, words), "--traceback" in words)
 
 
-def report_errors(name: str, act: Callable[[], int]) -> int:
+def report_errors(name: str, act: Callable[[], int], with_traceback: bool = False) -> int:
     """The exit code of `act`; its errors become one line on stderr."""
     try:
         code = act()
@@ -60,7 +61,8 @@ def report_errors(name: str, act: Callable[[], int]) -> int:
             return 0  # the reader, such as head, has closed its end
         if not (line := describe_error(error)):
             raise
-        return fail(name, line, getattr(error, "details", ()))
+        trace = "".join(traceback.format_exception(error)).splitlines() if with_traceback else []
+        return fail(name, line, [*getattr(error, "details", ()), *trace])
 
 
 def fail(name: str, message: str, details: Sequence[str] = ()) -> int:

@@ -25,7 +25,7 @@ from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_with_task
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
-from toolkit.tasks.task import max_input_length, wrong_training_error
+from toolkit.tasks.task import check_examples, max_input_length, wrong_training_error
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.result import print_metrics
@@ -139,7 +139,7 @@ def open_subset(
         batch_size_valid=config.batch_size,
         num_workers=config.num_workers,
     )
-    return open_split(
+    split = open_split(
         name,
         corpora.with_split(name),
         resolve_task(run.task, run.arch),
@@ -148,6 +148,8 @@ def open_subset(
         seed=run.data.evaluation_seed,
         training=False,
     )
+    check_examples(split.examples, learner.encoder, split.name)
+    return split
 
 
 def report_details(

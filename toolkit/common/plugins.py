@@ -12,12 +12,13 @@ import logging
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, first_line
 from toolkit.common.json_files import sha256
 
 PACKAGE, GROUP = "toolkit_plugins", "toolkit.plugins"
@@ -70,7 +71,7 @@ def load_folder(folder: str) -> Plugin:
     module = f"{PACKAGE}.{re.sub(r'[^0-9A-Za-z]', '_', path.name)}_{digest}"
     if module not in _loaded:
         make_package(PACKAGE, None)
-        with name_what_moved(path):
+        with explain_errors(path):
             import_package(module, path)
         _loaded[module] = Plugin(path.name, hash_files(files, path), module, path)
     return _loaded[module]
@@ -89,18 +90,28 @@ MOVED = {
 
 
 @contextmanager
-def name_what_moved(folder: Path) -> Iterator[None]:
-    """Turn the error about an old name of the toolkit into one that has the new name."""
+def explain_errors(folder: Path) -> Iterator[None]:
+    """Turn an error in a plugin into one line: its file and line, or the new name of an import."""
     try:
         yield
-    except ImportError as error:
+    except ToolkitError:
+        raise
+    except Exception as error:
         for old, new in MOVED.items():
-            if repr(old) in str(error):
+            if isinstance(error, ImportError) and repr(old) in str(error):
                 raise ToolkitError(
                     f"{folder} imports {old}, which is now {new}. Change the plugin, as "
                     f"docs/guides/extending.md describes."
                 ) from error
-        raise
+        places = [(it.filename, it.lineno) for it in traceback.extract_tb(error.__traceback__)]
+        if isinstance(error, SyntaxError):
+            places.append((error.filename or "", error.lineno))
+        own = [it for it in places if Path(it[0]).is_relative_to(folder)] or places[-1:]
+        file, line = own[-1]
+        raise ToolkitError(
+            f"{file}:{line}: {type(error).__name__}: {first_line(error)}. Correct the plugin; "
+            f"--traceback prints where it was imported."
+        ) from error
 
 
 def load_installed() -> None:
@@ -108,7 +119,8 @@ def load_installed() -> None:
     from importlib.metadata import entry_points  # slow to import, and --help does not need it
 
     for point in entry_points(group=GROUP):
-        module = importlib.import_module(point.module)
+        with explain_errors(Path(point.module)):
+            module = importlib.import_module(point.module)
         if module.__name__ not in _loaded:
             file = Path(str(module.__file__))
             files = list_python_files(file.parent) if file.name == "__init__.py" else [file]

@@ -43,6 +43,8 @@ class CommandLineConfig:
     """Print this help with the advanced options, and exit."""
     version: bool = False
     """Print the version and exit."""
+    traceback: bool = False
+    """Print Python's traceback below an error, such as one of a plugin."""
 
 
 class SavedRun(NamedTuple):

@@ -84,6 +84,11 @@ def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], 
             if any(head["task.head"] in name for name in saved):
                 config = {**config, "legacy": legacy}
         model_type = choose_head(model_type, config)
+    return model_type, config, current_names(model_type, saved), file
+
+
+def current_names(model_type: ModelType, saved: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors by their current names, without the model's prefix and without buffers."""
     found: dict[str, Tensor] = {}
     for name, tensor in saved.items():
         plain = name.removeprefix(model_type.prefix)
@@ -91,7 +96,10 @@ def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], 
             plain = plain.replace(old, new)
         if not BUFFERS.fullmatch(plain):
             found[f"{plain}, twice" if plain in found else plain] = tensor
-    return model_type, config, found, file
+    for copy, name in model_type.tied.items():  # some files have the copy alone
+        if copy in found and name not in found:
+            found[name] = found[copy]
+    return found
 
 
 def import_native(folder: Path, *, pairs: bool = False) -> ConvertedModel:

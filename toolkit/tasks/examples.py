@@ -114,6 +114,11 @@ class Examples(ABC, Generic[B]):
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row that the encoder reads."""
+        return int(self.lengths.max(initial=0))
+
     @abstractmethod
     def make_batch(self, ids: IntArray, epoch: int | None) -> B:
         """One micro-batch; epoch None is evaluation, the same every time.

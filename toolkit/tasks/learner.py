@@ -35,6 +35,7 @@ from toolkit.tasks.task import (
     PredictsItems,
     ReadsItems,
     Task,
+    check_examples,
     require,
     wrong_training_error,
 )
@@ -157,7 +158,9 @@ class Learner(nn.Module):
 
     def _make_dataset(self, source: SplitSource) -> TaskDataset:
         config = self.task.resolve_for(self.require_origin().task.config, self.encoder)
-        return TaskDataset(self.task.examples(config, source), training=source.training)
+        examples = self.task.examples(config, source)
+        check_examples(examples, self.encoder, f"{source.name} of {source.folder.name}")
+        return TaskDataset(examples, training=source.training)
 
     def require_origin(self) -> Origin:
         """What the learner was built from; raises if it was not built by name."""

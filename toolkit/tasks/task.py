@@ -29,6 +29,7 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
+from toolkit.nn.attention.position import check_parts
 from toolkit.nn.init import memory_limit
 from toolkit.tasks.examples import Batch, Examples, SplitSource
 from toolkit.tasks.predictions import Predictor, Results
@@ -258,6 +259,10 @@ class EncoderFactory(NamedTuple):
         config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
         with memory_limit():
             encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
+        if self.arch.name not in ARCHITECTURES.builtins and not (
+            encoder.is_word_level or encoder.fixed_length
+        ):
+            check_parts(encoder, encoder)
         return encoder
 
     def scale(self, fraction: float) -> EncoderModel:
@@ -356,6 +361,18 @@ def resolve_length(config: Any, arch: ArchConfig | EncoderModel, default: int = 
         )
     bounds = [bound for bound in (default, limit) if bound]
     return replace(config, tokens_per_sample=tokens or min(bounds, default=0))
+
+
+def check_examples(examples: Examples[Any], encoder: EncoderModel, what: str) -> None:
+    """Raise a ToolkitError unless an encoder can read all examples; `what` names their data."""
+    limit, longest = encoder.max_positions, examples.longest
+    if limit and longest > limit:
+        option = "fixed-length" if encoder.fixed_length else "max-positions"
+        raise ToolkitError(
+            f"the model reads at most {limit} tokens at a time, but the longest example of {what} "
+            f"has {longest}. Choose --task.tokens-per-sample {limit}, or train a model with "
+            f"--arch.{option} {longest}."
+        )
 
 
 ARCHITECTURE_KINDS = {

@@ -17,8 +17,9 @@ from toolkit.data.loading.batching import CorpusWeights, compute_fingerprint
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
-from toolkit.models.interface import Sizes
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, Examples, SplitSource
+from toolkit.tasks.task import check_examples
 
 MAX_EVALUATION_TOKENS = 16_384
 """Tokens per evaluation batch on a GPU, where nothing is stored for a backward pass."""
@@ -151,6 +152,15 @@ class TrainingData:
             self.close()
             self._shard, self._split = shard, self._open(shard)
         return self._split.loader
+
+    def check(self, encoder: EncoderModel) -> None:
+        """Raise unless the encoder can read the examples of all shards."""
+        check_examples(self.examples, encoder, self._split.name)
+        for shard in range(1, self._corpora.cycle):
+            folder = self._corpora.for_epoch(shard + 1)
+            name, seed = self._c.train_subset, self._seed
+            examples = make_examples(name, folder, self._task, seed=seed, training=True)
+            check_examples(examples, encoder, f"{name} of {folder.name}")
 
     def close(self) -> None:
         self._split.loader.close()

@@ -133,6 +133,22 @@ def batch_statistics(
     return sums
 
 
+@torch.no_grad()
+def metric_names(
+    learner: Learner, criterion: Criterion, loader: BatchLoader[Batch], precision: Precision
+) -> list[str]:
+    """The metrics of an evaluation without results, as its first example shows."""
+    learner.eval()
+    device, task = learner.encoder.token_embedding.weight.device, learner.task
+    example = loader.collate(np.zeros(1, np.int64))
+    batch = to_device(example, device, packs=learner.encoder.uses_packing)
+    sums = batch_statistics(learner, criterion, batch, precision)
+    losses, c = dict.fromkeys(task.coefficients, 0.0), task.coefficients
+    names = [*loss_metrics(losses, c, with_perplexity=task.reports_perplexity)]
+    parts = [key.split(" ") for key in sums if key.startswith(("over ", "power ", "above "))]
+    return names + [words[1] for words in parts if len(words) == 2]
+
+
 def compute_metrics(
     sums: Mapping[str, FloatArray], coefficients: Mapping[str, float], *, with_perplexity: bool
 ) -> Metrics:

@@ -18,6 +18,7 @@ from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain
 from toolkit.reporting.tables import Table
+from toolkit.tasks.task import check_examples
 from toolkit.training import resume, setup
 from toolkit.training.callbacks.checkpointing import Checkpointer, write_checkpoint
 from toolkit.training.callbacks.logging import MetricsLogger
@@ -105,6 +106,10 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
+        encoder = self.trainer.learner.encoder
+        self.train.check(encoder)
+        for split in self.valid:
+            check_examples(split.examples, encoder, split.name)
         self.console, self.sink = make_sinks(config, world, progress.update, self.total_updates)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates

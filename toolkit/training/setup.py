@@ -43,10 +43,14 @@ from toolkit.tasks.build import build_learner
 from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.training import resume
-from toolkit.training.callbacks.validation import ExponentialMovingAverage, Validation
+from toolkit.training.callbacks.validation import (
+    ExponentialMovingAverage,
+    Validation,
+    check_metric,
+)
 from toolkit.training.cuda_graphs import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
-from toolkit.training.evaluation import evaluate_model
+from toolkit.training.evaluation import evaluate_model, metric_names
 from toolkit.training.gradient import gather_failures
 from toolkit.training.result import config_digest
 from toolkit.training.step import Metrics
@@ -177,6 +181,9 @@ def make_validation(
 ) -> Validation:
     """The validation of a run on these splits, by the moving average if one is configured."""
     c, ema = config.training, None
+    if splits and c.best_metric != "loss" and not trainer.learner.task.collects_in_training:
+        parts = trainer.learner, trainer.criterion, splits[0].loader, trainer.precision
+        check_metric(c.best_metric, metric_names(*parts))
     if c.ema_decay:
         ema = ExponentialMovingAverage(trainer.learner, c.ema_decay, warmup=c.ema_warmup)
     return Validation(

@@ -102,10 +102,6 @@ class TokenColumn:
 
 MAX_LOST = 0.02
 """Share of lost tokens above which the summary of a run says how to keep them."""
-ADVICE = (
-    "--task.sample-mode blocks, a larger --task.tokens-per-sample, or shorter items "
-    "(toolkit-preprocess --segment-by sentences)"
-)
 
 
 class SampleSpans(NamedTuple):
@@ -189,8 +185,7 @@ class TextSamples:
         full_lengths = self._spans.ends - self._spans.starts + specials
         self.lengths: IntArray = np.minimum(full_lengths, tokens_per_sample)
         self.remark = describe_truncation(full_lengths, self.lengths)
-        kept = self.lengths.sum() >= (1 - MAX_LOST) * full_lengths.sum()
-        self.advice = "" if kept else ADVICE
+        self.loses_much = self.lengths.sum() < (1 - MAX_LOST) * full_lengths.sum()
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:
         """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""
@@ -380,7 +375,7 @@ class SegmentedSamples:
         room = np.maximum(0, tokens_per_sample - 3 - self._first_lengths)
         second_lengths = np.minimum(full_lengths - self._first_tokens, room)
         self.lengths: IntArray = self._first_lengths + 2 + second_lengths + (second_lengths > 0)
-        self.advice = ""
+        self.loses_much = False
         self.remark = describe_truncation(full_lengths, self._first_lengths + second_lengths)
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:

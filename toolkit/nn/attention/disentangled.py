@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_position
 from toolkit.config.declared import ADVANCED, AtLeast, Size
 from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
@@ -50,15 +49,6 @@ class Disentangled(Position[DisentangledConfig]):
     )
     reads_right = True
     products = 3
-
-    def __init__(self, options: DisentangledConfig) -> None:
-        super().__init__(options)
-        if options.max_distance <= options.position_buckets // 2 + 1:
-            raise ToolkitError(
-                f"arch.max_distance must be above arch.position_buckets / 2 + 1, where logarithmic "
-                f"buckets begin, but is {options.max_distance} with {options.position_buckets} "
-                f"buckets."
-            )
 
     def terms(self, shape: Shape) -> list[ScoreTerm]:
         scale = 1 / math.sqrt(self.products * shape.head_width)
@@ -175,9 +165,9 @@ def bucket_rows(
     with torch.inference_mode(False):
         offsets = torch.arange(-max_offset, max_offset + 1)
         rows = clipped_buckets(offsets, buckets, max_distance)
-        first, end = buckets + int(rows[0]), buckets + int(rows[-1]) + 1
+        first, end = buckets + int(rows.min()), buckets + int(rows.max()) + 1
         in_order = end - first == len(offsets)
-        return first, end, None if in_order else rows - rows[0]
+        return first, end, None if in_order else rows - rows.min()
 
 
 def clipped_buckets(
@@ -192,8 +182,12 @@ def logarithmic_buckets(
 ) -> Int[Tensor, " O"]:
     """sign(o) ceil(log(|o| / n) / log((max_distance - 1) / n) (n - 1)) + n, n = buckets / 2, for
     |o| > n; smaller offsets are their own buckets.
+
+    If `max_distance` is not above n + 1, no sentence of that length has other offsets, and those of
+    longer ones have fewer buckets or the outermost (Transformers computes the same).
     """
     near = buckets // 2
-    ratio = (offsets.abs().clamp(min=1).double() / near).log() / math.log((max_distance - 1) / near)
-    far = (ratio * (near - 1)).ceil().long() + near
+    scale = math.log((max_distance - 1) / near) if max_distance > 1 else -math.inf
+    ratio = (offsets.abs().clamp(min=1).double() / near).log() / scale
+    far = (ratio * (near - 1)).ceil().nan_to_num(0.0).clamp(-buckets - near, buckets).long() + near
     return torch.where(offsets.abs() <= near, offsets, far * offsets.sign())

@@ -7,7 +7,7 @@ adds; all that the terms of a model add is summed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -146,26 +146,58 @@ def check_shapes(name: str, term: Position[Any], shape: Shape, table: TableShape
     x, first = torch.zeros(SENTENCES, TOKENS, shape.width), (SENTENCES, 1)
     sequence = SequenceContext(Offsets(None, TOKENS, x.device), causal=shape.causal)
     p, tokens = AttentionInputs(of_head, of_head, of_head, x, sequence), (TOKENS,)
-    for kernel in term.kernels(shape):
-        axes = {"sentences": first, "heads": heads, "queries": (TOKENS, 1), "taps": ODD}
-        check_shape(name, kernel, kernel(p), **axes)
-    for summand in term.terms(shape):
-        axes = {"sentences": first, "heads": heads, "queries": tokens, "keys": tokens}
-        check_shape(name, summand, summand(p), **axes)
+    owner = f" of position term {name!r}"
+    axes: dict[str, Sequence[int]]
+    for part in (*term.kernels(shape), *term.terms(shape)):
+        check_summand(part, p, part(p), owner)
+    if (values := term.values(shape)) is not None:
+        weights = torch.zeros(SENTENCES, shape.heads, TOKENS, TOKENS)
+        axes = {"sentences": first[:1], "heads": heads[:1], "queries": tokens}
+        got = values(weights, sequence.offsets)
+        check_shape(owner, values, got, **axes, columns=(shape.head_width,))
     for change in term.changes(shape):
         axes = {"sentences": first, "heads": heads[:1], "tokens": tokens}
         for changed in change(p)[:2]:
-            check_shape(name, change, changed, **axes, columns=(shape.head_width,))
+            check_shape(owner, change, changed, **axes, columns=(shape.head_width,))
     if (embedding := term.embedding(table)) is not None:
         x = torch.zeros(SENTENCES, TOKENS, table.width)
         axes = {"sentences": first, "tokens": tokens, "columns": (table.width,)}
-        check_shape(name, embedding, embedding.vectors(x, None), **axes)
+        check_shape(owner, embedding, embedding.vectors(x, None), **axes)
+
+
+@torch.no_grad()
+def check_parts(model: nn.Module, run: Callable[[Tensor], object]) -> None:
+    """Raise a ToolkitError if a kernel or a score term of a plugin has a wrong shape when the model
+    reads two sentences of three tokens.
+    """
+    kinds = (Kernel, ScoreTerm)
+    parts = [part for part in model.modules() if isinstance(part, kinds)]
+    own = [part for part in parts if not type(part).__module__.startswith("toolkit.")]
+    hooks = [
+        it.register_forward_hook(lambda it, p, got: check_summand(it, p[0], got)) for it in own
+    ]
+    if hooks:
+        model.eval()
+        run(torch.zeros(SENTENCES, TOKENS, dtype=torch.long))
+        model.train()
+    for hook in hooks:
+        hook.remove()
+
+
+def check_summand(part: nn.Module, p: AttentionInputs, got: object, owner: str = "") -> None:
+    """Raise a ToolkitError unless a kernel has taps and a score term scores for the queries p."""
+    sentences, heads, queries, _ = p.q.shape
+    axes = {"sentences": (sentences, 1), "heads": (heads, 1)}
+    if isinstance(part, Kernel):
+        check_shape(owner, part, got, **axes, queries=(queries, 1), taps=ODD)
+    else:
+        check_shape(owner, part, got, **axes, queries=(queries,), keys=(p.k.shape[2],))
 
 
 ODD = range(1, 2**20, 2)
 
 
-def check_shape(name: str, part: nn.Module, got: object, **axes: Sequence[int]) -> None:
+def check_shape(owner: str, part: nn.Module, got: object, **axes: Sequence[int]) -> None:
     """Raise a ToolkitError unless a tensor has one of the allowed sizes in each axis."""
     sizes = tuple(got.shape) if isinstance(got, Tensor) else ()
     allowed = [size in axis for size, axis in zip(sizes, axes.values(), strict=False)]
@@ -175,7 +207,7 @@ def check_shape(name: str, part: nn.Module, got: object, **axes: Sequence[int]) 
             for label, axis in axes.items()
         )
         raise ToolkitError(
-            f"{type(part).__name__} of position term {name!r} must return a tensor of the shape "
+            f"{type(part).__name__}{owner} must return a tensor of the shape "
             f"({required}) for {SENTENCES} sentences of {TOKENS} tokens, but returned "
             f"{sizes or type(got).__name__}."
         )

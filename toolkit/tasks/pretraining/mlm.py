@@ -124,7 +124,14 @@ class MaskedExamples(Examples[Any]):
             span_p=config.span_p,
         )
         self.lengths, self.remark = self._samples.lengths, self._samples.remark
-        self.advice = self._samples.advice
+        if self._samples.loses_much:
+            made_with = [source.facts.get("made with", "") for source in folder.sources]
+            whole = any("segment_by sentences" not in settings for settings in made_with)
+            self.advice = " or ".join(
+                ["--task.sample-mode blocks"] * (mode == "pairs")
+                + ["a larger --task.tokens-per-sample"]
+                + ["shorter items (toolkit-preprocess --segment-by sentences)"] * whole
+            )
         if not len(self.lengths):
             raise ToolkitError(
                 f"Split {source.name!r} of {folder.name} has a single item, but --task.sample-mode "

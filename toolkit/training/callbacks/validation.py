@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
@@ -114,11 +114,7 @@ class Validation:
 
     def update_best(self, metrics: Metrics, update: int) -> None:
         """Pass the metric to the schedule, record the best, and stop without improvement."""
-        if self.metric not in metrics:
-            raise UnknownMetricError(
-                f"training.best_metric must be a metric of validation, but is {self.metric!r}. "
-                f"Known: {', '.join(metrics)}. Choose one of them with --best-metric."
-            )
+        check_metric(self.metric, metrics)
         value = float(metrics[self.metric])
         if self.schedule:
             self.schedule.on_validation(value if lower_is_better(self.metric) else -value, update)
@@ -162,6 +158,15 @@ class Validation:
             self.schedule.restore(saved.schedule)
             if not same:
                 self.schedule.reset_metric()
+
+
+def check_metric(metric: str, known: Iterable[str]) -> None:
+    """Raise unless validation has the metric by which it selects the best checkpoint."""
+    if metric not in (names := [*known]):
+        raise UnknownMetricError(
+            f"training.best_metric must be a metric of validation, but is {metric!r}. "
+            f"Known: {', '.join(names)}. Choose one of them with --best-metric."
+        )
 
 
 def is_improvement(metric: str, value: float, best: float | None) -> bool:
