@@ -54,13 +54,8 @@ def test_overridden_options_are_evaluated_in_one_table(config, data, tmp_path, c
 
 
 def test_length_beyond_absolute_positions_is_an_error(config, data, tmp_path):
-    run(
-        config(
-            arch="bert_tiny",
-            max_update=1,
-            **{"arch.max_positions": 20, "task.tokens_per_sample": 20},
-        )
-    )
+    short = {"arch.max_positions": 20, "task.tokens_per_sample": 20}
+    run(config(arch="bert_tiny", max_update=1, **short))
     longer = Overrides({"tokens_per_sample": ["8", "21"]})
     with pytest.raises(ToolkitError, match=r"at most 20 for .*run, whose model .* 20 .* is 21\."):
         evaluate_checkpoints(asked(data, tmp_path / "run", task=longer))

@@ -89,7 +89,7 @@ def wrong_bert(c, sizes):
         scores = SoftmaxMap(Content(c.head_width), [Wrong()], c.attention_dropout)
         return Attention(c.width, LinearProjections(c.width, c.heads), scores)
 
-    return Encoder(c, sizes, attention)
+    return Encoder(c, sizes, attention, takes_positions=True)
 
 
 @register_position("wrong_vectors", PositionOptions())
@@ -106,8 +106,8 @@ TASKS = {"encoder": ENCODER, "decoder": DECODER, "both": {"task": "translation",
 
 @pytest.fixture(autouse=True)
 def plugin(tmp_path, monkeypatch):
-    for registry in (POSITIONS, ARCHITECTURES):
-        monkeypatch.setattr(registry, "_entries", {**registry._entries})
+    monkeypatch.setattr(POSITIONS, "_entries", {**POSITIONS._entries})
+    monkeypatch.delitem(ARCHITECTURES._entries, "wrong_bert", raising=False)
     (tmp_path / "gaussian").mkdir()
     (tmp_path / "gaussian" / "term.py").write_text(TERM)
     return load_folder(str(tmp_path / "gaussian"))

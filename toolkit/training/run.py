@@ -106,10 +106,7 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        encoder = self.trainer.learner.encoder
-        self.train.check(encoder)
-        for split in self.valid:
-            check_examples(split.examples, encoder, split.name)
+        self.check_lengths()
         self.console, self.sink = make_sinks(config, world, progress.update, self.total_updates)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates
@@ -125,6 +122,13 @@ class TrainingRun:
         self.checkpointer = self.make_checkpointer()
         if self.resume_point:
             self.restore(self.resume_point)
+
+    def check_lengths(self) -> None:
+        """Raise unless the encoder can read all examples, those of later shards too."""
+        encoder = self.trainer.learner.encoder
+        self.train.check(encoder)
+        for split in self.valid:
+            check_examples(split.examples, encoder, split.name)
 
     def make_checkpointer(self) -> Checkpointer:
         self.stateful: dict[str, Stateful] = {
