@@ -14,8 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.metrics.seeds import SeedSummary, summarize
-from toolkit.reporting.runs import LoggedRun, Record, group_runs, read_runs
+from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
 from toolkit.reporting.tables import Cell, Table
 
 SUBSETS = {"valid": "", "valid_mismatched": "-mm"}
@@ -40,7 +41,7 @@ def score(run: LoggedRun, subset: str, at: str) -> float | None:
     return percent(same[-1]) if same else None
 
 
-def percent(record: Record) -> float:
+def percent(record: JsonObject) -> float:
     """Score in percent; the undefined correlation of constant predictions counts as 0."""
     value = float(record["score"])
     return 0.0 if math.isnan(value) else 100 * value
