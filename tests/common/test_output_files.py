@@ -3,7 +3,13 @@ import os
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import check_output, open_output, open_unlinked, write_output
+from toolkit.common.files import (
+    check_output,
+    open_output,
+    open_unlinked,
+    temporary_path,
+    write_output,
+)
 
 
 def test_open_output_keeps_the_old_content_until_the_end(tmp_path):
@@ -90,3 +96,10 @@ def test_check_output_finds_what_cannot_be_written(tmp_path):
     check_output("--out", tmp_path, allow_folder=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
     assert (tmp_path / "file").read_text() == "old"
+
+
+def test_lines_of_a_killed_process_with_the_same_id_are_left_out(tmp_path):
+    temporary_path(tmp_path / "out").write_text("half\n")
+    with open_output("--output", tmp_path / "out") as file:
+        file.write("whole\n")
+    assert (tmp_path / "out").read_text() == "whole\n"

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from toolkit.common.system import is_running
+from toolkit.common.files import is_running
 
 
 def test_zombie_is_not_running():

@@ -146,7 +146,7 @@ def test_killed_run_leaves_no_complete_folder_and_the_next_removes_its_files(
     )
     process = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
     deadline = time.monotonic() + 20
-    while not list(tmp_path.glob("out.partial-*/*.npy")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob(".out.*.tmp/*.npy")) and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -150,7 +150,7 @@ def write_model(
     facts: Mapping[str, object],
     write_more: Callable[[Path], object] = lambda folder: None,
 ) -> None:
-    """Write a checkpoint without optimizer state; `write_more` adds files to its folder."""
+    """Write a new checkpoint without optimizer state; `write_more` adds files to its folder."""
 
     def fill(folder: Path) -> None:
         write_tensors(folder / MODEL, tensors)
@@ -160,7 +160,7 @@ def write_model(
 
     versions = {"toolkit": __version__, "torch": torch.__version__}
     facts = {"update": 0, "epoch": 0, **facts, "versions": versions}
-    SaveFolder(target.parent).write(target.name, fill, facts)
+    SaveFolder(target.parent).write(target.name, fill, facts, replace=False)
 
 
 def check_metadata(metadata: Mapping[str, object]) -> Mapping[str, object]:

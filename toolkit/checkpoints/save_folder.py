@@ -132,21 +132,27 @@ class SaveFolder:
         """Release the folder for another run."""
         self.lock.release()
 
-    def write(self, name: str, fill: Callable[[Path], None], facts: Mapping[str, object]) -> Path:
+    def write(
+        self,
+        name: str,
+        fill: Callable[[Path], None],
+        facts: Mapping[str, object],
+        *,
+        replace: bool = True,
+    ) -> Path:
         """Write a checkpoint with `fill`, and a manifest of `facts`; retried after I/O errors."""
-        if problem := retry(lambda: self.write_once(name, fill, facts)):
+
+        def write_once() -> None:
+            with atomic_dir(self.path / name, sync=True, replace=replace) as folder:
+                fill(folder)
+                write_manifest(folder, facts)
+
+        if problem := retry(write_once):
             raise CheckpointSaveError(
                 f"checkpoint {self.path / name} must be written to disk, but could not be: "
                 f"{problem}. Free some space or repair the disk; older checkpoints are complete."
             )
         return self.path / name
-
-    def write_once(
-        self, name: str, fill: Callable[[Path], None], facts: Mapping[str, object]
-    ) -> None:
-        with atomic_dir(self.path / name, sync=True) as folder:
-            fill(folder)
-            write_manifest(folder, facts)
 
     def link(self, link: str, target: str) -> None:
         """Point a link at a checkpoint of this folder."""

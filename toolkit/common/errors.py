@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 MAX_PATH_LENGTH = 200
 """Longer paths are shortened in messages."""
-TEMPORARY = re.compile(r"\.([^/]+)\.\d+\.tmp$")
-"""Name of a file that is written before it is renamed; messages name the file that it becomes."""
+TEMPORARY = re.compile(r"\.([^/]+)\.\d+\.tmp(?=/|$)")
+"""Name of what is written before it is renamed; messages name what it becomes."""
 
 
 class ToolkitError(ValueError):

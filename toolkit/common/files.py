@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO
 
@@ -95,6 +96,31 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
+def new_temporary_path(path: Path) -> Path:
+    """The path of `temporary_path`, once what killed processes wrote for `path` is deleted.
+
+    A file with the id of this process is one of them, since in containers ids repeat.
+    """
+    temporary = temporary_path(path)
+    for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        owner = left.name.split(".")[-2]
+        if left == temporary or (owner.isdigit() and not is_running(int(owner))):
+            delete(left)
+    return temporary
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this host exists, of any user, and is not a zombie."""
+    try:
+        if Path("/proc/self/stat").exists():
+            text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
+            return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
+
+
 @contextmanager
 def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
     """A path to write to, which replaces `path` if the block ends without an error.
@@ -114,13 +140,13 @@ def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
-    """A new folder to fill, which replaces `path` if the block ends without an error.
+def atomic_dir(path: Path, *, sync: bool = False, replace: bool = True) -> Iterator[Path]:
+    """A new folder to fill, which becomes `path` if the block ends without an error.
 
-    Its files have the permissions of new files, also those of libraries that write private ones.
+    With `replace` it replaces another folder; else it is an error if one lies there by then. Its
+    files have the permissions of new files, also those of libraries that write private ones.
     """
-    temporary = temporary_path(path)
-    delete(temporary)
+    temporary = new_temporary_path(path)
     temporary.mkdir()
     try:
         yield temporary
@@ -129,10 +155,18 @@ def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
             for file in [*temporary.rglob("*"), temporary]:
                 sync_to_disk(file)
         old = path.with_name(f".{path.name}.old.tmp")
-        if path.exists():  # a folder is renamed first and then deleted
+        if replace and path.exists():  # a folder is renamed first and then deleted
             delete(old)
             path.rename(old)
-        temporary.rename(path)
+        try:
+            temporary.rename(path)
+        except OSError as error:
+            if replace:
+                raise
+            raise ToolkitError(
+                f"{path} must be new, but cannot be made: {error.strerror}. If another process has "
+                f"written it in the meantime, choose another name."
+            ) from error
         shutil.rmtree(old, ignore_errors=True)
         if sync:
             sync_to_disk(path.parent)
@@ -203,7 +237,8 @@ def open_output(option: str, path: str | Path) -> Iterator[TextIO]:
             yield text
         return
     target, keep = Path(os.path.realpath(path)), False  # a link stays when its target is replaced
-    temporary = temporary_path(target)
+    with report_write_errors(option, path):
+        temporary = new_temporary_path(target)
     try:
         with _OutputFile(option, path, temporary).as_text() as text:
             try:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import is_running
 from toolkit.common.json_files import Count, dumps, read_json, write_json
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
@@ -48,18 +49,6 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     return bool(mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
-
-
-def is_running(process: int) -> bool:
-    """Whether a process of this host exists, of any user, and is not a zombie."""
-    try:
-        if Path("/proc/self/stat").exists():
-            text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
-            return text.rpartition(")")[2].split()[0] not in ("Z", "X")
-        os.kill(process, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def signal_name(number: int) -> str:

@@ -110,7 +110,7 @@ def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
     """Fill a temporary folder and rename it, so that it is complete or absent."""
     with (
         report_write_errors("DESTINATION", target),
-        atomic_dir(target, sync=True) as temporary,
+        atomic_dir(target, sync=True, replace=False) as temporary,
     ):
         fill(temporary)
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from glob import escape
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import report_write_errors, sync_to_disk
+from toolkit.common.files import atomic_dir, report_write_errors
 from toolkit.common.json_files import write_signed_json
 from toolkit.common.registry import FORMATS
-from toolkit.common.system import available_cores, is_running
+from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, print_report
 from toolkit.data.preprocessing.input_files import store_streams
@@ -65,8 +63,7 @@ def preprocess(config: PreprocessConfig) -> None:
 def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder next to `path` that takes its name when the block ends without error.
 
-    A symbolic link stays, and its target is written. Temporary folders of interrupted runs are
-    removed; one with the id of this process is abandoned, since in containers ids repeat.
+    A symbolic link stays, and its target is written.
     """
     with suppress(OSError, RuntimeError):  # links that form a cycle
         path = path.resolve() if path.is_symlink() else path
@@ -76,30 +73,10 @@ def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
             f"{path / 'data'}."
         )
     check_vacant(path, overwrite)
-    try:
+    with report_write_errors("--destdir", path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for left in path.parent.glob(f"{escape(path.name)}.partial-*"):
-            owner = left.name.rpartition("-")[2]
-            if owner.isdigit() and (int(owner) == os.getpid() or not is_running(int(owner))):
-                shutil.rmtree(left, ignore_errors=True)
-        partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-        partial.mkdir()
-    except OSError as error:
-        raise ToolkitError(
-            f"destdir must be a folder that can be made, but {path} is not: {error.strerror}. "
-            f"Choose another --destdir."
-        ) from error
-    try:
-        yield partial
-        for file in [*partial.rglob("*"), partial]:
-            sync_to_disk(file)
-        old = path.with_name(f"{path.name}.old-{os.getpid()}")  # deleted after the new one is there
-        if path.exists():
-            path.rename(old)
-        partial.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with atomic_dir(path, sync=True, replace=overwrite) as folder:
+        yield folder
 
 
 def check_vacant(path: Path, overwrite: bool) -> None:

@@ -24,8 +24,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from toolkit.common import system
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import open_unlinked
-from toolkit.common.system import is_running
+from toolkit.common.files import is_running, open_unlinked
 from toolkit.distributed.world import World
 
 PEER_FAILURE_EXIT_CODE = 3

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import is_running
+from toolkit.common.files import is_running
 from toolkit.data.loading.prefetch import (
     BatchPrefetcher,
     ExampleError,

@@ -72,7 +72,7 @@ def test_link_stays_and_its_target_is_written(tmp_path, there):
 
 
 def test_only_folders_of_dead_processes_are_removed(tmp_path):
-    dead, alive = (tmp_path / f"data.partial-{n}" for n in (2**22 + 1, os.getppid()))
+    dead, alive = (tmp_path / f".data.{n}.tmp" for n in (2**22 + 1, os.getppid()))
     dead.mkdir(), alive.mkdir()
     with create_output_folder(tmp_path / "data", overwrite=False) as partial:
         filled(partial, "1")
@@ -82,7 +82,19 @@ def test_only_folders_of_dead_processes_are_removed(tmp_path):
 def test_unwritable_destination_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(ToolkitError, match=r"destdir must be a folder that can be made, but"),
+        pytest.raises(ToolkitError, match="Cannot write --destdir"),
         create_output_folder(tmp_path / "file" / "data", overwrite=False),
     ):
         pytest.fail("entered")
+
+
+def test_a_folder_that_another_process_wrote_in_the_meantime_stays(tmp_path):
+    with (
+        pytest.raises(ToolkitError, match="data must be new, but cannot be made"),
+        create_output_folder(tmp_path / "data", overwrite=False) as partial,
+    ):
+        filled(partial, "later")
+        (tmp_path / "data").mkdir()
+        filled(tmp_path / "data", "finished")
+    assert (tmp_path / "data" / "meta.json").read_text() == "finished"
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import is_running
+from toolkit.common.files import is_running
 from toolkit.data.preprocessing import workers as module
 from toolkit.data.preprocessing.workers import WorkerPool, report_progress
 
