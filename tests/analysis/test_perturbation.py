@@ -16,6 +16,7 @@ from toolkit.analysis.perturbation import (
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PerturbationConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.words import WordBoundaries
 
 
 @pytest.fixture
@@ -68,7 +69,8 @@ def letter_tokenizer(text):
     tokenizer.vocabulary = Mock()
     tokenizer.decode = lambda ids: "".join(symbols[i] for i in ids).replace("@", "")
     tokenizer.vocabulary.special = {0, len(symbols) - 1}
-    tokenizer.vocabulary.starts_word = [symbol == "@" for symbol in symbols]
+    pieces = [(symbol == "@", symbol.encode()) for symbol in symbols]
+    tokenizer.vocabulary.words = WordBoundaries(pieces, (0, len(symbols) - 1))
     return tokenizer
 
 

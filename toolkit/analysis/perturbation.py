@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -110,10 +111,11 @@ def split_words(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[tuple[str,
     """Each lowercased word and the positions of its subwords, without punctuation."""
     vocabulary = tokenizer.vocabulary
     words: list[list[int]] = []
+    starts = vocabulary.words.starts(np.array(ids, np.int64))
     for position, i in enumerate(ids):
         if i in vocabulary.special:
             continue
-        if not words or vocabulary.starts_word[i]:
+        if not words or starts[position]:
             words.append([])
         words[-1].append(position)
 

@@ -235,7 +235,7 @@ def join_words(
     tokens[inside] = texts.ids
     for offset, token in enumerate(after):
         tokens[positions == ends + offset] = token
-    words = np.cumsum(vocabulary.starts_word[tokens] & inside, 1) - 1
+    words = np.cumsum(vocabulary.words.starts(tokens) & inside, 1) - 1
     return WordSentences(tokens, lengths, np.where(inside, words, -1))
 
 

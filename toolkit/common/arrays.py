@@ -27,6 +27,7 @@ HIDDEN_POSITION = -1
 
 
 UInt64 = npt.NDArray[np.uint64]
+UInt8 = npt.NDArray[np.uint8]
 GOLDEN = 0x9E3779B97F4A7C15
 
 

@@ -84,8 +84,7 @@ class BlockExamples(Examples[BlockBatch]):
             tokens_per_sample=c.tokens_per_sample,
         )
         self._eos = folder.vocabulary.sep
-        self._starts_word = folder.vocabulary.starts_word.copy()
-        self._starts_word[self._eos] = True
+        self._words = folder.vocabulary.words
         self.lengths = self._blocks.lengths
         options = (c.sample_mode, c.eos_after, c.tokens_per_sample)
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, *options)
@@ -93,14 +92,15 @@ class BlockExamples(Examples[BlockBatch]):
     def make_batch(self, ids: IntArray, epoch: int | None) -> BlockBatch:
         previous, tokens, inside = self._blocks.read_batch(ids % len(self))
         targets = tokens[inside]
-        # a word starts by its marker, or after an end symbol, where some tokenizers omit it
-        after_end = previous[inside] == self._eos
-        starts = self._starts_word[targets] | after_end
+        starts = self._words.starts(np.concatenate([previous[:, :1], tokens], 1))[:, 1:]
+        # an end symbol is a word; so is what follows it, where some tokenizers omit the mark
+        starts |= (tokens == self._eos) | (previous == self._eos)
+        word_count = (starts + self._words.inner[tokens])[inside].sum()
         return BlockBatch(
             inputs=Inputs(tokens=torch.from_numpy(previous)),
             selected=self.pad(np.flatnonzero(inside), 0),
             targets=self.pad(targets, IGNORED),
-            word_count=float(starts.sum()),
+            word_count=float(word_count),
             weights={OBJECTIVE: float(len(targets))},
             sentences=len(ids),
             tokens=len(targets),

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.formats.text import RUN_LENGTH, apply_length_limit, assign_splits
+from toolkit.data.tokenizers.words import WordBoundaries
 
 
 def selected(valid, test, count=16000):
@@ -67,9 +68,8 @@ WORDS = [0, 2, 4, 7]  # where a word begins
     ],
 )
 def test_items_beyond_the_limit_follow_the_policy(policy, limit, words, items, lost):
-    kept, lengths, sources, overlength = apply_length_limit(
-        IDS, LENGTHS, limit, policy, np.isin(IDS, words)
-    )
+    boundaries = WordBoundaries([(i in words, b"a") for i in IDS], ())
+    kept, lengths, sources, overlength = apply_length_limit(IDS, LENGTHS, limit, policy, boundaries)
     cut = np.split(kept, np.cumsum(lengths)[:-1])
     assert [ids.tolist() for ids in cut] == items and len(IDS) - len(kept) == lost
     assert overlength == (limit < LENGTHS).sum()

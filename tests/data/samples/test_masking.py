@@ -128,7 +128,7 @@ def groups(words, batch, row):
     """The words of a sentence, as lists of places."""
     selected = []
     for position in np.flatnonzero(batch.candidates[row]).tolist():
-        starts = words.starts_word[batch.tokens[row, position]]
+        starts = words.words.starts(batch.tokens[row])[position]
         if starts or not batch.candidates[row, position - 1]:
             selected.append([])
         selected[-1].append(position)

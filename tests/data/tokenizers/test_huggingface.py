@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -60,7 +61,7 @@ def test_text_never_pads_masks_or_ends_a_sentence(tokenizer):
 )
 def test_word_starts_follow_from_the_marks(pieces, starts, displayed):
     vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
-    assert vocabulary.starts_word[5:].tolist() == starts
+    assert vocabulary.words.starts(np.arange(5, 7)).tolist() == starts
     assert [vocabulary.display_symbol(symbol) for symbol in pieces] == displayed
 
 

@@ -180,6 +180,8 @@ def test_tokens_of_byte_level_pieces_share_a_word_even_within_a_character(byte_p
         ("a--", [(0, 1), (1, 2), (2, 3)], [1, 2, 3]),
         ("ab ab", [(0, 2), (3, 5)], [1, 2]),
         ("我爱你", [(0, 1), (1, 2), (2, 3)], [1, 2, 3]),  # each Chinese character is a word
+        ("ไปกิน", [(0, 1), (1, 3), (3, 4), (4, 5)], [1, 3, 3, 4]),  # so is each Thai letter
+        ("コピー機", [(0, 1), (1, 3), (3, 4)], [2, 2, 3]),  # and a run of katakana
         ("किताब है", [(0, 1), (1, 2), (2, 5), (6, 8)], [3, 3, 3, 4]),  # a vowel sign joins
         ("cafe\u0301s", [(0, 4), (4, 5), (5, 6)], [3, 3, 3]),
     ],

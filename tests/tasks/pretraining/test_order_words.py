@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.heads import PositionHead
 from toolkit.models.interface import Encoded, EncoderModel
@@ -70,6 +71,13 @@ def test_byte_level_words_keep_the_space_before_them(byte_level):
     named = "<s> b Ġc Ġ a b Ġb </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
     assert hidden == [False, False, True, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("text", ["我{爱}北{京}你", "我{爱}北 {京}你"])
+def test_braces_hide_words_within_text_without_spaces(text):
+    tokenizer = Tokenizer.train(["我爱北京你"] * 9, kind="wordpiece", vocabulary_size=20)
+    _, hidden = encode_hidden_words(tokenizer, text)
+    assert hidden == [False, False, True, False, True, False, False]
 
 
 @pytest.mark.parametrize(

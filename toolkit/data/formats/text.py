@@ -40,6 +40,7 @@ from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.offsets import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.data.tokenizers.words import WordBoundaries
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.console import Progress
 
@@ -118,7 +119,7 @@ def _steps(numbers: IntArray, fraction: float, offset: float) -> tuple[IntArray,
 
 
 def apply_length_limit(
-    ids: IntArray, lengths: IntArray, limit: int, policy: str, starts_word: BoolArray
+    ids: IntArray, lengths: IntArray, limit: int, policy: str, words: WordBoundaries
 ) -> tuple[IntArray, IntArray, IntArray, int]:
     """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split.
 
@@ -129,7 +130,7 @@ def apply_length_limit(
     if overlength == 0:
         return ids, lengths, sources, 0
     if policy == "split":
-        pieces = _split(ids, lengths, limit, starts_word)
+        pieces = _split(words.starts(ids), lengths, limit)
         counts = np.array([len(sizes) for sizes in pieces], np.int64)
         piece_lengths = np.array([size for sizes in pieces for size in sizes], np.int64)
         return ids, piece_lengths, np.repeat(sources, counts), overlength
@@ -139,13 +140,13 @@ def apply_length_limit(
     return kept, kept_lengths[stays], sources[stays], overlength
 
 
-def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray) -> list[list[int]]:
+def _split(starts_word: BoolArray, lengths: IntArray, limit: int) -> list[list[int]]:
     """Lengths of the pieces of each item: maximal, and cut before a word if possible."""
     pieces, ends = [], np.cumsum(lengths)
     for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
         sizes, start = [], end - length
         while end - start > limit:
-            words = np.flatnonzero(starts_word[ids[start + 1 : start + limit + 1]])
+            words = np.flatnonzero(starts_word[start + 1 : start + limit + 1])
             sizes.append(int(words[-1]) + 1 if len(words) else limit)
             start += sizes[-1]
         pieces.append([*sizes, end - start])
@@ -176,7 +177,7 @@ class PartWriter:
         neighborhood, tokens = np.stack([documents, runs], 1)[kept], len(ids)
         if limit := self._options.max_item_tokens:
             ids, lengths, sources, overlength = apply_length_limit(
-                ids, lengths, limit, self._options.overlength, self._vocabulary.starts_word
+                ids, lengths, limit, self._options.overlength, self._vocabulary.words
             )
             neighborhood = neighborhood[sources]
             self.counts.update(overlength=overlength, lost_tokens=tokens - len(ids))

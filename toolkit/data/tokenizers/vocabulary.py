@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-
-from toolkit.common.arrays import BoolArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sha256
+from toolkit.data.tokenizers.words import WordBoundaries, joins
 
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first
 SPACE_BYTE = "\u0120"  # the space before a word in byte-level pieces
+PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+OTHER_BYTES = [byte for byte in range(256) if byte not in PRINTABLE]
+BYTE_LETTERS = {chr(byte): byte for byte in PRINTABLE}
+BYTE_LETTERS |= {chr(256 + number): byte for number, byte in enumerate(OTHER_BYTES)}
+"""The letter that stands for each byte in byte-level pieces (Radford et al. 2019, code)."""
+BYTE_PIECE = re.compile("<0x([0-9A-F]{2})>")
+"""SentencePiece's piece for a byte of a character that the model lacks."""
 ROLES = ("pad", "cls", "sep", "mask", "unk")
 
 
@@ -74,16 +80,27 @@ class Vocabulary:
         unmarked = symbol.removeprefix(self.mark)
         if symbol.startswith(self.mark) != (self.mark == WORD_REST):
             return unmarked or "(space)"
-        continues = self.mark != WORD_START or symbol[:1].isalnum()
+        continues = self.mark != WORD_START or (symbol[:1].isalnum() and joins("a", symbol[:1]))
         return f"{WORD_REST}{unmarked}" if continues else unmarked
 
     @cached_property
-    def starts_word(self) -> BoolArray:
-        """For each id, whether it is the first piece of a word; special tokens are not."""
-        starts: BoolArray = np.array([symbol.startswith(self.mark) for symbol in self.symbols])
-        starts ^= self.mark == WORD_REST
-        starts[list(self.special)] = False
-        return starts
+    def words(self) -> WordBoundaries:
+        """Where words start among the tokens."""
+        marks_rest = self.mark == WORD_REST
+        pieces = [
+            (symbol.startswith(self.mark) != marks_rest, self._to_bytes(symbol))
+            for symbol in self.symbols
+        ]
+        return WordBoundaries(pieces, self.special)
+
+    def _to_bytes(self, symbol: str) -> bytes:
+        """The text of a symbol without the mark, which may begin and end within a character."""
+        text = symbol.removeprefix(self.mark)
+        if self.mark == SPACE_BYTE and all(letter in BYTE_LETTERS for letter in text):
+            return bytes(BYTE_LETTERS[letter] for letter in text)
+        if byte := BYTE_PIECE.fullmatch(text):
+            return bytes.fromhex(byte[1])
+        return text.encode()
 
 
 def append_special(pieces: Sequence[str], unk: int) -> Vocabulary:

@@ -12,7 +12,6 @@ B inputs   S tokens of an input   N targets
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.words import joins
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import to_device
@@ -122,10 +122,10 @@ class SentenceScorer:
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
     """For each token of each sentence, the index after the last token of its word.
 
-    A word is a run of letters, with their vowel signs and accents, and digits. Chinese characters
-    and all others are words by themselves, as in BERT's tokenizer. The characters that tokens
-    cover decide, so the marks of SentencePiece, WordPiece and byte-level pieces lead to the same
-    words.
+    A word is a run of letters, with their vowel signs and accents, and digits. All other characters
+    are words by themselves, as in BERT's tokenizer, and so are letters of scripts without spaces,
+    as in `toolkit.data.tokenizers.words`. The characters that tokens cover decide, so the marks of
+    SentencePiece, WordPiece and byte-level pieces lead to the same words.
     """
     offsets = tokenizer.encode_with_offsets(sentences)
     edges = np.stack([offsets.starts, offsets.ends], 1)
@@ -143,16 +143,9 @@ def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
         (start, end), first = spans[token - 1], spans[token][0]
         joined = first < end or start == end == first  # bytes of a character, or a mark alone
         if first == end < len(sentence):
-            joined |= joins(sentence[end - 1]) and joins(sentence[first])
+            joined |= joins(sentence[end - 1], sentence[first])
         ends[token - 1] = ends[token] if joined else token
     return ends
-
-
-def joins(character: str) -> bool:
-    """Whether a word may go on before and after this character."""
-    if unicodedata.name(character, "").startswith("CJK "):
-        return False
-    return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
 class TargetTable:

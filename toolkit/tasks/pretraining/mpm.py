@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -19,6 +20,7 @@ from toolkit.config.declared import ADVANCED, OF_MODEL, Fraction, PositiveInt, S
 from toolkit.criteria import IGNORED, Classes, LazyPrediction, Prediction, project
 from toolkit.data.samples.masking import PositionMasking
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.words import WORDS
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
@@ -173,7 +175,8 @@ HIDDEN_WORD = re.compile(r"\{([^\s{}]+)\}")
 def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int], list[bool]]:
     """[CLS] words [SEP], and whether each token's position is hidden.
 
-    These are the tokens of the words in braces, or of all words if there are no braces.
+    These are the tokens of the words in braces, or of all words if there are no braces. In scripts
+    without spaces a word is one of `WORDS`, so braces may enclose part of a sentence.
     """
     vocabulary, words = tokenizer.vocabulary, sentence.split()
     for word in words:
@@ -182,14 +185,17 @@ def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int],
                 f"Braces must enclose single words, but are {word[:60]!r}. Write {{a}} {{b}} "
                 f"instead of {{a b}}."
             )
-    marked = any(HIDDEN_WORD.search(word) for word in words)
-    ids, hidden = [vocabulary.cls], [False]
-    for index, word in enumerate(words):
-        plain = HIDDEN_WORD.sub(r"\1", word)
-        tokens = tokenizer.encode_words([plain])[0].tolist() if index else tokenizer.encode(plain)
-        ids += tokens
-        hidden += [not marked or bool(HIDDEN_WORD.search(word))] * len(tokens)
-    return [*ids, vocabulary.sep], [*hidden, False]
+    parts = HIDDEN_WORD.split(" ".join(words))  # those in braces are every second one
+    inside = np.repeat(np.arange(len(parts)) % 2 == 1, [len(part) for part in parts])
+    text = "".join(parts)
+    for match in WORDS.finditer(text):
+        inside[slice(*match.span())] |= inside[slice(*match.span())].any()
+    _, _, starts, ends = offsets = tokenizer.encode_with_offsets([text])
+    hidden = [
+        len(parts) == 1 or bool(inside[start : max(end, start + 1)].any())
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    return [vocabulary.cls, *offsets.ids.tolist(), vocabulary.sep], [False, *hidden, False]
 
 
 def check_orderable(sentence: str, hidden: Sequence[bool], limit: int | None) -> None:

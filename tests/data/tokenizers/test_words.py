@@ -1,0 +1,85 @@
+"""Words of all scripts, counted from tokens and from the text."""
+
+import numpy as np
+import pytest
+import tokenizers
+
+from toolkit.data.samples.masking import HashNoise, Masking
+from toolkit.data.samples.sequence_pairs import SentenceBatch
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.words import split_words
+
+TEXTS = {
+    "我爱北京的NLP会议。": 9,
+    "コンピュータの本を読む": 6,  # a run of katakana is one word
+    "ภาษาไทย": 7,
+    "กินน้ำ": 4,  # marks belong to their letters
+    "မြန်မာ": 3,
+    "오늘 날씨가 좋다": 3,
+    "the cat sat.": 3,
+    "كتب الولد": 2,
+}
+ROLES = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+
+
+def byte_level(merges):
+    """Byte-level BPE, trained on the texts or, without merges, of single bytes."""
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE())
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=261 + merges,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        initial_alphabet=inner.pre_tokenizer.alphabet(),
+        show_progress=False,
+    )
+    inner.train_from_iterator(TEXTS, trainer)
+    return HuggingFaceTokenizer(inner.to_str(), ROLES)
+
+
+@pytest.fixture(scope="module", params=["sentencepiece", "words", "bytes"])
+def tokenizer(request):
+    if request.param == "bytes":
+        return byte_level(merges=200)
+    return Tokenizer.train([*TEXTS] * 9, kind=request.param, vocabulary_size=90)
+
+
+@pytest.mark.parametrize(("text", "count"), TEXTS.items())
+def test_tokens_of_every_kind_have_the_words_of_the_text(tokenizer, text, count):
+    assert len(split_words(text)) == count
+    words, ids = tokenizer.vocabulary.words, np.array(tokenizer.encode(text))
+    assert words.starts(ids).sum() + words.inner[ids].sum() == count
+
+
+@pytest.mark.parametrize("text", ["我爱NLP。", "ภาษาไทย", "오늘 날씨가", "हिन्दी में", "naïve cat 😀"])
+def test_single_bytes_of_characters_have_the_words_of_the_text(text):
+    tokenizer = byte_level(merges=0)
+    starts = tokenizer.vocabulary.words.starts(np.array(tokenizer.encode(text)))
+    assert starts.sum() == len(split_words(text))
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
+def test_whole_word_masking_reaches_its_rate_without_spaces(kind):
+    lines = ["我爱北京的会议也爱上海的天气他们今天不来了", "เมื่อวานนี้ฉันไปดูหนังกับเพื่อน"] * 20
+    tokenizer = Tokenizer.train(lines, kind=kind, vocabulary_size=110)
+    rows, v = [tokenizer.encode(line) for line in lines], tokenizer.vocabulary
+    tokens = np.full((len(rows), max(map(len, rows)) + 2), v.pad)
+    for row, ids in zip(tokens, rows, strict=True):
+        row[: len(ids) + 2] = [v.cls, *ids, v.sep]
+    lengths = np.array([len(ids) + 2 for ids in rows])
+    candidates = ~np.isin(tokens, v.special)
+    masking = Masking(
+        strategy="whole_word",
+        vocabulary=v,
+        tokens_per_sample=64,
+        rate=0.15,
+        span_max=10,
+        span_p=0.2,
+        mask_token_rate=0.8,
+        random_token_rate=0.1,
+    )
+    batch = SentenceBatch(tokens=tokens, lengths=lengths, candidates=candidates)
+    _, selected = masking.apply(batch, HashNoise(1, 0, np.arange(len(rows))))
+    assert len(np.unique(selected.rows)) == len(rows)
+    assert 0.1 < len(selected.rows) / candidates.sum() < 0.2
