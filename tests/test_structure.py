@@ -79,7 +79,7 @@ def test_modules_import_only_from_packages_to_their_left(file):
 
 
 DATA_LEVELS = [
-    {"ragged", "text_files"},
+    {"ragged", "raw_items", "text_files"},
     {"records"},
     {"dataset_folder"},
     {"tokenizers"},

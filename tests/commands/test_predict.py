@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.cli.test_json import documented_keys
+from tests.data.formats.test_rows import KINDS, MOODS
 from tests.helpers.preprocessing import preprocess_config
 from tests.tasks.conftest import (
     ASKED,
@@ -23,6 +24,7 @@ from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
+from toolkit.data.records import read_records
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import run
 
@@ -99,8 +101,8 @@ def test_classes_equal_those_of_validate(classifier, validated, predict):
     path, folder = classifier
     by_index = dict(row.split("\t") for row in validated(path, folder, "test").splitlines()[1:])
     header, *rows = predict(path, PAIRS, name="test.tsv")
-    assert header == "label\tprobability"
-    assert [row.split("\t")[0] for row in rows] == [by_index["1"], by_index["0"]]
+    assert header == "index\tsentence1\tsentence2\tlabel\tprobability"
+    assert [row.split("\t")[3] for row in rows] == [by_index["1"], by_index["0"]]
 
 
 def test_numbers_equal_those_of_validate(glue, train, validated, predict):
@@ -141,8 +143,38 @@ def test_options_equal_those_of_validate(questions, train, validated, predict):
     rows = (folder.path.parent / "swag.csv").read_text().replace(",", "\t")
     expected = [row.split(",")[1] for row in validated(path, folder).splitlines()[1:]]
     header, *predicted = predict(path, rows, name="swag.tsv")
-    assert header == "option\tprobability\ttext"
-    assert [row.split("\t")[0] for row in predicted] == expected
+    assert header.endswith("\toption\tprobability\ttext")
+    assert [row.split("\t")[-3] for row in predicted] == expected
+
+
+def read_saved(path):
+    files = [path] if path.is_file() else sorted(path.glob("*.arrow"))
+    suffix = ".arrow" if path.is_dir() else ""
+    return [record.values for file in files for record in read_records(file, suffix)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_keep_their_columns_and_equal_those_of_validate(
+    tmp_path, train, validated, predict, kind
+):
+    """The checkpoint knows the column of the texts; the label of the row keeps its name."""
+    rows = [{"label": mood, "n": n, "review": text} for n, (text, mood) in enumerate(MOODS)]
+    KINDS[kind](tmp_path / kind, rows)
+    given = {"format": "rows", "text_columns": "review", "tokenizer": "words"}
+    files = dict.fromkeys(("trainpref", "validpref"), str(tmp_path / kind))
+    preprocess(preprocess_config(**given, **files, destdir=str(tmp_path / "data")))
+    folder = DataFolder.open(str(tmp_path / "data"))
+    path = train("glue", folder)
+    output = tmp_path / "out" / kind
+    output.parent.mkdir()
+    words = ["--output", str(output), "--device", "cpu"]
+    assert main(["--path", path, "--input", str(tmp_path / kind), *words]) == 0
+    expected = [row.split("\t")[1] for row in validated(path, folder).splitlines()[1:]]
+    found = read_saved(output)
+    assert [str(row["n"]) for row in found] == ["0", "1", "2", "3"]
+    assert [row["review"] for row in found] == [text for text, _ in MOODS]
+    assert [row["label"] for row in found] == [mood for _, mood in MOODS]
+    assert [row["predicted_label"] for row in found] == expected
 
 
 CONLLU = (
@@ -242,7 +274,9 @@ def test_every_format_answers_every_line(classifier, predict, tmp_path):
     rows = [row.split("\t") for row in predict(path, plain)]
     assert len(rows) == 4 and rows[0] == rows[3]
     table = "more\ttext2\tsentence1\n" + "".join(f"x\t{b}\t{a}\n" for a, b in items)
-    assert predict(path, table + "\n\n", name="a.tsv")[1:] == ["\t".join(row) for row in rows]
+    header, *found = predict(path, table + "\n\n", name="a.tsv")
+    assert header == "more\ttext2\tsentence1\tlabel\tprobability"
+    assert [row.split("\t")[3:] for row in found] == rows
     objects = [{"id": f"n{n}", "sentence1": a, "text2": b} for n, (a, b) in enumerate(items)]
     lines = "".join(json.dumps(item) + "\n" for item in [*objects[:3], list(items[3])])
     answers = [json.loads(line) for line in predict(path, lines + "\n", name="a.jsonl")]
@@ -264,8 +298,7 @@ MALFORMED = [
     ("a.txt", '{"sentence1": "a"}\n', "a.txt:1: the line must be plain text, but is a JSON object. "
      "Add --input-format jsonl."),
     ("a.jsonl", '["a", "b"]\n["a", null]\n', "a.jsonl:2: 'sentence2' must be text, but is null."),
-    ("a.csv", "a,b\n", "a.csv: toolkit-predict reads and writes plain text, TSV, JSON lines and "
-     "CoNLL-U, not .csv. Use one of these, or name the format with --input-format."),
+    ("a.csv", 'sentence1,sentence2\na,"b\n', "a.csv:2: the row that starts here is malformed"),
     ("a.jsonl", '["a", "b"]\n\n["a", "b"]\n', "a.jsonl:2: expected JSON"),
     ("a.txt", b"a\tb\xff\n", "a.txt:1: the line is not UTF-8 at byte 4. Convert it to UTF-8."),
     ("a.conllu", CONLLU, "CoNLL-U, as in a.conllu, requires a model trained with --task "

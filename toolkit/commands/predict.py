@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from functools import partial
-from itertools import islice
+from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
+from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
+from toolkit.commands.row_output import (
+    Answer,
+    InputRecord,
+    WriteAnswers,
+    open_answers,
+    to_json_record,
+)
 from toolkit.commands.text_io import open_input
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import STDOUT, open_output
+from toolkit.common.files import STDOUT
 from toolkit.common.json_files import is_json_object
 from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.checkpoints import PredictConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.tagging.conllu import (
-    ConlluOptions,
-    conllu_options,
-    replace_sentence_tags,
-    stream_conllu,
-)
+from toolkit.data.formats.tagging.conllu import conllu_options, stream_conllu
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.formats.tagging.treebanks import TaggedSentence
-from toolkit.data.records import LineStream, read_json_lines, read_tab_cells, read_tsv
-from toolkit.distributed import World, launch
-from toolkit.optim.update import Precision, resolve_precision
-from toolkit.reporting.console import Output, Progress, TextStream
-from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.learner import Learner
-from toolkit.tasks.predictions import TRUNCATED, ItemPrediction, Predictor, predict_batches
-from toolkit.tasks.raw_items import (
+from toolkit.data.preprocessing.input_files import list_saved_files
+from toolkit.data.raw_items import (
     Fields,
     ItemValues,
     check_names,
@@ -43,44 +37,53 @@ from toolkit.tasks.raw_items import (
     read_item,
     rename_fields,
 )
-from toolkit.tasks.tagging.predictions import SpanPrediction, TagPrediction
+from toolkit.data.records import (
+    LineStream,
+    Record,
+    read_csv,
+    read_json_lines,
+    read_rows,
+    read_tab_cells,
+    read_tsv,
+)
+from toolkit.data.text_files import check_exists
+from toolkit.distributed import World, launch
+from toolkit.optim.update import Precision, resolve_precision
+from toolkit.reporting.console import Output, Progress
+from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.predictions import TRUNCATED, ItemPrediction, Predictor, predict_batches
 from toolkit.tasks.task import PredictsItems, wrong_training_error
 from toolkit.training.data import batch_limits
 
-
-class InputRecord(NamedTuple):
-    """A line of the input, or a sentence of CoNLL-U."""
-
-    line: int
-    """Its line, or that of the sentence's first word or comment, from 1."""
-    item: Any = None
-    """The item as the task's Predictor parses it; None if the line is malformed."""
-    problem: str = ""
-    """File, line and what is wrong; empty if nothing is."""
-    id: object = None
-    """The `id` of a JSON object or a row."""
-    sentence: TaggedSentence | None = None
-    """The sentence of CoNLL-U."""
+READERS = {"text": read_tab_cells, "tsv": read_tsv, "csv": read_csv, "jsonl": read_json_lines}
 
 
-READERS = {"text": read_tab_cells, "tsv": read_tsv, "jsonl": read_json_lines}
+def open_records(c: PredictConfig, lines: Iterable[bytes]) -> Iterator[Record]:
+    """The records of the input, which is read from `lines` unless its rows have none."""
+    path = Path("standard input" if c.input == "-" else c.input)
+    if c.resolved_input in READERS:
+        return READERS[c.resolved_input](LineStream(path, lines))
+    if (path / "dataset_dict.json").is_file():
+        names = ", ".join(sorted(folder.name for folder in path.iterdir() if folder.is_dir()))
+        raise ToolkitError(
+            f"--input must be one split, but {path} has {names}. Give its folder, as {path}/test."
+        )
+    files = list_saved_files(path) if path.is_dir() else [check_exists("--input", path)]
+    return chain.from_iterable(map(read_rows, files))
 
 
 def read_input(
-    lines: Iterable[bytes],
-    kind: str,
-    name: str,
-    fields: Fields,
-    parse_item: Callable[[ItemValues], Any],
+    records: Iterable[Record], kind: str, fields: Fields, parse_item: Callable[[ItemValues], Any]
 ) -> Iterator[InputRecord]:
-    """One record per line of plain text, a table or JSON lines."""
+    """One record per line of plain text, or row."""
     read = read_plain if kind == "text" else read_item
-    for index, record in enumerate(READERS[kind](LineStream(Path(name), lines))):
+    for index, record in enumerate(records):
         if index == 0 and kind == "text" and is_json_object("\t".join(record.values)):
             raise record.error(
                 "the line must be plain text, but is a JSON object. Add --input-format jsonl."
             )
-        if index == 0 and kind == "tsv" and record.values is not None:
+        if index == 0 and kind in ("tsv", "csv") and record.values is not None:
             try:
                 check_names(fields, record.values)
             except ToolkitError as error:
@@ -91,9 +94,9 @@ def read_input(
                 item = parse_item(read(fields, values))
         except ToolkitError as error:
             problem = str(error)
-        identity = values.get("id") if isinstance(values, dict) else None
         where = str(record.error(problem)) if problem else ""
-        yield InputRecord(record.line, item, where, None if problem else identity)
+        named = values if isinstance(values, dict) else None
+        yield InputRecord(record.line, item, where, named)
 
 
 def read_plain(fields: Fields, cells: Sequence[str]) -> ItemValues:
@@ -117,12 +120,12 @@ def predict(c: PredictConfig) -> None:
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         if not world.is_main:
             return
-        with open_input(c.input, HINT) as lines:
+        with open_input(c.input, HINT) if c.reads_lines else nullcontext(BytesIO()) as lines:
             learner = load_checkpoint(c.path, weights=c.weights).to(world.device)
             predictor = LinePredictor(c, learner, world)
             is_taken = c.output in STDOUT and output.to_stdout  # by JSON lines
-            with nullcontext() if is_taken else open_output("--output", c.output) as file:
-                predictor.run(lines, file, output, interactive=lines.isatty())
+            with nullcontext() if is_taken else predictor.open_answers() as write:
+                predictor.run(lines, write, output, interactive=lines.isatty())
 
 
 class LinePredictor:
@@ -133,25 +136,35 @@ class LinePredictor:
         self.name = "standard input" if c.input == "-" else c.input
         self.predictor = find_predictor(c, learner)
         self.precision = Precision(resolve_precision(c.precision, world.device), world.device)
+        tokenizer = learner.tokenizer
+        column = tokenizer.tables.column if isinstance(tokenizer, TaggingTokenizer) else "upos"
+        self.conllu = conllu_options(column)
         self.lines = self.malformed = self.truncated = 0
 
+    def open_answers(self) -> AbstractContextManager[WriteAnswers]:
+        """Writes the predictions to --output."""
+        columns = self.predictor.columns
+        return open_answers(self.c.resolved_output, self.c.output, columns, self.conllu)
+
     def run(
-        self, lines: Iterable[bytes], file: TextStream | None, output: Output, *, interactive: bool
+        self,
+        lines: Iterable[bytes],
+        write: WriteAnswers | None,
+        output: Output,
+        *,
+        interactive: bool,
     ) -> None:
         """Answer all lines, and report counts and speed on stderr."""
-        started, to_line = perf_counter(), self.line_format()
+        started = perf_counter()
         records, size = self.read(lines), 1 if interactive else self.c.buffer_size
-        if file and self.c.resolved_output == "tsv":
-            file.write("\t".join(self.predictor.columns) + "\n")
         quiet = self.c.output == "-" and sys.stdout.isatty()
         with Progress("predicting", None, "lines", quiet=quiet) as progress:
             while window := list(islice(records, size)):
-                for record, prediction in self.answer(window):
-                    output.write("answer", to_json_record(record, prediction))
-                    if file:
-                        file.write(to_line(record, prediction))
-                if file:
-                    file.flush()
+                answers = list(self.answer(window))
+                for answer in answers:
+                    output.write("answer", to_json_record(*answer))
+                if write:
+                    write(answers)
                 for record in (it for it in window if it.problem):
                     if self.c.on_malformed == "error":
                         raise ToolkitError(record.problem)
@@ -163,32 +176,19 @@ class LinePredictor:
 
     def read(self, lines: Iterable[bytes]) -> Iterator[InputRecord]:
         """The records of the input."""
-        c, tokenizer = self.c, self.learner.tokenizer
+        c = self.c
         if c.resolved_input == "conllu":
-            assert isinstance(tokenizer, TaggingTokenizer), "find_predictor checks it"
-            options = conllu_options(tokenizer.tables.column)
             return (
                 InputRecord(line, None if problem else it.words, problem, sentence=it)
-                for line, it, problem in stream_conllu(lines, Path(self.name), options)
+                for line, it, problem in stream_conllu(lines, Path(self.name), self.conllu)
             )
-        fields = self.predictor.fields
+        fields = self.predictor.named_fields
         if c.text_columns:
             fields = rename_fields(fields, c.text_columns.split(","))
-        return read_input(lines, c.resolved_input, self.name, fields, self.predictor.parse)
+        records = open_records(c, lines)
+        return read_input(records, c.resolved_input, fields, self.predictor.parse)
 
-    def line_format(self) -> FormatLine:
-        """How predictions are written."""
-        tokenizer = self.learner.tokenizer
-        if self.c.resolved_output == "conllu" and isinstance(tokenizer, TaggingTokenizer):
-            return partial(format_conllu, options=conllu_options(tokenizer.tables.column))
-        if self.c.resolved_output == "jsonl":
-            return lambda record, it: json_files.dumps(to_json_record(record, it)) + "\n"
-        empty = [""] * len(self.predictor.columns)
-        return lambda _, it: "\t".join(it.to_row() if it else empty) + "\n"
-
-    def answer(
-        self, window: Sequence[InputRecord]
-    ) -> Iterator[tuple[InputRecord, ItemPrediction | None]]:
+    def answer(self, window: Sequence[InputRecord]) -> Iterator[Answer]:
         """The records with their predictions; without `skip` those before a malformed one."""
         if self.c.on_malformed == "error":
             problem = next((i for i, record in enumerate(window) if record.problem), len(window))
@@ -244,27 +244,3 @@ def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
             f"CoNLL-U, as in {c.input},", options, f"--task {name}", c.path, more
         )
     return task.predictor(learner.encoder, learner.tokenizer)
-
-
-FormatLine = Callable[[InputRecord, ItemPrediction | None], str]
-"""The text for a record and its prediction, which is None for a malformed line."""
-
-
-def to_json_record(record: InputRecord, prediction: ItemPrediction | None) -> dict[str, object]:
-    """{"line": 1, "id": ..., "label": ...}; for a malformed line {"line": 1, "problem": ...}."""
-    name = {} if record.id is None else {"id": record.id}
-    values = prediction._asdict() if prediction else {"problem": record.problem}
-    return {"line": record.line, **name, **values}
-
-
-def format_conllu(
-    record: InputRecord, prediction: ItemPrediction | None, *, options: ConlluOptions
-) -> str:
-    """The sentence with the predicted tags in their column; a malformed one is unchanged."""
-    assert record.sentence is not None, "the input is CoNLL-U"
-    tags = (
-        prediction.tags
-        if isinstance(prediction, TagPrediction | SpanPrediction)
-        else record.sentence.tags
-    )
-    return replace_sentence_tags(record.sentence, tags, options)

@@ -184,6 +184,10 @@ FORMATS = {
         tsv="labeled texts or pairs: your own tab-separated tables",
     ),
     **make_builtins(
+        "data.formats.rows",
+        rows="labeled rows: JSON lines, CSV, TSV, Parquet, Arrow, saved datasets",
+    ),
+    **make_builtins(
         "data.formats.parallel",
         parallel="two languages line by line; implied by --source-lang and --target-lang",
     ),

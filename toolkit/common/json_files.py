@@ -46,9 +46,15 @@ class JsonError(ValueError):
     """Raised for text that is not JSON, and for values of other types than declared."""
 
 
-def dumps(value: object, *, indent: int | None = None) -> str:
-    """JSON by RFC 8259, which has no NaN: such numbers become "NaN", "Infinity", "-Infinity"."""
-    return json.dumps(encode_non_finite(value), indent=indent, allow_nan=False, ensure_ascii=False)
+def dumps(
+    value: object, *, indent: int | None = None, default: Callable[[Any], str] | None = None
+) -> str:
+    """JSON by RFC 8259, which has no NaN: such numbers become "NaN", "Infinity", "-Infinity".
+
+    `default` turns values of other types than those of JSON into text.
+    """
+    style: dict[str, Any] = {"indent": indent, "allow_nan": False, "ensure_ascii": False}
+    return json.dumps(encode_non_finite(value), default=default, **style)
 
 
 def loads(text: str) -> Any:

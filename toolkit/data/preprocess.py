@@ -37,6 +37,7 @@ def preprocess(config: PreprocessConfig) -> None:
         workers = min(config.workers or available_cores(), source.max_workers(splits))
         with report_write_errors("--destdir", config.destdir), WorkerPool(workers) as pool:
             tokenizer = source.choose_tokenizer(splits, folder, pool)
+            tokenizer.columns = dict(source.item_columns)
             tokenizer.save(folder)
             share_tokenizer(tokenizer, folder)
             started = time.perf_counter()

@@ -72,10 +72,8 @@ class Record(NamedTuple):
         place = f", row {self.line}" if has_rows(self.file) else f":{self.line}"
         return ToolkitError(f"{self.file}{place}: {message}")
 
-    def text(self, field: str) -> str:
-        """The string in a field."""
-        if isinstance(self.values, dict) and isinstance(text := self.values.get(field), str):
-            return text
+    def value(self, field: str) -> Any:
+        """The value in a field."""
         if self.problem:
             raise self.error(self.problem)
         if not isinstance(self.values, Mapping):
@@ -86,7 +84,13 @@ class Record(NamedTuple):
         if field not in self.values:
             known = list_names([*self.values])
             raise self.error(f"the row has no field {field!r}. Its fields are {known}.")
-        text = self.values[field]
+        return self.values[field]
+
+    def text(self, field: str) -> str:
+        """The string in a field."""
+        if isinstance(self.values, dict) and isinstance(text := self.values.get(field), str):
+            return text
+        text = self.value(field)
         if not isinstance(text, str):
             found = JSON_TYPES.get(type(text), type(text).__name__)
             raise self.error(
@@ -117,6 +121,11 @@ def read_records(
         if record.problem:
             raise record.error(record.problem)
         yield record
+
+
+def read_rows(path: Path) -> Iterator[Record]:
+    """The records of a file of rows, with their problems."""
+    return READERS[find_suffix(path)](whole_file(path))
 
 
 def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -373,7 +382,7 @@ def find_suffix(path: Path) -> str:
     if suffix not in READERS:
         raise ToolkitError(
             f"a file of rows must end in one of {', '.join(READERS)}, but {path} does not. Rename "
-            f"it, or leave out --text-field for plain text."
+            f"it. Plain text is read without --text-field and --format rows."
         )
     return suffix
 
@@ -396,26 +405,6 @@ def find_cut(path: Path, near: int) -> int:
         lines.seek(near)
         lines.readline()
         return lines.tell()
-
-
-def check_plain(path: Path) -> None:
-    """Raise if a file that is to be read as plain text has rows."""
-    suffix = row_suffix(path)
-    if not suffix and begins_with_json(path):
-        suffix = ".jsonl"
-    if suffix not in READERS:
-        return
-    try:
-        values = next(read_records(path, suffix)).values
-    except (ToolkitError, StopIteration):
-        values = None
-    named = values if isinstance(values, Mapping) else {}
-    fields = [name for name, value in named.items() if isinstance(value, str)]
-    known = f": {list_names(fields)}" if fields else ""
-    raise ToolkitError(
-        f"{path} holds rows, not plain text. Name the field that holds the text with --text-field"
-        f"{known}."
-    )
 
 
 def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from toolkit.common import json_files
+from toolkit.data.raw_items import to_single_line
 from toolkit.reporting.console import Console, Output, TextStream, print_plain
 
 ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
@@ -130,11 +131,6 @@ class GenerationOutput(NamedTuple):
             rows.append(f"{text.score:>9.4f}  {text.text}")
             rows += [f"{'':>9}  {text.alignment_text}"] if text.alignment else []
         return [*rows, f"({self.note})"] if self.note else rows
-
-
-def to_single_line(text: str) -> str:
-    """Replace line ends and tabs, which byte-level vocabularies can produce, by spaces."""
-    return re.sub(r"[\t\r\n]", " ", text)
 
 
 R = TypeVar("R", bound=FillMaskOutput | GenerationOutput)

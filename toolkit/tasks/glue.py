@@ -25,6 +25,7 @@ from toolkit.data.formats.classification.format import encode_raw_texts
 from toolkit.data.formats.classification.split import ClassificationSplit, ClassificationTokenizer
 from toolkit.data.formats.classification.tables import GLUE_SCHEMAS, write_submission
 from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.raw_items import InputField, ItemValues, to_single_line
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     SPECIAL_OF_SINGLE,
@@ -34,7 +35,6 @@ from toolkit.data.samples.sequence_pairs import (
 )
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.generation.output import to_single_line
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,
     REGRESSION_METRICS,
@@ -54,7 +54,6 @@ from toolkit.tasks.predictions import (
     metrics_table,
     parse_items,
 )
-from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.task import EncoderFactory, FeatureOptions, Task
 
 

@@ -28,6 +28,7 @@ from toolkit.criteria import IGNORED, IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.multiple_choice import encode_choice_questions, fill_blank
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.raw_items import InputField, ItemValues, to_single_line
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     describe_truncation,
@@ -35,7 +36,6 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.generation.output import to_single_line
 from toolkit.models.heads import Features, HeadKind, SentenceHead, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
@@ -44,7 +44,6 @@ from toolkit.tasks.predictions import (
     Results,
     check_unique_ids,
 )
-from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.task import EncoderFactory, FeatureOptions, Task
 
 

@@ -24,6 +24,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.criteria import LazyPrediction, Prediction, compute_logits
 from toolkit.data.loading.batching import BatchPlanner
+from toolkit.data.raw_items import InputField, ItemValues, read_item
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.distributed import World
@@ -31,7 +32,6 @@ from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Batch, Examples, SplitSource, to_device
-from toolkit.tasks.raw_items import InputField, ItemValues, read_item
 
 Array = npt.NDArray[Any]
 Event = tuple[str, dict[str, object]]
@@ -134,6 +134,12 @@ class Predictor(ABC, Generic[I, R]):
         self.task, self.tokenizer = task, tokenizer
         self.config = task.resolve_for(task.config, encoder)
 
+    @property
+    def named_fields(self) -> Sequence[InputField]:
+        """The fields, with the names of their columns in the rows of the training data."""
+        columns: Mapping[str, str] = self.tokenizer.columns
+        return [field._replace(column=columns.get(field.name, "")) for field in self.fields]
+
     @abstractmethod
     def parse(self, values: ItemValues) -> I:
         """The item with these values; raises a ToolkitError if nothing can be predicted for it."""
@@ -149,10 +155,10 @@ class Predictor(ABC, Generic[I, R]):
 
 def parse_items(predictor: Predictor[I, Any], items: Sequence[object]) -> list[I]:
     """The items in Python's types, parsed; an error names the item's index."""
-    parsed = []
+    parsed, fields = [], predictor.named_fields
     for index, item in enumerate(items):
         try:
-            parsed.append(predictor.parse(read_item(predictor.fields, item)))
+            parsed.append(predictor.parse(read_item(fields, item)))
         except ToolkitError as error:
             raise ToolkitError(f"item {index}: {error}") from None
     return parsed

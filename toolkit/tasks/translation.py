@@ -26,11 +26,11 @@ from toolkit.config.sections import BleuTokenizer
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.raw_items import to_single_line
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.distributed import World
 from toolkit.generation.generate import generate_best
-from toolkit.generation.output import to_single_line
 from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs

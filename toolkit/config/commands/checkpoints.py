@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from os.path import dirname, realpath
+from os.path import dirname, isdir, realpath
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -258,9 +258,16 @@ class MinimalPairsConfig(
                 )
 
 
-FORMAT_BY_ENDING = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
-"""Ending of a file -> its format; other files are plain text, except those of OTHER_FORMATS."""
-OTHER_FORMATS = (".csv", ".parquet", ".arrow")
+FORMAT_BY_ENDING = {
+    **{".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"},
+    **{".parquet": "parquet", ".arrow": "arrow"},
+}
+"""Ending of a file -> its format; other files are plain text."""
+UNSTREAMED = ("parquet", "arrow", "dataset")
+"""Formats that are read from a file and written at the end."""
+PredictFormat = Literal[
+    "auto", "text", "tsv", "csv", "jsonl", "parquet", "arrow", "dataset", "conllu"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,12 +287,13 @@ class PredictConfig(
     standard input."""
     output: str = "-"
     """File for the predictions, one line per input line; - writes to standard output."""
-    input_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
-    """text: the parts of an item separated by tabs, without names. tsv: a table with names in its
-    first line. jsonl: JSON lines. conllu: CoNLL-U, for taggers. auto: by the ending of the
-    file, text for standard input."""
-    output_format: Literal["auto", "text", "tsv", "jsonl", "conllu"] = "auto"
-    """The same formats. auto: by the ending of --output, that of the input for standard output."""
+    input_format: PredictFormat = "auto"
+    """text: the parts of an item separated by tabs, without names. tsv, csv: a table with names in
+    its first line. jsonl: JSON lines. dataset: a folder of Hugging Face's save_to_disk. conllu:
+    CoNLL-U, for taggers. auto: by the ending of the file, text for standard input."""
+    output_format: PredictFormat = "auto"
+    """The same formats; rows keep the columns of the input. auto: by the ending of --output, that
+    of the input for standard output."""
     text_columns: str = ""
     """Names of the columns, or JSON keys, that the task reads, separated by commas, if they are not
     its own, such as sentence1,sentence2."""
@@ -314,23 +322,26 @@ class PredictConfig(
         """The input format, with auto resolved."""
         if self.input_format != "auto":
             return self.input_format
-        return format_of("input", self.input)
+        return "dataset" if isdir(self.input) else format_of(self.input)
 
     @property
     def resolved_output(self) -> str:
         """The output format, with auto resolved."""
         if self.output_format != "auto":
             return self.output_format
-        return self.resolved_input if self.output == "-" else format_of("output", self.output)
+        if self.output == "-":
+            return self.resolved_input if self.reads_lines else "jsonl"
+        is_folder = self.resolved_input == "dataset" and not Path(self.output).suffix
+        return "dataset" if is_folder else format_of(self.output)
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the input is a stream of lines."""
+        return self.resolved_input not in UNSTREAMED
 
 
-def format_of(option: str, path: str) -> str:
+def format_of(path: str) -> str:
     """The format that the ending of a file means."""
     name = Path(path)
     ending = (name.with_suffix("") if name.suffix in COMPRESSION else name).suffix
-    if ending in OTHER_FORMATS:
-        raise ToolkitError(
-            f"--{option} {path}: toolkit-predict reads and writes plain text, TSV, JSON lines and "
-            f"CoNLL-U, not {ending}. Use one of these, or name the format with --{option}-format."
-        )
     return FORMAT_BY_ENDING.get(ending, "text")

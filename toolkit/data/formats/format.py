@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from toolkit.common.arrays import AnyArray, BoolArray, IntArray
@@ -83,6 +84,8 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
     """Whether a folder also stands for files in its subfolders."""
     unit: ClassVar[str] = "items"
     """What the last line of the report counts."""
+    item_columns: Mapping[str, str] = MappingProxyType({})
+    """Part of an item -> its column, if the user named it; kept with the tokenizer."""
     options: Options
     """The format's own options."""
 

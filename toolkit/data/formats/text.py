@@ -29,7 +29,14 @@ from toolkit.data.preprocessing.input_files import (
     read_items,
 )
 from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer, report_progress
-from toolkit.data.records import Record, check_plain
+from toolkit.data.records import (
+    READERS,
+    Record,
+    begins_with_json,
+    list_names,
+    read_records,
+    row_suffix,
+)
 from toolkit.data.storage.column_files import (
     CheckedColumnPart,
     ColumnType,
@@ -82,6 +89,26 @@ class TextFormatConfig(Options, section="format"):
                 f"valid_fraction and test_fraction must leave text to train on, but are "
                 f"{self.valid_fraction} and {self.test_fraction}."
             )
+
+
+def check_plain(path: Path) -> None:
+    """Raise if a file that is to be read as plain text has rows."""
+    suffix = row_suffix(path)
+    if not suffix and begins_with_json(path):
+        suffix = ".jsonl"
+    if suffix not in READERS:
+        return
+    try:
+        values = next(read_records(path, suffix)).values
+    except (ToolkitError, StopIteration):
+        values = None
+    named = values if isinstance(values, Mapping) else {}
+    fields = [name for name, value in named.items() if isinstance(value, str)]
+    known = f": {list_names(fields)}" if fields else ""
+    raise ToolkitError(
+        f"{path} holds rows, not plain text. Name the field that holds the text with --text-field"
+        f"{known}."
+    )
 
 
 RUN_LENGTH = 16  # consecutive items that are held out together, so that neighbors stay together

@@ -100,6 +100,8 @@ SPLIT_NAMES = {
     "test": ("test",),
 }
 """Split -> what datasets call it."""
+STATE = "state.json"
+"""What a saved dataset consists of."""
 _SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
 
 
@@ -110,29 +112,59 @@ class DataFile(TypedDict):
 
 
 class SavedDataset(TypedDict):
-    """state.json of a dataset."""
+    """STATE of a dataset."""
 
     _data_files: list[DataFile]
 
 
+def list_row_splits(inputs: Mapping[str, str]) -> SplitFiles:
+    """Split -> its files of rows; a dataset with splits that is trainpref alone has all of them."""
+    folder = Path(inputs.get("train", ""))
+    if set(inputs) == {"train"} and folder.is_dir() and (found := find_splits(folder)):
+        others = [split for split in SPLIT_NAMES if not found.keys().isdisjoint(SPLIT_NAMES[split])]
+        inputs = dict.fromkeys(["train", *others], str(folder))
+    return {split: list_row_files(split, names) for split, names in inputs.items()}
+
+
 def list_row_files(split: str, names: str) -> list[Path]:
     """The files of rows that a comma-separated option names, or those of a split in its folders."""
-    files: list[Path] = []
+    files, option = list[Path](), f"{split}pref"
     for name in filter(None, names.split(",")):
-        path = check_exists(f"{split}pref", Path(name))
-        if (path / "dataset_dict.json").is_file():
-            splits = {folder.name: folder for folder in path.iterdir() if folder.is_dir()}
-            path = find_split(path, split, splits)
-        if (state := path / "state.json").is_file():  # others in the folder are caches
-            listed = read_json(state, SavedDataset, "Name the files themselves.")["_data_files"]
-            files += [check_exists(str(state), path / file["filename"]) for file in listed]
-            continue
-        found = list_files(f"{split}pref", str(path), FOLDER_SUFFIXES)
-        files += select_shards(path, split, found) if path.is_dir() else found
+        folder = check_exists(option, Path(name))
+        found = find_splits(folder)
+        for path in find_split(folder, split, found) if found else [folder]:
+            if (path / STATE).is_file():
+                files += list_saved_files(path)
+            else:
+                files += list_files(option, str(path), FOLDER_SUFFIXES)
     return files
 
 
-def find_split(folder: Path, split: str, found: Mapping[str, Any]) -> Any:
+def list_saved_files(folder: Path) -> list[Path]:
+    """The files of a saved dataset; others in its folder are caches."""
+    listed = read_json(folder / STATE, SavedDataset, "Name the files themselves.")["_data_files"]
+    return [check_exists(str(folder / STATE), folder / file["filename"]) for file in listed]
+
+
+def find_splits(folder: Path) -> dict[str, list[Path]]:
+    """Name of each split of a dataset -> its files or its folder; empty if there are no splits.
+
+    Files are named train-00000-of-00002.parquet and so on, or train.csv.
+    """
+    if (folder / "dataset_dict.json").is_file():
+        return {path.name: [path] for path in folder.iterdir() if path.is_dir()}
+    splits = dict[str, list[Path]]()
+    if not folder.is_dir() or (folder / STATE).is_file():
+        return splits
+    for file in list_files(str(folder), str(folder), FOLDER_SUFFIXES):
+        shard, name = _SHARD.match(file.name), file.name.partition(".")[0]
+        if not (shard or any(name in names for names in SPLIT_NAMES.values())):
+            return {}
+        splits.setdefault(shard[1] if shard else name, []).append(file)
+    return splits if len(splits) > 1 else {}
+
+
+def find_split(folder: Path, split: str, found: Mapping[str, list[Path]]) -> list[Path]:
     """What was found for a split under one of its names."""
     for name in SPLIT_NAMES[split]:
         if name in found:
@@ -141,18 +173,6 @@ def find_split(folder: Path, split: str, found: Mapping[str, Any]) -> Any:
         f"{split}pref {folder} has no split {' or '.join(SPLIT_NAMES[split])}, but has "
         f"{', '.join(sorted(found))}. Name the files of one of them."
     )
-
-
-def select_shards(folder: Path, split: str, files: Sequence[Path]) -> Sequence[Path]:
-    """Those of the split if all are shards, such as train-00000-of-00002.parquet, of several."""
-    shards = dict[str, list[Path]]()
-    for file in files:
-        match = _SHARD.match(file.name)
-        if match is None:
-            return files
-        shards.setdefault(match[1], []).append(file)
-    selected: Sequence[Path] = find_split(folder, split, shards) if len(shards) > 1 else files
-    return selected
 
 
 STDIN = "-"

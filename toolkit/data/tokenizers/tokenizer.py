@@ -85,6 +85,8 @@ class Tokenizer(ABC):
         """The tokenizer of generated text."""
         self.language_pair: LanguagePair | None = None
         """The languages of parallel text; None for text in one language."""
+        self.columns: dict[str, str] = {}
+        """Part of an item, such as `sentence` -> its column in the rows of the training data."""
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
@@ -212,6 +214,7 @@ class Tokenizer(ABC):
             "kind": self.kind,
             "lowercase": self.lowercase,
             "special": self.vocabulary.roles,
+            **({"columns": self.columns} if self.columns else {}),
         }
 
     def label_settings(self) -> JsonObject:
@@ -238,7 +241,9 @@ class Tokenizer(ABC):
             tokenizer_class = find_tokenizer_class(settings["kind"], folder)
             files = tokenizer_class.files
             settings["special"] = convert(settings["special"], dict[str, Count])
-            return tokenizer_class._restore(folder, settings, symbols)
+            tokenizer = tokenizer_class._restore(folder, settings, symbols)
+            tokenizer.columns = convert(settings.get("columns", {}), dict[str, str])
+            return tokenizer
         except ToolkitError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

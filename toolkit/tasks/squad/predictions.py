@@ -26,8 +26,8 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import character_span, max_context_tokens
 from toolkit.data.formats.qa.squad import encode_span_questions
+from toolkit.data.raw_items import InputField, ItemValues, to_single_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.generation.output import to_single_line
 from toolkit.metrics.translation import best_scores, best_threshold
 from toolkit.models.heads import Features, PreciseLinear
 from toolkit.models.interface import EncoderModel, Inputs
@@ -36,7 +36,6 @@ from toolkit.tasks.predictions import (
     Results,
     check_unique_ids,
 )
-from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadConfig, SquadExamples
 from toolkit.tasks.task import EncoderFactory, Task
 

@@ -22,6 +22,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_predictions
+from toolkit.data.raw_items import InputField, ItemValues
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import (
     ClassMetrics,
@@ -44,7 +45,6 @@ from toolkit.tasks.predictions import (
     class_events,
     metrics_table,
 )
-from toolkit.tasks.raw_items import InputField, ItemValues
 from toolkit.tasks.tagging.examples import (
     DEFAULT_TOKENS,
     OBJECTIVE,

@@ -149,6 +149,11 @@ def replace_invalid(text: str) -> str:
     return re.sub("[\0\ud800-\udfff]", "\ufffd", text)
 
 
+def to_single_line(text: str) -> str:
+    """Replace line ends and tabs, which byte-level vocabularies can produce, by spaces."""
+    return re.sub(r"[\t\r\n]", " ", text)
+
+
 def describe(value: object) -> str:
     """The type of a value in the words of JSON, for messages."""
     return JSON_TYPES.get(type(value), f"of type {type(value).__name__}")

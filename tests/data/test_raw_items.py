@@ -1,6 +1,6 @@
 """The names by which raw items are read."""
 
-from toolkit.tasks.raw_items import InputField, read_item, rename_fields
+from toolkit.data.raw_items import InputField, read_item, rename_fields
 
 WORDS = InputField(("words", "tokens", "text"), "words")
 QUESTION, PASSAGE = InputField(("question",)), InputField(("context", "passage", "article"))

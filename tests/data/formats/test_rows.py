@@ -1,0 +1,165 @@
+"""Labeled rows: every kind of file gives the columns of the same rows in the task's own files."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from tests.helpers.preprocessing import preprocess_config
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.rows import choose_held_out
+from toolkit.data.preprocess import preprocess
+
+MOODS = [('a lovely, "fine" film', "good"), ("dull", "bad"), ("", "bad"), ("naïve", "good")]
+REVIEWS = [{"id": f"r{n}", "review": text, "mood": mood} for n, (text, mood) in enumerate(MOODS)]
+
+
+def write_csv(path, rows):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+
+
+def write_tsv(path, rows):
+    lines = [[*rows[0]], *([*row.values()] for row in rows)]
+    path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines), "utf-8")
+
+
+def write_json_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def to_table(rows, names):
+    """A table whose columns among `names` are numbers of classes, as Hugging Face stores them."""
+    arrow = pytest.importorskip("pyarrow")
+    features = {}
+    for column, classes in names.items():
+        feature = {"names": classes, "_type": "ClassLabel"}
+        nested = isinstance(rows[0][column], list)
+        features[column] = {"feature": feature, "_type": "List"} if nested else feature
+        to_id = classes.index
+        rows = [
+            {**row, column: [*map(to_id, row[column])] if nested else to_id(row[column])}
+            for row in rows
+        ]
+    stored = {"huggingface": json.dumps({"info": {"features": features}})}
+    return arrow.Table.from_pylist(rows).replace_schema_metadata(stored)
+
+
+def write_parquet(path, rows, names=()):
+    table = to_table(rows, dict(names))
+    pytest.importorskip("pyarrow.parquet").write_table(table, path, row_group_size=2)
+
+
+def write_arrow(path, rows, names=()):
+    table = to_table(rows, dict(names))
+    with pytest.importorskip("pyarrow").ipc.new_stream(path, table.schema) as stream:
+        stream.write_table(table)
+
+
+def write_saved(path, rows, names=()):
+    path.mkdir(parents=True)
+    write_arrow(path / "data-00000-of-00001.arrow", rows, names)
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}
+    (path / "state.json").write_text(json.dumps(state))
+
+
+KINDS = {
+    "a.csv": write_csv,
+    "a.tsv": write_tsv,
+    "a.jsonl": write_json_lines,
+    "a.parquet": write_parquet,
+    "a.arrow": write_arrow,
+    "saved": write_saved,
+}
+TYPED = ("a.parquet", "a.arrow", "saved")
+
+
+def columns(folder):
+    """The bytes of a data folder's columns."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.npy"))}
+
+
+def make(tmp_path, name, **options):
+    options = {"format": "rows", "tokenizer": "words", "destdir": str(tmp_path / name), **options}
+    preprocess(preprocess_config(**options))
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_equal_those_of_a_table(tmp_path, kind):
+    write_tsv(tmp_path / "own.tsv", REVIEWS)
+    names = {"mood": ["bad", "good"]} if kind in TYPED else {}
+    KINDS[kind](tmp_path / kind, REVIEWS, *([names] if names else []))
+    given = {"text_columns": "review", "label_column": "mood"}
+    expected = make(tmp_path, "own", format="tsv", trainpref=str(tmp_path / "own.tsv"), **given)
+    found = make(tmp_path, "rows", trainpref=str(tmp_path / kind), **given)
+    assert columns(found) == columns(expected)
+    settings = json.loads((found / "tokenizer_config.json").read_text())
+    assert settings["columns"] == {"sentence": "review"}
+    assert json.loads((found / "labels.json").read_text())["classes"] == ["bad", "good"]
+
+
+def test_a_dataset_has_its_own_splits(tmp_path):
+    for split in ("train", "validation", "test"):
+        write_saved(tmp_path / "all" / split, REVIEWS)
+    (tmp_path / "all" / "dataset_dict.json").write_text("{}")
+    given = {"text_columns": "review", "label_column": "mood"}
+    folder = make(tmp_path, "data", trainpref=str(tmp_path / "all"), **given)
+    assert [*json.loads((folder / "meta.json").read_text())["splits"]] == ["train", "valid", "test"]
+
+
+def test_held_out_rows_have_the_fraction_of_each_class(tmp_path):
+    strata = ["a"] * 100 + ["b"] * 40 + ["c"]
+    held = choose_held_out(strata, 0.1, 1)
+    assert [held[:100].sum(), held[100:140].sum(), held[140]] == [10, 4, False]
+    assert np.array_equal(held, choose_held_out(strata, 0.1, 1))
+    assert not np.array_equal(held, choose_held_out(strata, 0.1, 2))
+    write_csv(tmp_path / "a.csv", REVIEWS * 5)
+    given = {"text_columns": "review", "label_column": "mood", "valid_fraction": 0.2}
+    folder = make(tmp_path, "data", trainpref=str(tmp_path / "a.csv"), **given)
+    splits = json.loads((folder / "meta.json").read_text())["splits"]
+    assert [splits[split]["labels"] for split in ("train", "valid")] == [
+        {"bad": 8, "good": 8},
+        {"bad": 2, "good": 2},
+    ]
+
+
+CSV = {"text_columns": "text", "label_column": "label"}
+BAD = [
+    ("a.csv", 'text,label\n"a,b\n', CSV, "a.csv:2: the row that starts here is malformed"),
+    ("a.csv", "text,label\na,b\nc\n", CSV, "a.csv:3: a row must have 2 columns"),
+    ("a.csv", "text,label\na,b\nc,\n", CSV, "a.csv:3: the row must have an answer, but"),
+    ("a.csv", "text,mood\na,b\n", CSV, "a.csv:2: the row has no field 'label'. Its fields are"),
+    ("a.csv", "body,label\na,b\n", CSV, "a.csv:2: the task reads 'text', but 'text' is missing"),
+    ("a.jsonl", '{"text": 3, "label": 1}\n', CSV, "a.jsonl:1: 'text' must be text, but is a"),
+    ("a.jsonl", '{"text": "", "label": []}', CSV, "a.jsonl:1: the answer must be a text or a"),
+    ("a.txt", "a\tb\n", CSV, "a.txt does not. Rename it."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "options", "message"), BAD)
+def test_malformed_rows_are_named(tmp_path, name, text, options, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ToolkitError) as error:
+        make(tmp_path, "data", trainpref=str(tmp_path / name), **options)
+    assert message in str(error.value)
+    assert str(error.value).count(message[:6]) == 1
+
+
+def test_a_new_label_in_validation_is_named(tmp_path):
+    write_csv(tmp_path / "a.csv", REVIEWS)
+    write_csv(tmp_path / "b.csv", [REVIEWS[0] | {"mood": "odd"}])
+    given = {"text_columns": "review", "label_column": "mood"}
+    inputs = {"trainpref": str(tmp_path / "a.csv"), "validpref": str(tmp_path / "b.csv")}
+    with pytest.raises(ToolkitError, match=r"b\.csv:2: the label must be one of the training data"):
+        make(tmp_path, "data", **inputs, **given)
+
+
+def test_a_dataset_without_training_split_is_named(tmp_path):
+    write_saved(tmp_path / "all" / "test", REVIEWS)
+    (tmp_path / "all" / "dataset_dict.json").write_text("{}")
+    with pytest.raises(ToolkitError, match=r"trainpref .*all has no split train, but has test\."):
+        make(tmp_path, "data", trainpref=str(tmp_path / "all"))
