@@ -36,7 +36,7 @@ toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --segment-by "$seg
 say "3/6 Pre-train: taco_tiny, masked tokens and masked positions, $updates updates"
 toolkit-train quickstart/data --arch taco_tiny --task mpm --save-dir quickstart/run \
   --max-update "$updates" --lr 2e-3 --warmup-updates 100 --batch-size 64 \
-  --task.tokens-per-sample 64 --log-interval 100 --keep-last-epochs 1
+  --task.sample-mode blocks --task.tokens-per-sample 64 --log-interval 100 --keep-last-epochs 1
 
 say "4/6 Evaluate the best checkpoint on held-out text"
 toolkit-validate quickstart/data --path quickstart/run/checkpoint_best \

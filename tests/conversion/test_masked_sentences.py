@@ -140,7 +140,8 @@ def check_answers(case, sentences, folder):
     training = [re.sub(r"\[[A-Z1]+\]", "word", sentence) for sentence in sentences]
     learner = (imported if case in IMPORTED else exported)(case, training, folder)
     fill = transformers.pipeline("fill-mask", model=str(folder), trust_remote_code=True)
-    symbols, unknown = learner.tokenizer.vocabulary.symbols, fill.tokenizer.unk_token
+    vocabulary, unknown = learner.tokenizer.vocabulary, fill.tokenizer.unk_token
+    symbols = [vocabulary.display_symbol(symbol) for symbol in vocabulary.symbols]
     sentences = [text.replace("[UNK]", unknown) for text in sentences]
     given = [text.replace("[MASK]", fill.tokenizer.mask_token) for text in sentences]
     want = [[(symbols[it["token"]], it["score"]) for it in found] for found in fill(given, top_k=5)]

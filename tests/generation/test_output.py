@@ -1,7 +1,6 @@
 import io
 from functools import partial
 
-from toolkit.data.tokenizers.vocabulary import append_special
 from toolkit.generation.output import (
     FillMaskOutput,
     GeneratedText,
@@ -11,9 +10,7 @@ from toolkit.generation.output import (
 )
 from toolkit.reporting.console import Console
 
-START = "\N{LOWER ONE EIGHTH BLOCK}"
-READABLE = append_special([START + "cat", "s", "."], unk=2).display_symbol
-MASK = [(START + "cat", 0.75), ("s", 0.125)]
+MASK = [("cat", 0.75), ("…s", 0.125)]
 FILLED = [FillMaskOutput(1, "A\t[MASK].", [MASK]), FillMaskOutput(2, "", note="empty")]
 ALIGNED = GeneratedText("a dog", -0.25, [-0.5, -0.25], [[1, 0], [0, 1]])
 PLAIN = GeneratedText("the dog", -1.5, [-1.0])
@@ -37,19 +34,19 @@ def print_to_console(records, to_rows, width):
 
 def test_fill_mask_tsv_has_one_line_per_line():
     lines = write(FILLED, FillMaskOutput.to_tsv)
-    assert lines == [f"A\\t[MASK].\t{START}cat 0.7500 s 0.1250", "\t# empty"]
+    assert lines == ["A\\t[MASK].\tcat 0.7500 …s 0.1250", "\t# empty"]
 
 
 def test_fill_mask_console_aligns_the_candidates_of_each_mask():
-    two = FillMaskOutput(10, "x" * 100, [MASK, [(START + "on", 0.5), (".", 0.25)]])
-    rows = print_to_console([*FILLED, two], lambda record: record.to_console(READABLE), 20)
+    two = FillMaskOutput(10, "x" * 100, [MASK, [("on", 0.5), (".", 0.25)]])
+    rows = print_to_console([*FILLED, two], FillMaskOutput.to_console, 20)
     assert rows == [
         " 1  A   [MASK].",
-        "    cat 75.0%  ##s 12.5%",
+        "    cat 75.0%  …s 12.5%",
         " 2  ",
         "    (empty)",
         "10  " + "x" * 100,
-        "    cat 75.0%  ##s 12.5%",
+        "    cat 75.0%  …s 12.5%",
         "    on 50.0%   . 25.0%",
     ]
 

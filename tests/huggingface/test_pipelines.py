@@ -19,7 +19,8 @@ def test_fill_mask_equals_the_learner(make_learner, export):
     fill = open_pipeline("fill-mask", export(learner)[1])
     found = fill(f"the {fill.tokenizer.mask_token} sat", top_k=3)
     [expected] = learner.fill_mask("the [MASK] sat", top=3)
-    symbols = learner.tokenizer.vocabulary.symbols
+    vocabulary = learner.tokenizer.vocabulary
+    symbols = [vocabulary.display_symbol(symbol) for symbol in vocabulary.symbols]
     assert [symbols[each["token"]] for each in found] == [symbol for symbol, _ in expected]
     scores = [score for _, score in expected]
     assert [each["score"] for each in found] == pytest.approx(scores, rel=1e-4)

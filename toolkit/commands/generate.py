@@ -64,12 +64,9 @@ def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
 def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
     """Fill masks or order words; report on stderr how many lines had nothing to predict."""
     started, total, noted = perf_counter(), 0, 0
-    display = learner.tokenizer.vocabulary.display_symbol
     with (
         open_input(c.input, f"Type one sentence per line, {MASK} for a missing token") as lines,
-        open_writers(
-            c, output, FillMaskOutput.to_tsv, lambda record: record.to_console(display)
-        ) as writers,
+        open_writers(c, output, FillMaskOutput.to_tsv, FillMaskOutput.to_console) as writers,
         Progress("predicting", None, "lines", quiet=sys.stdout.isatty()) as progress,
     ):
         size = 1 if lines.isatty() else c.buffer_size
@@ -128,9 +125,9 @@ def count_tokens(c: FillMaskConfig, learner: Learner, text: str) -> int:
     limit = learner.encoder.max_positions
     if isinstance(c, OrderConfig):
         ids, hidden = encode_hidden_words(learner.tokenizer, text)
-        if sum(hidden) < 2:
-            raise ToolkitError("fewer than two tokens to order")
-        check_orderable(text, hidden, limit)
+        if len(hidden) < 2:
+            raise ToolkitError("fewer than two words to order")
+        check_orderable(text, ids, hidden, limit)
         return len(ids)
     if MASK not in text:
         raise ToolkitError(f"no {MASK}" if text.strip() else "empty")

@@ -44,9 +44,9 @@ class FillMaskOutput(NamedTuple):
         text = re.sub(r"[\t\r\\]", lambda match: ESCAPES[match.group()], self.text)
         return "\t".join([text, *(cells or [f"# {self.note}"])])
 
-    def to_console(self, readable: Callable[[str], str]) -> list[str]:
+    def to_console(self) -> list[str]:
         """The text, and below it one aligned row of candidates per mask, or the note."""
-        cells = [[f"{readable(token)} {p:.1%}" for token, p in mask] for mask in self.masks]
+        cells = [[f"{token} {p:.1%}" for token, p in mask] for mask in self.masks]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
         ordered = [self.sentence] if self.sentence else []

@@ -138,8 +138,8 @@ def test_any_symbol_survives_the_symbols_file(symbol):
 @pytest.mark.parametrize(
     ("mark", "symbols", "displayed"),
     [
-        (WORD_START, ["▁cat", "s", ".", "▁"], ["cat", "##s", ".", "(space)"]),
-        (WORD_REST, ["cat", "##s", "."], ["cat", "##s", "."]),
+        (WORD_START, ["▁cat", "s", ".", "▁"], ["cat", "…s", ".", "(space)"]),
+        (WORD_REST, ["cat", "##s", "."], ["cat", "…s", "."]),
         ("", ["cat", "##s", "."], ["cat", "##s", "."]),
     ],
 )

@@ -57,7 +57,8 @@ def test_fill_mask_returns_the_most_probable_tokens_with_softmax_probabilities(w
     logits = head(states, learner.encoder.token_embedding.weight)
     top = logits.softmax(-1).topk(3)
     for mask, values, indices in zip(masks, top.values, top.indices, strict=True):
-        assert [token for token, _ in mask] == [words.vocabulary.symbols[i] for i in indices]
+        shown = [words.vocabulary.display_symbol(words.vocabulary.symbols[i]) for i in indices]
+        assert [token for token, _ in mask] == shown and "▁" not in "".join(shown)
         assert [p for _, p in mask] == pytest.approx(values.tolist(), rel=1e-4)
 
 

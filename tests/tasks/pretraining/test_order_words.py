@@ -10,7 +10,13 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.heads import PositionHead
 from toolkit.models.interface import Encoded, EncoderModel
-from toolkit.tasks.pretraining.mpm import MaskedPositionModel, check_orderable, encode_hidden_words
+from toolkit.tasks.pretraining.mpm import (
+    HiddenWord,
+    MaskedPositionModel,
+    check_orderable,
+    encode_hidden_words,
+    score_places,
+)
 
 WORDS = "bob once asked alice to borrow a book"
 
@@ -70,26 +76,38 @@ def test_byte_level_words_keep_the_space_before_them(byte_level):
     ids, hidden = encode_hidden_words(byte_level, "b {c} {ab} b")
     named = "<s> b Ġc Ġ a b Ġb </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
-    assert hidden == [False, False, True, True, True, True, False, False]
+    assert hidden == [HiddenWord("c", 2, 1), HiddenWord("ab", 3, 3)]
+
+
+def test_words_of_several_tokens_move_as_a_whole(byte_level):
+    symbols = byte_level.vocabulary.symbols
+    positions = dict.fromkeys(symbols, 9) | {"Ġ": 2, "a": 2, "b": 2, "Ġc": 3}
+    text, masks = order(Oracle(byte_level, positions), byte_level, "b {c} {ab} b", 1)
+    assert text == "b ab c b"
+    assert [mask[0][0] for mask in masks] == ["c 3", "ab 2"]
+    log_p = torch.randn(4, 4).log_softmax(-1)
+    places = score_places(log_p, encode_hidden_words(byte_level, "b {c} {ab} b")[1])
+    want = torch.stack([log_p[0, [0, 1]], log_p[1, [0, 1]] + log_p[2, [0, 2]] + log_p[3, [0, 3]]])
+    torch.testing.assert_close(places, want.log_softmax(-1))
 
 
 @pytest.mark.parametrize("text", ["我{爱}北{京}你", "我{爱}北 {京}你"])
 def test_braces_hide_words_within_text_without_spaces(text):
     tokenizer = Tokenizer.train(["我爱北京你"] * 9, kind="wordpiece", vocabulary_size=20)
     _, hidden = encode_hidden_words(tokenizer, text)
-    assert hidden == [False, False, True, False, True, False, False]
+    assert hidden == [HiddenWord("爱", 2, 1), HiddenWord("京", 4, 1)]
 
 
 @pytest.mark.parametrize(
     ("sentence", "message"),
     [
-        ("bob {once} asked", "at least two tokens to order, but has 1: .* Put braces"),
+        ("bob {once} asked", "at least two words to order, but has 1: .* Put braces"),
         ("a " * 9, "at most 8 tokens for this model, but has 11: .* Shorten it"),
     ],
 )
 def test_order_words_rejects_sentences_that_cannot_be_ordered(tokenizer, sentence, message):
     with pytest.raises(ToolkitError, match=message):
-        check_orderable(sentence, encode_hidden_words(tokenizer, sentence)[1], 8)
+        check_orderable(sentence, *encode_hidden_words(tokenizer, sentence), 8)
 
 
 @pytest.mark.parametrize("word", ["{once", "asked}", "{}", "{{once}}", "{once}{"])

@@ -73,15 +73,15 @@ class Vocabulary:
         return sha256(json.dumps([self.symbols, self.roles]))
 
     def display_symbol(self, symbol: str) -> str:
-        """A piece that starts a word without its mark; one that continues a word with ##.
+        """A piece that starts a word without its mark; one that continues a word after an ellipsis.
 
-        Not with a dash: -s could be a dash and an s.
+        Not after a dash: -s could be a dash and an s.
         """
         unmarked = symbol.removeprefix(self.mark)
         if symbol.startswith(self.mark) != (self.mark == WORD_REST):
             return unmarked or "(space)"
-        continues = self.mark != WORD_START or (symbol[:1].isalnum() and joins("a", symbol[:1]))
-        return f"{WORD_REST}{unmarked}" if continues else unmarked
+        continues = self.mark == WORD_REST or (symbol[:1].isalnum() and joins("a", symbol[:1]))
+        return f"\N{HORIZONTAL ELLIPSIS}{unmarked}" if continues else unmarked
 
     @cached_property
     def words(self) -> WordBoundaries:

@@ -218,9 +218,8 @@ class TokenTask(TextTask[C, E, B]):
         logits = predict_tokens(encoder, head, inputs, selected, aligned_linear)
         best = logits.float().softmax(-1).topk(min(top, logits.shape[-1]), dim=-1)
         rows = zip(best.values.tolist(), best.indices.tolist(), strict=True)
-        predictions = (
-            [(vocabulary.symbols[i], p) for p, i in zip(*row, strict=True)] for row in rows
-        )
+        show, symbols = vocabulary.display_symbol, vocabulary.symbols
+        predictions = ([(show(symbols[i]), p) for p, i in zip(*row, strict=True)] for row in rows)
         return [[next(predictions) for _ in range(it.count(vocabulary.mask))] for it in encoded]
 
     def score_targets(

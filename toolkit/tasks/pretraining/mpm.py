@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import HIDDEN_POSITION, IntArray
@@ -172,11 +172,18 @@ def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
 HIDDEN_WORD = re.compile(r"\{([^\s{}]+)\}")
 
 
-def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int], list[bool]]:
-    """[CLS] words [SEP], and whether each token's position is hidden.
+class HiddenWord(NamedTuple):
+    """A word whose position is hidden: its text, and where its tokens are in the sentence."""
 
-    These are the tokens of the words in braces, or of all words if there are no braces. In scripts
-    without spaces a word is one of `WORDS`, so braces may enclose part of a sentence.
+    text: str
+    start: int
+    tokens: int
+
+
+def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int], list[HiddenWord]]:
+    """[CLS] words [SEP], and the words in braces, or all words if there are no braces.
+
+    In scripts without spaces a word is one of `WORDS`, so braces may enclose part of a sentence.
     """
     vocabulary, words = tokenizer.vocabulary, sentence.split()
     for word in words:
@@ -186,26 +193,40 @@ def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int],
                 f"instead of {{a b}}."
             )
     parts = HIDDEN_WORD.split(" ".join(words))  # those in braces are every second one
-    inside = np.repeat(np.arange(len(parts)) % 2 == 1, [len(part) for part in parts])
-    text = "".join(parts)
-    for match in WORDS.finditer(text):
-        inside[slice(*match.span())] |= inside[slice(*match.span())].any()
+    part_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    text, spans = "".join(parts), dict[int, tuple[int, int]]()
+    for number, match in enumerate(WORDS.finditer(text)):
+        first, end = match.span()
+        braced = [part for part in part_of[first:end].tolist() if part % 2]
+        if braced or len(parts) == 1:  # several words in one pair of braces move as one
+            key = braced[0] if braced else number
+            spans[key] = spans.get(key, (first, end))[0], end
+    owners = np.full(len(text) + 1, -1)
+    for number, (first, end) in enumerate(spans.values()):
+        owners[first:end] = number
     _, _, starts, ends = offsets = tokenizer.encode_with_offsets([text])
-    hidden = [
-        len(parts) == 1 or bool(inside[start : max(end, start + 1)].any())
+    found = [
+        int(owners[start : max(end, start + 1)].max())
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    return [vocabulary.cls, *offsets.ids.tolist(), vocabulary.sep], [False, *hidden, False]
+    hidden = [
+        HiddenWord(text[first:end], 1 + found.index(number), found.count(number))
+        for number, (first, end) in enumerate(spans.values())
+        if number in found
+    ]
+    return [vocabulary.cls, *offsets.ids.tolist(), vocabulary.sep], hidden
 
 
-def check_orderable(sentence: str, hidden: Sequence[bool], limit: int | None) -> None:
-    """Raise a ToolkitError if the sentence has too few tokens to order, or too many in all."""
-    if sum(hidden) < 2:
+def check_orderable(
+    sentence: str, ids: Sequence[int], hidden: Sequence[HiddenWord], limit: int | None
+) -> None:
+    """Raise a ToolkitError if the sentence has too few words to order, or too many tokens."""
+    if len(hidden) < 2:
         raise ToolkitError(
-            f"The sentence must have at least two tokens to order, but has {sum(hidden)}: "
+            f"The sentence must have at least two words to order, but has {len(hidden)}: "
             f"{sentence[:60]!r}. Put braces around more words, or around none to order all."
         )
-    check_length(sentence, len(hidden), limit)
+    check_length(sentence, len(ids), limit)
 
 
 @register_task("mpm", MaskedPositionConfig())
@@ -269,15 +290,16 @@ class MaskedPositionModel(
     def order_words(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
-        """The most probable order of the hidden tokens, and the `top` positions of each.
+        """The most probable order of the hidden words, and the `top` positions of each.
 
-        Hidden tokens exchange positions among themselves: the assignment with the largest sum of
-        log-probabilities. Positions count from 1, without [CLS].
+        Hidden words exchange places: the assignment with the largest sum of log-probabilities. That
+        of a word in a place is the sum over its tokens, the i-th at the i-th position of the place
+        or at its last. Positions are those of first tokens, from 1, without [CLS].
         """
         self.check_objective("mpm", "Ordering words")
         ids, hidden = encode_hidden_words(tokenizer, sentence)
-        check_orderable(sentence, hidden, self.position_head.bias.numel())
-        free = [position for position, is_hidden in enumerate(hidden) if is_hidden]
+        check_orderable(sentence, ids, hidden, self.position_head.bias.numel())
+        free = [word.start + i for word in hidden for i in range(word.tokens)]
         device = encoder.token_embedding.weight.device
         positions = torch.arange(len(ids))
         positions[free] = HIDDEN_POSITION
@@ -288,24 +310,41 @@ class MaskedPositionModel(
         )
         states = encoder.select_states(inputs, torch.tensor(free, device=device))
         logits = self.position_head.scores(encoder, states)[:, free]
-        log_p = logits.float().log_softmax(-1).cpu()
+        log_p = score_places(logits.float().log_softmax(-1).cpu(), hidden)
         from scipy.optimize import linear_sum_assignment  # slow to import
 
-        _, slots = linear_sum_assignment(log_p.numpy(), maximize=True)
-        ordered = list(ids)
-        for token, slot in zip(free, slots, strict=True):
-            ordered[free[slot]] = ids[token]
+        _, places = linear_sum_assignment(log_p.numpy(), maximize=True)
+        order = dict(zip(places.tolist(), hidden, strict=True))
+        ordered, end = list[int](), 0
+        for place, old in enumerate(hidden):
+            moved = ids[order[place].start : order[place].start + order[place].tokens]
+            ordered += ids[end : old.start] + moved
+            end = old.start + old.tokens
         predictions = []
-        for token, row in zip(free, log_p.exp(), strict=True):
-            symbol, best = tokenizer.vocabulary.symbols[ids[token]], row.topk(min(top, len(free)))
+        for word, row in zip(hidden, log_p.exp(), strict=True):
+            best = row.topk(min(top, len(hidden)))
             pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
-            predictions.append([(f"{symbol} {free[i]}", probability) for probability, i in pairs])
-        return tokenizer.decode(ordered[1:-1]), predictions
+            predictions.append([(f"{word.text} {hidden[i].start}", p) for p, i in pairs])
+        return tokenizer.decode([*ordered, *ids[end:-1]][1:]), predictions
 
     def check_objective(self, name: str, what: str) -> None:
         if name not in self.coefficients:
             given = ", ".join(self.coefficients)
             raise wrong_training_error(what, "--task.objectives mlm,mpm", given)
+
+
+def score_places(log_p: Float[Tensor, "N N"], hidden: Sequence[HiddenWord]) -> Float[Tensor, "W W"]:
+    """log p of each of W hidden words in each place, from those of their N tokens at N positions.
+
+    The places of a word have a total probability of 1.
+    """
+    counts = torch.tensor([word.tokens for word in hidden])
+    starts = counts.cumsum(0) - counts
+    scores = [
+        torch.stack([log_p[n + i, starts + (counts - 1).clamp(max=i)] for i in range(count)]).sum(0)
+        for n, count in zip(starts.tolist(), counts.tolist(), strict=True)
+    ]
+    return torch.stack(scores).log_softmax(-1)
 
 
 def check_position_ids(encoder: EncoderModel) -> None:
