@@ -5,4 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install.sh docs
 export NO_MKDOCS_2_WARNING=1 # a banner of Material about its successor
-exec "${TOOLKIT_VENV:-.venv}/bin/python" -m mkdocs "${1:-build}" "${@:2}"
+[ "${1:-build}" = build ] && . scripts/heartbeat.sh "building the site"
+"${TOOLKIT_VENV:-.venv}/bin/python" -m mkdocs "${1:-build}" "${@:2}"

@@ -11,7 +11,8 @@ python="${PYTHON:-python3}"
   echo "The toolkit needs Python 3.10 or newer, but $python is $("$python" --version). Set PYTHON=/path/to/python3." >&2
   exit 2
 }
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+. scripts/heartbeat.sh "installing into $venv"
 pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 "$venv/bin/python" -c 'import torch' 2>/dev/null || "${pip[@]}" "${TOOLKIT_TORCH:-torch==2.13.0}"
 "${pip[@]}" -e ".${extras:+[$extras]}"

@@ -38,7 +38,10 @@ def test_markdown_table_escapes_pipes_and_sets_marked_rows_in_bold():
 
 def test_latex_table_escapes_special_characters():
     assert TABLE.latex().splitlines() == [
-        "% loss on valid",
+        "\\begin{table}",
+        "\\centering",
+        "\\caption{loss on valid.}",
+        "\\label{tab:loss-on-valid}",
         "\\begin{tabular}{lrr}",
         "\\toprule",
         "run & mean\\_loss & n \\\\",
@@ -47,14 +50,16 @@ def test_latex_table_escapes_special_characters():
         "lr=1\\% & 10.500 & 2 \\\\",
         "\\bottomrule",
         "\\end{tabular}",
+        "\\end{table}",
     ]
 
 
 def test_a_note_stands_below_the_rows():
     noted = replace(TABLE, note="a note", marked=[0, 1])
     assert noted.text() == f"{TABLE.text()}a note\n".replace("lr=1%  ", "lr=1% *")
-    assert noted.markdown().endswith("| **lr=1%** | 10.500 | 2 |\n\na note\n")
-    assert noted.latex().startswith("% loss on valid\n% a note\n\\begin{tabular}")
+    assert noted.markdown().endswith("| lr=1% * | 10.500 | 2 |\n\na note\n")  # a tie is not bold
+    assert "**" not in noted.markdown() and "textbf" not in noted.latex()
+    assert "\\caption{loss on valid. a note.}\n" in noted.latex()
     assert noted.values()["note"] == "a note"
     drawn = io.StringIO()
     noted.print(Console(file=drawn, force_terminal=True, width=60))
@@ -93,4 +98,4 @@ def test_decimals_ignore_zero_and_non_finite_numbers(cells, text):
 def test_control_characters_of_data_are_escaped():
     table = Table(columns=("label",), rows=[["a\x1b[2Jb\nc"], ["\x85"]])
     assert table.text() == "label\na\\x1b[2Jb\\nc\n\\x85\n"
-    assert "a\\x1b[2Jb\\nc" in table.markdown() and table.latex().count("\n") == 8
+    assert "a\\x1b[2Jb\\nc" in table.markdown() and table.latex().count("\n") == 11

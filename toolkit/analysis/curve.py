@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +27,12 @@ from toolkit.analysis.plot_style import (
     parse_labels,
     write_plot,
 )
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import METRIC_EVENTS, ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seeds import SeedSummary, summarize
 from toolkit.reporting.console import Output
-from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
+from toolkit.reporting.runs import EventValues, LoggedRun, group_runs, read_runs
 
 PANEL_WIDTH, PANEL_HEIGHT = 3.3, 2.3  # inches
 SINGLE_WIDTH, SINGLE_HEIGHT = 4.8, 3.0  # of a plot with one panel
@@ -57,6 +60,36 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
         if output:
             output.write("curve", {**head, "runs": curve.runs, "updates": curve.updates, **lists})
     write_plot(c, draw_panels, panels, lines, names, given, c, output=output)
+
+
+class LiveCurve:
+    """A sink that shows the loss of a run in a notebook's cell, from its log, and replaces it."""
+
+    def __init__(self, save_dir: str) -> None:
+        output = str(Path(save_dir, "curve.png"))
+        self.c = CurveConfig(runs=[save_dir], metric=["loss"], output=output, dpi=100)
+        self.handle: Any = None
+        self.drawn_at = time.monotonic()
+
+    def write(self, event: str, values: EventValues) -> None:
+        due = event in METRIC_EVENTS and time.monotonic() - self.drawn_at > LIVE_SECONDS
+        if not (due or event == "end"):
+            return
+        from IPython.display import Image, display
+
+        with suppress(ToolkitError):  # nothing has been logged yet
+            draw_curves(read_runs(self.c.runs), self.c)
+            image, self.drawn_at = Image(self.c.output_file), time.monotonic()
+            if self.handle:
+                self.handle.update(image)
+            else:
+                self.handle = display(image, display_id=True)
+
+    def close(self) -> None:
+        pass
+
+
+LIVE_SECONDS = 10.0
 
 
 def draw_panels(

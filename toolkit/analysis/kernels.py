@@ -42,7 +42,7 @@ def plot_kernels(c: KernelsConfig) -> None:
                 output.write("kernel", {"checkpoint": path, **kernel.to_record()})
             if len(by_path) > 1:
                 output.print_line(path)
-            kernel_table(kernels, console.width if console.is_terminal else None).print(console)
+            kernel_table(kernels, console.width if console.is_interactive else None).print(console)
             # by channel only the last layer, unless layers are selected
             deepest = max((kernel.layer for kernel in kernels if kernel.by == "channel"), default=0)
             drawn[given.get(path, path)] = [

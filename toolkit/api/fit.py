@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from toolkit.analysis.curve import LiveCurve
 from toolkit.checkpoints.save_folder import find_saved_run
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
@@ -20,6 +22,7 @@ from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
+from toolkit.reporting.console import in_notebook
 from toolkit.tasks.examples import TaskDataset
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.stopping import count_total_updates
@@ -149,6 +152,9 @@ def train(*data: str | Path, **options: object) -> RunResult:
     `train("data", arch="bert_tiny", task="mlm", max_update=1000, lr=1e-3, save_dir="run")`. Options
     of a component have its name before a dot, `**{"arch.layers": 2}`, unless they are unambiguous.
     A run that resumes keeps its data and options unless they are given: `train(save_dir="run")`.
+    A notebook's cell shows a bar and, with matplotlib, the loss over the updates.
     """
     folders = {"data.dirs": [str(folder) for folder in data]} if data else {}
-    return run(compose({**folders, **options}, RESUMABLE_RUN))
+    config = compose({**folders, **options}, RESUMABLE_RUN)
+    shows_curve = in_notebook() and find_spec("matplotlib") is not None
+    return run(config, sinks=[LiveCurve(config.checkpoint.save_dir)] if shows_curve else [])

@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from toolkit.cli.next_step import print_next
 from toolkit.common import system
 from toolkit.common.errors import CONTROLS, STANDARD_OUTPUT, describe_error
 from toolkit.config.command import Act, Command, CommandGroup
@@ -95,7 +96,10 @@ def run(command: Command | CommandGroup, argv: Sequence[str]) -> int:
         module, _, name = act.partition(":")
         act = getattr(import_module(module), name)
     code = act(loaded if loaded.extra else loaded.config)
-    return code if isinstance(code, int) else 0
+    if isinstance(code, int) and code:
+        return code
+    print_next(loaded)
+    return 0
 
 
 def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> tuple[Act, LoadedConfig] | str:

@@ -69,7 +69,7 @@ def open_writers(
     console = Console()
     to_stdout = (
         partial(print_rows, console, to_console)
-        if console.is_terminal
+        if console.is_interactive
         else partial(write_lines, sys.stdout, to_tsv)
     )
     writers: list[Writer[R]] = [partial(write_events, output)] if c.json else []

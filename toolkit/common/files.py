@@ -71,7 +71,9 @@ def _open_pipe(path: Path) -> BinaryIO:
 
 def open_without_waiting(path: str | Path, flags: int) -> int:
     """An opener for files that may be pipes, of which the other end is not open."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    if (wait := getattr(os, "O_NONBLOCK", 0)) == 0:  # Windows
+        return os.open(path, flags, 0o666)
+    descriptor = os.open(path, flags | wait, 0o666)
     os.set_blocking(descriptor, True)
     return descriptor
 

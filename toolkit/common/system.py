@@ -51,6 +51,11 @@ def keep_freed_memory() -> bool:
     return bool(mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
+def known_signals(*names: str) -> tuple[signal.Signals, ...]:
+    """Those of the signals that this system has: Windows has no SIGUSR1 and SIGHUP."""
+    return tuple(known for known in signal.Signals if known.name in names)
+
+
 def signal_name(number: int) -> str:
     """SIGTERM and the like; real-time signals have only a number."""
     names = {known.value: known.name for known in signal.Signals}
@@ -84,7 +89,7 @@ def memory_bytes() -> int | None:
     """Size of the main memory; None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
         return None
 
 

@@ -36,6 +36,7 @@ from toolkit.config.values import (
     callback_section,
     check_plain,
     default_architecture,
+    default_save_dir,
     flatten_sections,
     keep_callbacks,
     plain_value,
@@ -232,6 +233,8 @@ def resolve_values(
     chosen = {p: v for p, v in early.items() if p.endswith(".name") or p == SELECTED_CALLBACKS.path}
     named = implied | sweep_components(files | early, command) | files | chosen
     saved: OptionValues = {}
+    if command.config is RunConfig:
+        named |= default_save_dir(default_architecture(named | early) | named | early)
     if command.find_saved_run:
         saved = saved_values(named | early, command.find_saved_run)
         saved = keep_callbacks(saved, selected_callbacks(saved | named | early))

@@ -295,9 +295,9 @@ class TrainingConfig(
 class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     """The section `checkpoint`."""
 
-    save_dir: str = "checkpoints"
-    """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it, and
-    keeps its options unless they are given."""
+    save_dir: str = "runs"
+    """Folder for checkpoints, log and result, by default runs/ARCH-TASK. A run resumes from the
+    latest checkpoint in it, and keeps its options unless they are given."""
     restore_file: str | None = None
     """Checkpoint to resume from, or a save folder, whose latest checkpoint is used. One outside
     --save-dir is used only while --save-dir has no checkpoints, so that the same command resumes

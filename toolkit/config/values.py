@@ -334,6 +334,14 @@ def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
     return {path: value for path, value in values.items() if not path.startswith(left_out)}
 
 
+def default_save_dir(values: OptionValues) -> OptionValues:
+    """The folder `runs/ARCH-TASK` of --save-dir, unless it is given or one of both is not."""
+    names = [str(values[path].value) for path in ("arch.name", "task.name") if path in values]
+    if SAVE_DIR in values or len(names) < 2:
+        return {}
+    return {SAVE_DIR: OptionValue(f"{CheckpointConfig.save_dir}/{'-'.join(names)}", "default")}
+
+
 def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
     """The architecture of the checkpoint that --finetune-from names, unless one is named.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import warnings
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
@@ -46,7 +47,7 @@ from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, unpack_tok
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
-from toolkit.reporting.console import Output
+from toolkit.reporting.console import Output, heartbeat
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
 
@@ -61,11 +62,14 @@ def convert(c: ConversionOptions) -> Path:
             f"downloaded first: hf download NAME --local-dir FOLDER."
         )
     with Output(c.json) as output:
-        facts = convert_model(source, target, c)
+        with heartbeat("converting"):
+            facts = convert_model(source, target, c)
         output.write("converted", {"from": str(source), "to": str(target), **facts})
         rows = {name.replace("_", " "): format_fact(it) for name, it in facts.items() if it}
+        lines = facts.get("open_with", [])
         rows["written to"] = str(target)
-        print(format_columns(rows.items()), file=output.text_stream)
+        text = format_columns((name, it) for name, it in rows.items() if name != "open with")
+        print(text, *(f"    {line}" for line in lines), sep="\n", file=output.text_stream)
     return target
 
 
@@ -91,11 +95,22 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
         case OnnxConfig():
             return export_graph(source, target, weights=c.weights, batch=c.batch, length=c.length)
     assert isinstance(c, ExportConfig), "there are three directions"
-    native = c.classes == "native" or (
-        c.classes == "auto" and native_classes.has_native_class(source, c.component)
-    )
+    reason = f"--classes {c.classes}"
+    if c.classes == "auto":
+        reason = native_classes.missing_native_class(source, c.component)
+    native = c.classes == "native" or not reason
     export = native_classes.export_native if native else export_own
-    return export(source, target, weights=c.weights, component=c.component)
+    facts = export(source, target, weights=c.weights, component=c.component)
+    card = (target / MODEL_CARD_FILE).read_text("utf-8").replace(f'"{target.name}"', f'"{target}"')
+    return {
+        **facts,
+        "chosen_since": reason or "this class of Transformers computes the same",
+        "open_with": [*OPENING_LINES.findall(card)],
+    }
+
+
+OPENING_LINES = re.compile(r"^(?:from transformers|model =).*", re.M)
+"""The two lines of a model card's Python that open the model."""
 
 
 def import_model(source: Path, *, pairs: bool) -> ConvertedModel:

@@ -337,13 +337,15 @@ def head_note(task: ComponentConfig) -> str:
     return f"no class of Transformers computes {option}: the head was not exported"
 
 
-def has_native_class(path: Path, component: str | None = None) -> bool:
-    """Whether a class of Transformers computes the same as a checkpoint, its head included."""
+def missing_native_class(path: Path, component: str | None = None) -> str:
+    """Why no class of Transformers computes the same as a checkpoint, its head included, or ""."""
     folder = find_checkpoint(path)
     run, _ = read_config(folder)
     config = select_arch(run, component)
-    if architectures.native_differences(run.arch.name, config):
-        return False
+    if differences := architectures.native_differences(run.arch.name, config):
+        return f"no class of Transformers computes it: the model {' and '.join(differences)}"
     arch = architectures.check_architecture(run.arch.name, config)
     _, names = choose_model_type(arch, run.task, read_origin(folder))
-    return run.task.name in ("mlm", "rtd", "encode") or names is not None
+    if run.task.name in ("mlm", "rtd", "encode") or names is not None:
+        return ""
+    return f"no class of Transformers has the head of task {run.task.name}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO, runtime_checkable
 
@@ -18,8 +19,21 @@ from toolkit.common.files import STDOUT, open_output
 from toolkit.reporting.runs import EventValues
 
 
+def in_notebook() -> bool:
+    """Whether standard error is the output of a notebook's cell."""
+    return type(sys.stderr).__module__ == "ipykernel.iostream"
+
+
 class Console(rich_console.Console):
-    """A console that leaves the error about a closed pipe to its caller, as `print` does."""
+    """A console that leaves the error about a closed pipe to its caller, as `print` does.
+
+    FORCE_COLOR, which Jupyter and continuous integration set, chooses colors alone: bars, and
+    tables that are as wide as the screen, are for screens (`is_interactive`).
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(force_jupyter=False, **options)
+        self.is_interactive &= bool(options.get("force_terminal") or self.file.isatty())
 
     def on_broken_pipe(self) -> None:
         raise
@@ -58,7 +72,7 @@ class Progress:
         self.done, self.line_seconds = 0, line_seconds
         self.counted: int | None = None
         self.started_at = self.printed_at = now()
-        draw = draw and self.console.is_terminal and not quiet
+        draw = draw and has_bars(self.console) and not quiet
         self.parent = parent
         self.bar = parent or (create_bar(self.console) if draw else None)
 
@@ -104,12 +118,64 @@ class Progress:
             self.bar.stop()
 
 
+class NotebookBar(rich_progress.Progress):
+    """A bar in the output of a notebook's cell, replaced there; rich's own needs ipywidgets."""
+
+    handle: Any = None
+    drawn_at = 0.0
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self.handle = display(self, display_id=True)
+
+    def update(self, *task: Any, **fields: Any) -> None:
+        super().update(*task, **fields)
+        if time.monotonic() - self.drawn_at > NOTEBOOK_SECONDS:
+            self.refresh()
+
+    def refresh(self) -> None:
+        self.drawn_at = time.monotonic()
+        if self.handle:
+            self.handle.update(self)
+
+    def stop(self) -> None:
+        self.refresh()
+
+
+NOTEBOOK_SECONDS = 0.5
+
+
+def has_bars(console: Console) -> bool:
+    """Whether bars can be drawn: on a screen, and in a notebook's cell."""
+    return console.is_interactive or (console.stderr and in_notebook())
+
+
 def create_bar(console: Console) -> rich_progress.Progress:
-    """A description, a bar that fills the line, and a text; it disappears when it stops."""
+    """A description, a bar that fills the line, and a text; a screen shows it until it stops."""
     description = rich_progress.TextColumn("{task.description}")
     text = rich_progress.TextColumn("{task.fields[text]}")
     bar = rich_progress.BarColumn(bar_width=None)
-    return rich_progress.Progress(description, bar, text, console=console, transient=True)
+    kind = rich_progress.Progress if console.is_interactive else NotebookBar
+    return kind(description, bar, text, console=console, transient=True)
+
+
+@contextmanager
+def heartbeat(text: str) -> Iterator[None]:
+    """Print a line every few seconds for work whose steps cannot be counted."""
+    ended, started, console = threading.Event(), time.monotonic(), Console(stderr=True)
+
+    def beat() -> None:
+        while not ended.wait(LINE_SECONDS):
+            print_plain(console, f"{text}: {format_duration(time.monotonic() - started)}")
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def format_duration(seconds: float) -> str:
@@ -142,6 +208,7 @@ class TrainingConsole:
     """A bar with loss, rate and time left, or lines; a line per validation and checkpoint.
 
     `advance` moves the bar between reports; it needs no metrics and so never waits for the device.
+    The last report becomes a line at the end, when the bar is gone.
     """
 
     def __init__(
@@ -155,7 +222,8 @@ class TrainingConsole:
         self.console = console or Console(
             stderr=True, force_terminal=True if progress == "bar" else None
         )
-        draw = progress == "bar" or (progress == "auto" and self.console.is_terminal)
+        draw = progress == "bar" or (progress == "auto" and has_bars(self.console))
+        self.latest: EventValues = {}
         self.bar = create_bar(self.console) if draw else None
         if self.bar:
             self.task, self.text = self.bar.add_task("", total=total_updates, text=""), ""
@@ -181,10 +249,13 @@ class TrainingConsole:
 
     def write(self, event: str, values: EventValues) -> None:
         if event == "train" and self.bar:
+            self.latest = values
             metrics = [text.rstrip() for text in format_metrics(values, BAR_METRICS)]
             self.text = "  ".join([*metrics, self.time_left(values)])
             self.bar.update(self.task, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
+        elif event == "end" and self.latest:
+            print_plain(self.console, self.format_line("train", self.latest))
         elif event in PRINTED_EVENTS or values.get("text"):
             print_plain(self.console, self.format_line(event, values))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     marked: Sequence[int] = ()
-    """Indices of the rows to mark: with a star as text, in bold in Markdown and LaTeX."""
+    """Indices of the rows to mark with a star; in bold instead if only one is."""
     caption: str = ""
     note: str = ""
     """One line below the table."""
@@ -42,7 +43,7 @@ class Table:
 
     def text(self) -> str:
         """Aligned columns."""
-        cells = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
+        cells = [list(self.columns), *self.format_rows()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         numeric = self.numeric
         aligned = [
@@ -58,16 +59,20 @@ class Table:
         """A pipe table between its caption and its note."""
         heads = " | ".join(map(escape_pipes, self.columns))
         rules = " | ".join("---:" if number else "---" for number in self.numeric)
-        rows = self.format_rows(lambda cell: f"**{cell}**", escape_pipes)
+        rows = self.format_rows("**{}**", escape_pipes)
         table = "\n".join(f"| {line} |" for line in (heads, rules, *map(" | ".join, rows)))
         return "\n".join(f"{part}\n" for part in (self.caption, table, self.note) if part)
 
     def latex(self) -> str:
-        r"""A tabular for \usepackage{booktabs}; caption and note become comments."""
+        r"""A table for \usepackage{booktabs}, with its label; the note is below the caption."""
         heads = " & ".join(map(escape_latex, self.columns))
-        rows = self.format_rows(lambda cell: f"\\textbf{{{cell}}}", escape_latex)
+        rows = self.format_rows(r"\textbf{{{}}}", escape_latex)
+        caption = ". ".join(escape_latex(text) for text in (self.caption, self.note) if text)
+        label = re.sub(r"\W+", "-", self.caption.lower()).strip("-")
         lines = [
-            *(f"% {text}" for text in (self.caption, self.note) if text),
+            r"\begin{table}",
+            r"\centering",
+            *([f"\\caption{{{caption}.}}", f"\\label{{tab:{label}}}"] if caption else []),
             f"\\begin{{tabular}}{{{''.join('r' if number else 'l' for number in self.numeric)}}}",
             "\\toprule",
             f"{heads} \\\\",
@@ -75,6 +80,7 @@ class Table:
             *(f"{' & '.join(row)} \\\\" for row in rows),
             "\\bottomrule",
             "\\end{tabular}",
+            r"\end{table}",
         ]
         return "\n".join(lines) + "\n"
 
@@ -92,16 +98,16 @@ class Table:
         }
 
     def print(self, console: Console | None = None) -> None:
-        """Print with rich on a terminal, else as text."""
+        """Print with rich on a terminal, as wide as that; elsewhere as text."""
         console = console or Console()
-        if not console.is_terminal:
+        if not console.is_interactive:
             print_plain(console, self.text(), end="")
             return
         drawing = RichTable(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
         for name, number in zip(self.columns, self.numeric, strict=True):
             drawing.add_column(Text(name), justify="right" if number else "left", overflow="fold")
-        for index, row in enumerate(self.format_rows(lambda cell: cell + " *")):
-            drawing.add_row(*map(Text, row), style="bold" if index in self.marked else "")
+        for index, row in enumerate(self.format_rows()):
+            drawing.add_row(*map(Text, row), style="bold" if [index] == [*self.marked] else "")
         console.print(drawing)
         if self.note:
             print_plain(console, self.note)
@@ -118,17 +124,16 @@ class Table:
             for i, name in enumerate(self.columns)
         ]
 
-    def format_rows(
-        self, mark: Callable[[str], str], clean: Callable[[str], str] = str
-    ) -> list[list[str]]:
-        """Cells as text; `mark` is applied to the first cell of the marked rows."""
+    def format_rows(self, bold: str = "{} *", clean: Callable[[str], str] = str) -> list[list[str]]:
+        """Cells as text; the first of a marked row has a star, or is bold if only one is marked."""
         columns = [
             [format_cell(row[i], decimals) for row in self.rows]
             for i, decimals in enumerate(map(self.decimals, range(len(self.columns))))
         ]
         rows = [[clean(cell) for cell in row] for row in zip(*columns, strict=True)]
         for index in self.marked:
-            rows[index][0] = mark(rows[index][0])
+            mark = bold if len(self.marked) == 1 else "{} *"
+            rows[index][0] = mark.format(rows[index][0])
         return rows
 
     def decimals(self, column: int) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -24,11 +25,12 @@ from toolkit.common.system import (
     REPEAT_SECONDS,
     FolderLock,
     available_cores,
+    known_signals,
     signal_name,
 )
 from toolkit.reporting.console import Console, Progress, format_duration, print_plain
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 POLL_SECONDS = 0.1
 ENDING_SECONDS = 60.0
 """Time for a run to save and end whose sweep was killed."""
@@ -229,15 +231,29 @@ def slurm_script(runs: Sequence[tuple[str, str]], base: Path) -> str:
     )
 
 
+REPORT = re.compile(r"^train +update +(?P<update>\d+)/(?P<total>\d+).*? loss (?P<loss>\S+)", re.M)
+"""A line of a run's log, as TrainingConsole prints it."""
+LINE_SECONDS, LOG_BYTES = 60.0, 8192
+
+
+def latest_report(job: SweepJob) -> re.Match[str] | None:
+    """Update and loss in the last line of a log that has them."""
+    with suppress(OSError), (job.folder / LOG_FILE).open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
+        return next(reversed([*REPORT.finditer(log.read().decode(errors="replace"))]), None)
+    return None
+
+
 class SweepProgress(Progress):
-    """Callback of run_all: a bar of all runs on a terminal, and lines when they start and end."""
+    """Callback of run_all: a bar of all runs, or a line per minute, and lines on start and end."""
 
     def __init__(
         self, jobs: Sequence[SweepJob], *, total: int, console: Console | None = None
     ) -> None:
-        super().__init__("sweep", total, "runs", console=console, line_seconds=math.inf)
-        self.done = self.finished_before = total - len(jobs)
-        self.running = 0
+        super().__init__("sweep", total, "runs", console=console, line_seconds=LINE_SECONDS)
+        self.runs, self.done = len(jobs), total - len(jobs)
+        self.finished_before = self.done
+        self.running: list[SweepJob] = []
         self.started: set[str] = set()
         self.reported: set[str] = set()
 
@@ -251,7 +267,15 @@ class SweepProgress(Progress):
         print_plain(self.console, text)
 
     def text(self, now: float) -> str:
-        return f"{self.done} of {self.total} runs, {self.running} running"
+        """`2 of 6 runs, loss 5.32 at update 300/1000, 0:09 left`, by the logs of what runs."""
+        parts, done = [f"{self.done} of {self.total} runs"], float(self.done - self.finished_before)
+        for report in filter(None, map(latest_report, self.running)):
+            parts.append(f"loss {report['loss']} at update {report['update']}/{report['total']}")
+            done += int(report["update"]) / int(report["total"])
+        if done:
+            left = (self.runs - done) * (now - self.started_at) / done
+            parts.append(f"{format_duration(left)} left")
+        return ", ".join(parts)
 
     def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, JobResult]) -> None:
         for name in ended.keys() - self.reported:
@@ -269,5 +293,5 @@ class SweepProgress(Progress):
                 self.started.add(job.name)
                 number = f"{self.finished_before + len(self.started)}/{self.total}"
                 self.log(f"started   {job.name} ({number}), log in {job.folder / LOG_FILE}")
-        self.running = len(running)
+        self.running = list(running)
         self.advance(self.finished_before + len(ended) - self.done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from signal import Signals
@@ -17,6 +18,7 @@ from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World, launch
 from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain
+from toolkit.reporting.sinks import Sink
 from toolkit.reporting.tables import Table
 from toolkit.tasks.task import check_examples
 from toolkit.training import resume, setup
@@ -53,16 +55,17 @@ from toolkit.training.setup import (
 from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
 
 
-def run(config: RunConfig, *, command: str = "") -> RunResult:
+def run(config: RunConfig, *, command: str = "", sinks: Sequence[Sink] = ()) -> RunResult:
     """Train, validate and save as configured, resuming from the save folder's latest checkpoint.
 
-    The save folder records the command line, if one is given.
+    The save folder records the command line, if one is given. The main rank reports to `sinks`,
+    too.
     """
     keep_freed_memory()
     torch.set_flush_denormal(True)  # decaying mean squares become denormal: 30 times slower
     c, folder = config.training, Path(config.checkpoint.save_dir)
     with launch(c.device, timeout_seconds=c.timeout_seconds, folder=folder) as world:
-        training = TrainingRun(config, world, command)
+        training = TrainingRun(config, world, command, sinks)
         try:
             return training.fit()
         finally:
@@ -72,7 +75,9 @@ def run(config: RunConfig, *, command: str = "") -> RunResult:
 class TrainingRun:
     """A training run, built from its config and restored from its latest checkpoint."""
 
-    def __init__(self, config: RunConfig, world: World, command: str = "") -> None:
+    def __init__(
+        self, config: RunConfig, world: World, command: str = "", sinks: Sequence[Sink] = ()
+    ) -> None:
         self.config, self.world, self.command = config, world, command
         self.stderr = Console(stderr=True)
         self.save_folder = SaveFolder(Path(config.checkpoint.save_dir))
@@ -107,9 +112,15 @@ class TrainingRun:
             print_message=self.print_message,
         )
         self.check_lengths()
-        self.console, self.sink = make_sinks(config, world, progress.update, self.total_updates)
+        self.console, self.sink = make_sinks(
+            config, world, progress.update, self.total_updates, sinks
+        )
         self.metrics_logger = MetricsLogger(
-            self.trainer, self.sink, config.logging.log_interval, self.total_updates
+            self.trainer,
+            self.sink,
+            config.logging.log_interval,
+            self.total_updates,
+            self.console,
         )
         self.validation = make_validation(
             config, self.trainer, self.valid, self.sink, self.console, self.total_updates

@@ -155,9 +155,9 @@ def check_same_on_all_ranks(c: RunConfig, fingerprints: Mapping[str, str], world
 
 
 def make_sinks(
-    c: RunConfig, world: World, update: int, total_updates: int
+    c: RunConfig, world: World, update: int, total_updates: int, more: Sequence[Sink] = ()
 ) -> tuple[TrainingConsole | None, Sink | None]:
-    """The main rank's console and, with it, all sinks that the options choose; others have none."""
+    """The main rank's console and, with it, `more` and all sinks that the options choose."""
     if not world.is_main:
         return None, None
     console = TrainingConsole(c.logging.progress, total_updates=total_updates)
@@ -168,7 +168,7 @@ def make_sinks(
     sinks += [JsonLinesSink(folder / "metrics.jsonl", resumed_at=update), console]
     if c.logging.tensorboard_logdir:
         sinks.append(TensorBoardSink(c.logging.tensorboard_logdir, resumed_at=update))
-    return console, MultiSink(sinks)
+    return console, MultiSink([*sinks, *more])
 
 
 def make_validation(

@@ -31,12 +31,12 @@ from torch import Tensor
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError, first_line, join_first
-from toolkit.common.system import signal_name
+from toolkit.common.system import known_signals, signal_name
 from toolkit.data.loading.batching import Batch, BatchSource
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
-IGNORED_SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+IGNORED_SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1")
 SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 Request = tuple[IntArray, int | None]
 """The examples of a batch, none for the batch of an idle rank; and the epoch."""
@@ -79,7 +79,7 @@ def serve(
     Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
     """
     for signal_number in IGNORED_SIGNALS:
-        signal.signal(getattr(signal, signal_number), signal.SIG_IGN)
+        signal.signal(signal_number, signal.SIG_IGN)
     of_trainer.close()
     torch.set_num_threads(1)
     with suppress(EOFError, OSError):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
 
@@ -35,14 +35,26 @@ class LoggerState:
     latest: Metrics
 
 
+EARLY = (1, 2, 5, 10, 20, 50)
+"""Updates of this start that the console shows before the first report."""
+
+
 class MetricsLogger:
-    """Logs the training metrics every N updates and after the last one."""
+    """Logs the training metrics every N updates and after the last one.
+
+    The console shows the first updates, too: whoever started the run wants to see that it works.
+    """
 
     def __init__(
-        self, trainer: Trainer, sink: Sink | None, interval: int, total_updates: int
+        self,
+        trainer: Trainer,
+        sink: Sink | None,
+        interval: int,
+        total_updates: int,
+        console: Sink | None = None,
     ) -> None:
         self.trainer, self.sink, self.interval = trainer, sink, interval
-        self.total_updates = total_updates
+        self.total_updates, self.console, self.updates = total_updates, console, 0
         self.meters = Meters()
         self.seconds_before = 0.0
         """Training time before this run resumed."""
@@ -54,16 +66,29 @@ class MetricsLogger:
 
     def __call__(self, step: Step) -> None:
         self.meters.add(step)
+        self.updates += 1
         due = step.update % self.interval == 0
         if due or step.update == self.total_updates:
             self.report(step)
+        elif self.updates in EARLY and self.updates < self.interval:
+            values = self.measure(step)
+            if self.console:
+                self.console.write("train", values)
         if due:
             self.meters.read()
             self.meters.sums = UpdateSums()
             self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
 
     def report(self, step: Step) -> None:
-        """Sum over all ranks and write; all ranks must call it."""
+        """Write the metrics; all ranks must call it."""
+        values, world = self.measure(step), self.trainer.world
+        utilization = self.utilization(step, values["tokens_per_second"])  # on all ranks: FSDP
+        self.latest = values | utilization if world.is_main else values
+        if self.sink:
+            self.sink.write("train", self.latest)
+
+    def measure(self, step: Step) -> Metrics:
+        """The metrics since the last report, over all ranks; all must call it."""
         trainer = self.trainer
         trainer.wait_for_device()
         sums = self.meters.read().sum_over_ranks(trainer.world)
@@ -81,12 +106,7 @@ class MetricsLogger:
         }
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
-        utilization = self.utilization(step, values["tokens_per_second"])  # on all ranks: FSDP
-        if trainer.world.is_main:
-            values |= utilization
-        self.latest = {"update": step.update, "epoch": step.epoch, **values}
-        if self.sink:
-            self.sink.write("train", self.latest)
+        return {"update": step.update, "epoch": step.epoch, **values}
 
     @property
     def since_report(self) -> tuple[float, float]:
@@ -292,8 +312,12 @@ def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
 
 
 def peak_memory_gib(device: torch.device) -> float:
-    """Peak memory of this process, on its GPU or in RAM."""
+    """Peak memory of this process, on its GPU or in RAM; NaN where the system does not tell."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+    with suppress(ImportError):  # Windows
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+    return math.nan

@@ -19,7 +19,7 @@ from types import FrameType
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import convert
-from toolkit.common.system import REPEAT_SECONDS
+from toolkit.common.system import REPEAT_SECONDS, known_signals
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.training.step import State, Step, TrainingProgress
@@ -107,7 +107,7 @@ class StoppingCriteria:
             trainer.finish()
 
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+SIGNALS = known_signals("SIGTERM", "SIGINT", "SIGUSR1")
 
 
 @contextmanager
