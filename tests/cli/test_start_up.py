@@ -30,3 +30,30 @@ def test_training_and_predicting_import_neither_dynamo_nor_fsdp(data, tmp_path, 
         check=True,
     )
     assert run.stdout.splitlines()[-1] == "0"
+
+
+OTHER_SYSTEM = """
+import os, signal, sys
+for name in ("resource", "fcntl", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+for owner, names in {os: ("O_NONBLOCK", "sysconf"), signal: ("SIGUSR1", "SIGHUP")}.items():
+    for name in names:
+        delattr(owner, name)
+from toolkit.cli import train
+sys.exit(train.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_training_needs_no_module_that_windows_lacks(data, tmp_path, repository):
+    words = [str(data), "--arch", "taco_tiny", "--task", "mpm", "--max-update", "2"]
+    run = subprocess.run(
+        [sys.executable, "-c", OTHER_SYSTEM, *words],
+        env=os.environ | {"PYTHONPATH": str(repository)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "runs/taco_tiny-mpm/result.json").exists()
+    assert "next: toolkit-generate fill-mask --path runs/taco_tiny-mpm\n" in run.stderr

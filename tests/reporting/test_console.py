@@ -9,6 +9,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.console import Console, Output, Progress, TrainingConsole
 from toolkit.reporting.sinks import JsonLinesSink
+from toolkit.reporting.tables import Table
 
 TRAIN = {
     "update": 100,
@@ -46,6 +47,27 @@ def test_console_on_a_terminal_shows_a_bar_and_a_line_per_validation():
     assert "100/1000" in out and "43,211 tokens/s" in out and "7:30 left" in out
     assert "valid  update  100/1000  epoch   1  valid  loss 4.000   accuracy 0.250\n" in out
     assert "train  update" not in out
+
+
+def test_forced_color_makes_neither_bars_nor_narrow_tables_in_a_pipe(monkeypatch):
+    """Jupyter and GitHub set the variable, and read what commands print from a pipe."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out, cell = io.StringIO(), "a long cell " * 12
+    console = Console(file=out)
+    Table(columns=["x"], rows=[[cell]]).print(console)
+    screen = TrainingConsole(total_updates=1000, console=console)
+    screen.write("train", TRAIN)
+    screen.close()
+    _, row, line = out.getvalue().splitlines()
+    assert row == cell.rstrip() and line.startswith("train  update  100/1000")
+
+
+def test_a_bar_leaves_the_line_of_the_last_report():
+    """Of a run that is shorter than the interval, too."""
+    early, last = {**TRAIN, "update": 1}, {**TRAIN, "update": 3, "loss": 4.5}
+    out = written(("train", early), ("train", last), ("end", {"update": 3}), terminal=True)
+    assert out.count("train  update") == 1
+    assert "train  update    3/1000  epoch   1  loss 4.500" in out
 
 
 def a_console(terminal):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.reporting.console import Console
+from toolkit.reporting.console import Console, TrainingConsole
 from toolkit.sweep import jobs
 from toolkit.sweep.jobs import (
     JobResult,
@@ -216,6 +216,20 @@ def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
         "finished  a in 1:01",
         "failed    b after 0:05: no such folder",
     ]
+
+
+def test_sweep_progress_shows_the_loss_of_what_runs_and_the_time_left_for_all(tmp_path):
+    both = [job(tmp_path, "a"), job(tmp_path, "b")]
+    with SweepProgress(both, total=3, console=Console(file=io.StringIO())) as watch:
+        both[1].folder.mkdir()
+        screen = Console(file=(both[1].folder / "log.txt").open("w"))
+        for update in (1, 10):
+            values = {"update": update, "epoch": 1, "loss": 50 / update}
+            TrainingConsole(total_updates=40, console=screen).write("train", values)
+        screen.file.close()
+        watch(both[1:], {"a": JobResult(0, 61.0, "")})
+        text = watch.text(watch.started_at + 100)  # 100 s for 1.25 of 2 runs
+    assert text == "2 of 3 runs, loss 5.000 at update 10/40, 1:00 left"
 
 
 def test_a_sweep_waits_for_the_end_of_a_job_of_a_killed_one(tmp_path):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 
 import pytest
 
-from tools.notebooks.cells import PAGES, REPOSITORY, notebook_cells, parse_page
+from tools.notebooks.cells import PAGES, REPOSITORY, Cell, notebook_cells, parse_page
 from tools.notebooks.outputs import write_outputs
 
 MAX_BYTES = 400_000
@@ -50,6 +52,38 @@ def test_notebook_is_small_and_has_no_local_paths(name):
     path = REPOSITORY / f"examples/notebooks/{name}.ipynb"
     assert path.stat().st_size < MAX_BYTES
     assert str(REPOSITORY) not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_notebook_runs_in_a_kernel_without_text_of_bars(name, tmp_path, monkeypatch):
+    """A kernel sets FORCE_COLOR, for the commands of its cells, too."""
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    notebook = importlib.import_module("tools.notebooks.__main__")
+    monkeypatch.setattr(notebook, "notebook_cells", shortened_cells)
+    book = notebook.build(name, PAGES[name])
+    notebook.execute(book, tmp_path)
+    outputs = [it for cell in book.cells if cell.cell_type == "code" for it in cell.outputs]
+    text = "".join(it["text"] for it in outputs if it["output_type"] == "stream")
+    shown = [it["data"] for it in outputs if it["output_type"] == "display_data"]
+    assert nbclient and len(text) < 30_000 and "\x1b" not in text and "\r" not in text
+    if name == "attention-variant":
+        assert "\nlog_decay_symmetric_tiny" in text and "; low, high: 95% interval" in text
+    else:  # toolkit.train in the kernel
+        assert any("loss" in it["text/plain"] for it in shown if "text/html" in it)
+        assert any("image/png" in it for it in shown)
+
+
+def shortened_cells(page: str) -> list[Cell]:
+    """The cells with the values for tests, and short runs in shells."""
+    pattern, runs = r"^(\w+ = ).*# (.+) in the tests$", r"--max-update \d+"
+    return [
+        cell._replace(
+            text=re.sub(runs, "--max-update 4", re.sub(pattern, r"\1\2", cell.text, flags=re.M))
+        )
+        for cell in notebook_cells(page)
+    ]
 
 
 PAGE = """# A page

@@ -57,10 +57,8 @@ def next_command(loaded: LoadedConfig) -> str:
 
 def use_of_model(task: str, folder: str) -> str:
     """The command that applies a model to text; empty if none does."""
-    from toolkit.tasks.task import Task  # torch is loaded by the command that trained
-
     factory = TASKS[task].factory
     if factory.generation_mode:
         return f"toolkit-generate {factory.generation_mode} --path {folder}"
-    predicts = factory.predictor is not Task.predictor
+    predicts = hasattr(factory, "predictor")
     return f"toolkit-predict --path {folder} --input FILE" if predicts else ""

@@ -22,9 +22,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tools.notebooks.cells import PAGES, REPOSITORY, notebook_cells
 from tools.notebooks.outputs import printed, write_outputs
 
-PLAIN = "import os; os.environ.pop('FORCE_COLOR', None); os.environ.pop('CLICOLOR_FORCE', None)"
-"""Makes commands in a notebook print as into a file: no colors, no progress bars."""
-
 
 def build(name: str, page: str) -> nbformat.NotebookNode:
     """The notebook of a page, without outputs."""
@@ -43,7 +40,6 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, timeout=None, record_timing=False, resources=resources)
     with client.setup_kernel():
-        client.kc.execute(PLAIN, silent=True)
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
 

@@ -41,3 +41,14 @@ def test_updates_that_a_gpu_has_not_finished_count_as_time_of_training(
     assert values["seconds"] > 0.5
     assert values["updates_per_second"] == pytest.approx(4 / values["seconds"])
     assert values["updates_per_second"] < 8
+
+
+def test_the_console_shows_the_first_updates_and_the_log_the_intervals(
+    make_trainer, batches, memory
+):
+    trainer, console = make_trainer(), Recorder()
+    logger = MetricsLogger(trainer, Recorder(), 8, 11, console)
+    trainer.fit(lambda epoch: memory(batches), max_update=11, callbacks=[logger])
+    shown, logged = ([v["update"] for _, v in it.records] for it in (console, logger.sink))
+    assert (shown, logged) == ([1, 2, 5], [8, 11])
+    assert {"loss", "tokens_per_second", "updates_per_second"} <= console.records[0][1].keys()
