@@ -53,6 +53,21 @@ def test_resume_reports_the_options_that_differ_and_records_them(words, tmp_path
     assert [len(start["changed_options"]) for start in starts] == [0, 2, 0]
 
 
+def test_another_run_in_the_default_folder_names_both_folders_and_the_difference(
+    words, tmp_path, capfd, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "--max-update=1"]) == 0
+    assert "\nnext: toolkit-generate fill-mask --path runs/composite_bert_tiny-mlm\n" in (
+        capfd.readouterr().err
+    )
+    assert main([*words, "--max-update=1", "--seed=2"]) == 2
+    error = capfd.readouterr().err
+    assert "from runs/composite_bert_tiny-mlm/checkpoint_e1_u1 with other options" in error
+    assert "training.seed was 1 and is now 2" in error
+    assert "start another run with --save-dir runs/composite_bert_tiny-mlm-2" in error
+
+
 def test_resume_rejects_another_architecture_without_its_options(words, tmp_path, capfd):
     folder = ["--save-dir", str(tmp_path / "run")]
     assert main([*words, "--max-update=1", *folder]) == 0

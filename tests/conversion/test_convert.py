@@ -29,6 +29,20 @@ def test_convert_reports_text_and_json(saved, tmp_path, capsys):
     assert record["symbols"] == 21 and record["tokenizer"] == "wordpiece"
 
 
+def test_export_names_its_class_the_reason_and_the_lines_that_open_it(
+    finished, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", str(finished), "models"]) == 0
+    printed = capsys.readouterr().out
+    assert "chosen since  no class of Transformers computes it: the model is" in printed
+    lines = [line.strip() for line in printed.splitlines()[-2:]]
+    assert lines[1] == 'model = pipeline("fill-mask", model="models", trust_remote_code=True)'
+    scope = {}
+    exec("\n".join(lines), scope)
+    assert type(scope["model"].model).__name__ in printed
+
+
 @pytest.mark.slow
 def test_exported_and_imported_model_validates_on_its_old_data(config, tmp_path, converted, data):
     small = {"arch": "bert_tiny", "save_dir": str(tmp_path / "bert"), "max_update": 2}

@@ -36,7 +36,7 @@ def next_command(loaded: LoadedConfig) -> str:
     match loaded.config:
         case PreprocessConfig(destdir=data, format=format) if format.name in TRAINING:
             return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.name]}"
-        case RunConfig() as run:
+        case RunConfig() as run if "sweep" in loaded.extra:
             sweep, folder = loaded.extra["sweep"], shlex.quote(run.checkpoint.save_dir)
             if run.checkpoint.no_save or sweep.slurm:
                 return ""

@@ -80,12 +80,10 @@ class TrainingRun:
     ) -> None:
         self.config, self.world, self.command = config, world, command
         self.stderr = Console(stderr=True)
-        self.save_folder = SaveFolder(Path(config.checkpoint.save_dir))
+        self.save_folder = folder = SaveFolder(Path(config.checkpoint.save_dir))
         if world.is_main:
             self.save_folder.prepare()
-        self.resume_point = resume.find_resume_point(
-            config, self.save_folder, world, self.print_message
-        )
+        self.resume_point = resume.find_resume_point(config, folder, world, self.print_message)
         self.corpora = Corpora.of_run(config.data)
         self.folder, self.task = self.corpora.all, resolve_task(config.task, config.arch)
         self.train = TrainingData(
@@ -100,30 +98,23 @@ class TrainingRun:
         check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
         resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
-        self.total_updates = count_total_updates(
-            config.training, self.train.micro_batches, world, progress
-        )
+        batches, c = self.train.micro_batches, config.training
+        self.total_updates = total = count_total_updates(c, batches, world, progress)
         self.trainer = make_trainer(
             config,
             self.folder,
             world,
-            total_updates=self.total_updates,
+            total_updates=total,
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
         self.check_lengths()
-        self.console, self.sink = make_sinks(
-            config, world, progress.update, self.total_updates, sinks
-        )
+        self.console, self.sink = make_sinks(config, world, progress.update, total, sinks)
         self.metrics_logger = MetricsLogger(
-            self.trainer,
-            self.sink,
-            config.logging.log_interval,
-            self.total_updates,
-            self.console,
+            self.trainer, self.sink, config.logging.log_interval, total, self.console
         )
         self.validation = make_validation(
-            config, self.trainer, self.valid, self.sink, self.console, self.total_updates
+            config, self.trainer, self.valid, self.sink, self.console, total
         )
         self.stopping = StoppingCriteria(self.trainer, config.training)
         self.plugins = build_callbacks(config, self.trainer, self.validation, self.sink)
