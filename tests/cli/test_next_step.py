@@ -3,8 +3,7 @@ import shlex
 import pytest
 
 from toolkit.cli import average, convert, preprocess, train
-from toolkit.cli.command import prepare
-from toolkit.cli.next_step import next_command
+from toolkit.cli.command import next_command, prepare
 
 RUN = "my-data --arch bert_tiny --max-update 9"
 

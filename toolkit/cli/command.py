@@ -1,10 +1,11 @@
-"""Run a command: choose its subcommand, answer info flags, report user errors."""
+"""Run a command: choose its subcommand, answer info flags, report user errors, name the next."""
 
 from __future__ import annotations
 
 import io
 import logging
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,12 +13,15 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from toolkit.cli.next_step import print_next
 from toolkit.common import system
 from toolkit.common.errors import CONTROLS, STANDARD_OUTPUT, describe_error
+from toolkit.common.registry import TASKS
 from toolkit.config.command import Act, Command, CommandGroup
+from toolkit.config.commands.checkpoints import AverageConfig, ImportConfig
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
+from toolkit.config.sections import RunConfig
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
 KEPT = 150
@@ -153,3 +157,54 @@ def open_streams() -> None:
         encoding = stream.encoding if stream else None
         text = io.TextIOWrapper(buffer, encoding, "backslashreplace", line_buffering=lines)
         setattr(sys, name, text)
+
+
+TRAINING = {
+    "text": "composite_bert_small --task mlm --max-update 10000",
+    "parallel": "transformer_iwslt --task translation --max-epoch 20",
+    **dict.fromkeys(("conllu", "ptb", "columns"), "bert_small --task pos_tagging --max-epoch 10"),
+    **dict.fromkeys(("glue", "tsv"), "bert_small --task glue --max-epoch 3"),
+    "squad": "bert_small --task squad --max-epoch 3",
+    **dict.fromkeys(("race", "swag"), "bert_small --task multiple_choice --max-epoch 3"),
+}
+"""Format of the data -> architecture, task and length of a first run."""
+
+
+def print_next(loaded: LoadedConfig) -> None:
+    """Print `next: COMMAND` on standard error, unless a program reads what the command prints."""
+    is_read = getattr(loaded.config, "json", None) or system.PARENT in os.environ
+    if not is_read and os.environ.get("RANK", "0") == "0" and (command := next_command(loaded)):
+        print(f"next: {command}", file=sys.stderr)
+
+
+def next_command(loaded: LoadedConfig) -> str:
+    """The command with the folders of this one; empty after a command that is often the last."""
+    match loaded.config:
+        case PreprocessConfig(destdir=data, format=format) if format.name in TRAINING:
+            return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.name]}"
+        case RunConfig() as run if "sweep" in loaded.extra:
+            sweep, folder = loaded.extra["sweep"], shlex.quote(run.checkpoint.save_dir)
+            if run.checkpoint.no_save or sweep.slurm:
+                return ""
+            if sweep.seeds or sweep.grid:
+                return f"toolkit-plot curve {folder}"
+            return use_of_model(run.task.name, folder) or (
+                f"toolkit-validate {shlex.join(run.data.dirs)} --path {folder}"
+            )
+        case AverageConfig(output=folder):
+            return f"toolkit-validate DATA --path {shlex.quote(folder)}"
+        case ImportConfig(paths=[_, folder]):
+            return (
+                f"toolkit-preprocess --trainpref FILE --tokenizer-from {shlex.quote(folder)} "
+                f"--destdir data"
+            )
+    return ""
+
+
+def use_of_model(task: str, folder: str) -> str:
+    """The command that applies a model to text; empty if none does."""
+    factory = TASKS[task].factory
+    if factory.generation_mode:
+        return f"toolkit-generate {factory.generation_mode} --path {folder}"
+    predicts = hasattr(factory, "predictor")
+    return f"toolkit-predict --path {folder} --input FILE" if predicts else ""
