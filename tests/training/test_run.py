@@ -85,7 +85,8 @@ def test_what_must_fail_fails_before_update_1(config, data, tmp_path):
     words = ["--trainpref", f"{tmp_path / 'short.txt'}", "--tokenizer-from", f"{data}"]
     preprocess([*words, "--destdir", f"{tmp_path / 'short'}"])
     small = {"arch": "bert_tiny", "task.tokens_per_sample": 64, "arch.max_positions": 12}
-    for dirs in (data, f"{tmp_path / 'short'}:{data}"):  # the first shard alone is short enough
+    short = tmp_path / "short"  # short enough
+    for dirs in (data, f"{short}:{data}", f"{data}:{short}"):
         with pytest.raises(ToolkitError, match=r"at most 12 tokens .* of train .*-positions \d\d"):
             run(config(**small, **{"data.dirs": [str(dirs)], "data.valid_subset": ""}))
     assert not records(tmp_path / "run")

@@ -155,11 +155,11 @@ class TrainingData:
 
     def check(self, encoder: EncoderModel) -> None:
         """Raise unless the encoder can read the examples of all shards."""
-        check_examples(self.examples, encoder, self._split.name)
-        for shard in range(1, self._corpora.cycle):
+        name = self._c.train_subset
+        check_examples(self.examples, encoder, name)
+        for shard in {*range(self._corpora.cycle)} - {self._shard}:
             folder = self._corpora.for_epoch(shard + 1)
-            name, seed = self._c.train_subset, self._seed
-            examples = make_examples(name, folder, self._task, seed=seed, training=True)
+            examples = make_examples(name, folder, self._task, seed=self._seed, training=True)
             check_examples(examples, encoder, f"{name} of {folder.name}")
 
     def close(self) -> None:
