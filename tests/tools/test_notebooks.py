@@ -38,7 +38,7 @@ def test_notebook_was_executed_from_top_to_bottom_without_errors(name):
     cells = code_cells(name)
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     kinds = {output["output_type"] for cell in cells for output in cell["outputs"]}
-    assert kinds <= {"stream", "execute_result"}
+    assert kinds <= {"stream", "execute_result", "display_data"}
 
 
 @pytest.mark.parametrize("name", PAGES)

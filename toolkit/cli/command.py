@@ -174,6 +174,7 @@ def print_next(loaded: LoadedConfig) -> None:
     """Print `next: COMMAND` on standard error, unless a program reads what the command prints."""
     is_read = getattr(loaded.config, "json", None) or system.PARENT in os.environ
     if not is_read and os.environ.get("RANK", "0") == "0" and (command := next_command(loaded)):
+        sys.stdout.flush()  # what the command has printed comes first
         print(f"next: {command}", file=sys.stderr)
 
 
