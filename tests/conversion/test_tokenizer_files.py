@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import unicodedata
 
@@ -226,3 +227,12 @@ def test_lowercase_normalizers_equal_the_toolkit_for_every_character(lowered):
     others = [c for c in assigned if lowered(f"x{chr(c)}x") != lower_without_accents(f"x{chr(c)}x")]
     assert len(assigned) > 80_000 and not [c for c in others if c < 0x3000]
     assert len(others) < 150  # since Unicode 12 (2019), of which the package tokenizers knows less
+
+
+def test_a_tokenizer_that_panics_is_one_line(capfd):
+    charsmap = base64.b64encode(b"\5\0\0\0abcdefgh").decode()
+    tokenizer = json.loads(Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0)], 0)).to_str())
+    tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    with pytest.raises(ToolkitError, match="must describe a tokenizer, but the package tokenizers"):
+        HuggingFaceTokenizer(json.dumps(tokenizer), {})
+    assert not capfd.readouterr().err

@@ -73,8 +73,10 @@ def config_mismatches(
     ]
     for key, default in model_type.defaults.items():
         value, kind = config.get(key, default), type(default)
-        if not (type(value) in (int, kind) and 0 <= value < MAX_SETTING):
-            problems.append(Mismatch("setting", key, repr(value), kind.__name__))
+        least = int(kind is int and default > 0)
+        if not (type(value) in (int, kind) and least <= value < MAX_SETTING):
+            valid = f"{kind.__name__} of at least {least}"
+            problems.append(Mismatch("setting", key, repr(value), valid))
     number = len({part for name in tensors for part in name.split(".") if part.isdecimal()})
     if isinstance(config.get(layers), int) and config[layers] > number:
         given = str(config[layers])[:20]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -41,6 +43,9 @@ from toolkit.data.tokenizers.vocabulary import (
 TOKENIZER_FILE = "tokenizer.json"
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 MAX_WORD_CHARACTERS = 100  # longer words are unknown, as in BERT
+STDERR = 2
+TRIAL = " ".join(map(chr, [*range(1, 0x250), *range(0x250, 0xD800, 0x100), 0x1F600]))
+"""Text that shows whether a tokenizer can encode: of many alphabets, and all lengths in UTF-8."""
 
 
 class LibraryTokenizer(Tokenizer):
@@ -52,10 +57,12 @@ class LibraryTokenizer(Tokenizer):
     backend: HfTokenizer
 
     def _segment(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.backend.encode(text, add_special_tokens=False).ids for text in texts]
+        with library_errors():
+            return [self.backend.encode(text, add_special_tokens=False).ids for text in texts]
 
     def _locate(self, text: str) -> list[TokenSpan]:
-        encoded = self.backend.encode(text, add_special_tokens=False)
+        with library_errors():
+            encoded = self.backend.encode(text, add_special_tokens=False)
         spans = (trim_span(text, span) for span in encoded.offsets)
         return [(token, *span) for token, span in zip(encoded.ids, spans, strict=True)]
 
@@ -250,17 +257,37 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         return tokenizer
 
 
-def build_tokenizer(text: str) -> HfTokenizer:
-    """The tokenizer of a tokenizer.json, without padding and truncation."""
+@contextmanager
+def library_errors(*, quiet: bool = False) -> Iterator[None]:
+    """Turn errors and panics of the package tokenizers, which are no Exception, into one line.
+
+    With `quiet`, what a panic prints on standard error is dropped.
+    """
+    kept = os.dup(STDERR)
     try:
-        tokenizer = HfTokenizer.from_str(text)
-    except Exception as error:  # the binding raises plain exceptions
+        if quiet:
+            with open(os.devnull, "wb") as nothing:
+                os.dup2(nothing.fileno(), STDERR)
+        yield
+    except BaseException as error:  # the binding raises plain exceptions
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "
             f"{' '.join(str(error).split())[:200]}. Give the file that save_pretrained wrote."
         ) from error
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    finally:
+        os.dup2(kept, STDERR)
+        os.close(kept)
+
+
+def build_tokenizer(text: str) -> HfTokenizer:
+    """The tokenizer of a tokenizer.json, without padding and truncation."""
+    with library_errors(quiet=True):
+        tokenizer = HfTokenizer.from_str(text)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        tokenizer.encode(TRIAL, add_special_tokens=False)
     return tokenizer
 
 
