@@ -12,7 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention.kernels import NormalizedKernel
-from toolkit.nn.ops.packed_linear import supports_packing
+from toolkit.nn.ops.linear import supports_packing
 
 SMALL = {"width": 16, "heads": 4, "feed_forward_width": 24}
 RELATIVE = [{"positions": name} for name in ("rope", "alibi", "t5", "shaw", "composite")]

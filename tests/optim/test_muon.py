@@ -1,9 +1,12 @@
 import pytest
 import torch
+from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
+from toolkit.nn.ops.linear import FusedLinear
 from toolkit.optim.muon import ChainedOptimizer, MuonConfig, orthogonalize
+from toolkit.optim.parameter_groups import list_parameters
 
 LR, REST, MU, DECAY = 0.01, 0.005, 0.95, 0.1
 MATRICES = ("encoder.layers.0.output.weight", "encoder.layers.0.wide.weight")
@@ -49,6 +52,22 @@ def test_muon_equals_its_definition_on_matrices_and_adamw_on_the_rest(
     options = {"match_adamw_rms": matches, "nesterov": nesterov, "adamw_lr": REST}
     options |= {"lr": LR, "weight_decay": DECAY, "momentum": MU}
     assert largest_difference("muon", loop, **options) < 1e-6
+
+
+def test_maps_of_one_product_are_orthogonalized_each_alone(monkeypatch):
+    monkeypatch.setattr("toolkit.optim.muon.bf16_is_fast", lambda device: False)
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"layers": nn.ModuleList([FusedLinear(6, [4, 9, 4], bias=False)])})
+    weight = model["layers"][0].weight
+    before = weight.detach().double()
+    optimizer = OPTIMIZERS["muon"].factory(MuonConfig(lr=LR), list_parameters(model))
+    weight.grad = torch.randn(17, 6) * torch.tensor([1.0] * 4 + [30.0] * 9 + [0.1] * 4)[:, None]
+    optimizer.step()
+    for rows in (slice(0, 4), slice(4, 13), slice(13, 17)):
+        step = iterate_quintic(weight.grad[rows].double())
+        scale = 0.2 * max(step.shape) ** 0.5
+        expected = before[rows] - LR * (scale * step + 0.01 * before[rows])
+        assert (weight.detach()[rows] - expected).abs().max() < 1e-6
 
 
 def test_orthogonalize_in_bf16_is_close_to_fp32(monkeypatch):

@@ -43,7 +43,7 @@ from toolkit.nn.init import init_transformer_weights
 from toolkit.nn.layers import GENERATIVE_NAMES, FeedForward, LayerStack, Residual, TransformerLayer
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.layer_norm import LayerNorm
-from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_layers
+from toolkit.nn.ops.linear import PackedLinear, pack_linear, pack_linear_layers
 
 NORM_EPS = 1e-5
 

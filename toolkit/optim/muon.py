@@ -22,6 +22,7 @@ from toolkit.optim.parameter_groups import (
     ParameterGroup,
     build_parameter_groups,
     is_hidden_matrix,
+    map_sizes,
 )
 from toolkit.optim.update import bf16_is_fast
 
@@ -63,6 +64,9 @@ class MuonConfig(AdamConfig):
         default=5, metadata=ADVANCED
     )
     """Newton-Schulz iterations that orthogonalize the momentum."""
+    split_fused: bool = True
+    """Treat the linear maps that are computed as one product as separate matrices: queries, keys
+    and values; the two halves of a gated layer."""
     match_adamw_rms: bool = True
     """Scale a matrix's step to the length of AdamW's, so that AdamW's learning rates fit. If false,
     the step is as first published, with rates near 0.02."""
@@ -71,10 +75,10 @@ class MuonConfig(AdamConfig):
 
 
 class MatrixMuon(ForeachOptimizer[MuonConfig]):
-    """Muon for matrices; those of one shape are updated together."""
+    """Muon for matrices; those of one shape and of maps of the same sizes are updated together."""
 
     def batch_key(self, p: Tensor) -> Hashable:
-        return tuple(p.shape)
+        return tuple(p.shape), map_sizes(p)
 
     def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p)}
@@ -85,14 +89,19 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
         torch._foreach_lerp_(mean, batch.g, 1 - c.momentum)
         momentum = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
         full = [to_full(shard_like(p, m)) for p, m in zip(batch.parameters, momentum, strict=True)]
-        steps = orthogonalize(torch.stack(full), c.newton_schulz_steps).unbind()
-        rows, columns = batch.parameters[0].shape
-        scale = (
-            0.2 * max(rows, columns) ** 0.5 if c.match_adamw_rms else max(1, rows / columns) ** 0.5
-        )
+        sizes = map_sizes(batch.parameters[0])
+        maps = torch.stack(full).split(sizes if c.split_fused else sum(sizes), 1)
+        steps = torch.cat([self.direction(x) for x in maps], 1).unbind()
         local = [step[local_rows(p)] for p, step in zip(batch.parameters, steps, strict=True)]
         torch._foreach_mul_(batch.p, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(batch.p, local, alpha=-group["lr"] * scale)
+        torch._foreach_add_(batch.p, local, alpha=-group["lr"])
+
+    def direction(self, x: Float[Tensor, "N A B"]) -> Float[Tensor, "N A B"]:
+        """s O(x) of N matrices."""
+        rows, columns = x.shape[1:]
+        first, matched = max(1, rows / columns) ** 0.5, 0.2 * max(rows, columns) ** 0.5
+        scale = matched if self.c.match_adamw_rms else first
+        return scale * orthogonalize(x, self.c.newton_schulz_steps)
 
 
 def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from torch.nn import Parameter
+from torch import Tensor
+from torch.nn import Module, Parameter
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, AtMost, NonNegativeFloat, Options
+from toolkit.nn.ops.linear import FusedLinear
 
 NamedParameter = tuple[str, Parameter]
 ParameterGroup = dict[str, Any]
@@ -30,6 +32,20 @@ class OptimizerConfig(Options, section="optimizer"):
     layerwise_lr_decay: Annotated[float, Above(0), AtMost(1)] = 1.0
     """Layer-wise learning-rate decay: factor from each layer to the one below. Heads learn at the
     full rate, the top layer at this fraction of it, the embeddings slowest."""
+
+
+def list_parameters(model: Module) -> list[NamedParameter]:
+    """Names and parameters of a model, for an optimizer; fused weights get the `sizes` of their
+    maps, after FSDP has replaced the parameters."""
+    for part in model.modules():
+        if isinstance(part, FusedLinear):
+            vars(part.weight)["sizes"] = part.sizes
+    return list(model.named_parameters())
+
+
+def map_sizes(p: Tensor) -> tuple[int, ...]:
+    """Rows of each linear map that a matrix holds."""
+    return getattr(p, "sizes", (len(p),))
 
 
 def is_exempt_from_decay(name: str) -> bool:

@@ -23,6 +23,7 @@ from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layers import LayerStack
+from toolkit.optim.parameter_groups import list_parameters
 from toolkit.optim.update import (
     DTYPES,
     Precision,
@@ -106,9 +107,7 @@ def make_trainer(
         world.device
     )
     parallelize(learner, world, c.training, precision)
-    optimizer = OPTIMIZERS[c.optimizer.name].factory(
-        c.optimizer.config, list(learner.named_parameters())
-    )
+    optimizer = OPTIMIZERS[c.optimizer.name].factory(c.optimizer.config, list_parameters(learner))
     trainer = Trainer(
         learner,
         CRITERIA[c.criterion.name].factory(c.criterion.config),

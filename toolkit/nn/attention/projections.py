@@ -15,6 +15,7 @@ from toolkit.nn.attention.terms import ContentChange
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.batched_products import heads_first
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
+from toolkit.nn.ops.linear import FusedLinear
 
 PROJECTIONS = ("query", "key", "value")
 
@@ -56,7 +57,8 @@ class LinearProjections(Projections):
     ) -> None:
         super().__init__()
         self.heads, self.parts = heads, 3 + convolution_values
-        self.qkv = nn.Linear(width, self.parts * heads * (head_width or width // heads))
+        inner = heads * (head_width or width // heads)
+        self.qkv = FusedLinear(width, [inner] * self.parts)
         self.changes = nn.ModuleList(changes)
 
     @property
@@ -97,7 +99,7 @@ class GatedProjection(Projections):
     def __init__(self, width: int, heads: int, *, gated: bool) -> None:
         super().__init__()
         self.heads, self.gated = heads, gated
-        self.project = nn.Linear(width, 2 * width if gated else width)
+        self.project = FusedLinear(width, [width] * (1 + gated))
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         y = self.project(x)
@@ -111,7 +113,7 @@ class StreamProjections(Projections):
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
         self.heads, self.parts = heads, [heads * head_width, heads * head_width, width]
-        self.qkv = nn.Linear(width, sum(self.parts))
+        self.qkv = FusedLinear(width, self.parts)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         q, k, v = (split_heads(y, self.heads) for y in self.qkv(x).split(self.parts, -1))
@@ -177,7 +179,7 @@ class TemperedProjections(Projections):
     def __init__(self, width: int, heads: int, *, temperature: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.qkv = FusedLinear(width, [width] * 3, bias=False)
         self.temperature = nn.Parameter(torch.ones(3, heads)) if temperature else None
         for head in self.qkv.weight.detach().split(width // heads):
             glorot_normal_(head, width, width // heads)

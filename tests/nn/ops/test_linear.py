@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.nn.ops.packed_linear import (
+from toolkit.nn.ops.linear import (
     PackedLinear,
     pack_linear,
     pack_linear_layers,
