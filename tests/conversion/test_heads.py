@@ -207,6 +207,26 @@ def test_labels_and_options_survive_the_round_trip(inner, tmp_path, converted, c
     assert before.predict(texts) == after.predict(texts)
 
 
+@pytest.mark.parametrize("classes", ["native", "toolkit"])
+def test_long_texts_are_cut_where_the_task_cuts_them(inner, tmp_path, converted, classes):
+    tokenizer = ClassificationTokenizer(inner, labels(["no", "yes"]))
+    source = train(tmp_path / "run", tokenizer, "bert", "glue", tokens_per_sample=7)
+    folder = converted(source, "hf", classes=classes)
+    hf_model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    text = "the cat sat on the mat " * 4
+    with torch.no_grad():
+        logits = hf_model(**hf_tokenizer(text, truncation=True, return_tensors="pt")).logits
+    found = load_checkpoint(source).predict([text])[0]
+    assert abs(found.probabilities["yes"] - float(logits.softmax(-1)[0, 1])) < 1e-6
+
+
+def test_imported_classifier_cuts_texts_where_its_tokenizer_does(saved, converted):
+    _, folder = saved("BertForSequenceClassification", num_labels=3)
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 8}')
+    assert load_checkpoint(converted(folder)).task.config.tokens_per_sample == 8
+
+
 def test_tags_and_threshold_survive_the_round_trip(inner, tmp_path, converted):
     source = train(tmp_path / "run", add_labels("pos_tagging", inner), "bert", "pos_tagging")
     tables = load_checkpoint(converted(converted(source, "hf"), name="back")).tokenizer.tables

@@ -39,7 +39,7 @@ from toolkit.conversion.files import (
     build_model_card,
     build_on_meta,
 )
-from toolkit.conversion.heads import with_labels
+from toolkit.conversion.heads import input_length, with_labels
 from toolkit.conversion.native_classes import check_component
 from toolkit.conversion.tokenizer_files import Template, load_tokenizer, write_tokenizer
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
@@ -227,7 +227,7 @@ def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedMod
     template: Template = "pair" if tokenizer.vocabulary.cls != tokenizer.vocabulary.pad else "none"
     if isinstance(encoder, GenerativeModel):
         template = "prompt" if encoder.decoder_only else "source"
-    length = encoder.max_positions or UNLIMITED
+    length = input_length(learner.require_origin().task, encoder) or UNLIMITED
     token_types: Any = model.config.arch.get("token_types", 1)
     # whether ids alone do not make an input, or targets have other ids
     has_words = isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words

@@ -22,8 +22,10 @@ from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, Tagg
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags
+from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.glue import Glue
 from toolkit.tasks.tagging.predictions import PosTagging
+from toolkit.tasks.task import max_input_length
 
 SETTINGS_KEY = "toolkit"
 """Key of config.json for what Transformers has no settings for."""
@@ -38,6 +40,8 @@ CLASS_TASKS = {
 }
 """End of a class's name -> task."""
 TAGGING_TASKS, SENTENCE_TASKS = ("pos_tagging", "span_tagging"), ("glue", "multiple_choice")
+CUTTING_TASKS = (*TAGGING_TASKS, *SENTENCE_TASKS)
+"""Tasks that cut their inputs where pipelines of Transformers do; squad reads windows."""
 CLASS_ENDINGS = {
     **{task: ending for ending, task in CLASS_TASKS.items()},
     **dict.fromkeys(TAGGING_TASKS, "ForTokenClassification"),
@@ -214,6 +218,14 @@ def task_options(
 def head_option(task: ComponentConfig) -> str:
     """The task's option --task.head; empty for tasks without it."""
     return task.config.head if task.name in SENTENCE_TASKS else ""
+
+
+def input_length(task: ComponentConfig, arch: ArchConfig | EncoderModel) -> int | None:
+    """Number of tokens that a fine-tuned model's inputs are cut to, else what it can read."""
+    if task.name not in CLASS_ENDINGS:
+        return max_input_length(arch)
+    length: int = TASKS[task.name].factory.resolve_for(task.config, arch).tokens_per_sample
+    return length
 
 
 def native_names(model_type: ModelType, task: ComponentConfig) -> NameTable | None:

@@ -56,9 +56,7 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
 
     `rows` is the size of the embedding table, which may have unused rows.
     """
-    paths = [folder / name for name in (OLD_SETTINGS_FILE, TOKENIZER_CONFIG_FILE)]
-    read = [read_json(it, JsonObject, "Copy the folder again.") for it in paths if it.exists()]
-    settings = {key: value for them in read for key, value in them.items()}
+    settings = read_settings(folder)
     if (folder / TOKENIZER_FILE).exists():
         text = read_bytes(folder / TOKENIZER_FILE, MAX_BYTES)
         return from_tokenizer_json(text.decode(), settings, rows)
@@ -77,6 +75,13 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
         )
     tokenizer = WordPieceTokenizer.from_file(folder / VOCABULARY_FILE, lowercase=lower)
     return build_wordpiece(tokenizer.vocabulary.symbols, lower=lower, rows=rows)
+
+
+def read_settings(folder: Path) -> JsonObject:
+    """What the files of a tokenizer's settings hold; the current one has the last word."""
+    paths = [folder / name for name in (OLD_SETTINGS_FILE, TOKENIZER_CONFIG_FILE)]
+    read = [read_json(it, JsonObject, "Copy the folder again.") for it in paths if it.exists()]
+    return {key: value for them in read for key, value in them.items()}
 
 
 def from_tokenizer_json(text: str, settings: JsonObject, rows: int) -> Tokenizer:
