@@ -60,7 +60,9 @@ def test_maps_of_one_product_are_orthogonalized_each_alone(monkeypatch):
     model = nn.ModuleDict({"layers": nn.ModuleList([FusedLinear(6, [4, 9, 4], bias=False)])})
     weight = model["layers"][0].weight
     before = weight.detach().double()
-    optimizer = OPTIMIZERS["muon"].factory(MuonConfig(lr=LR), list_parameters(model))
+    optimizer = OPTIMIZERS["muon"].factory(
+        MuonConfig(lr=LR, split_fused=True), list_parameters(model)
+    )
     weight.grad = torch.randn(17, 6) * torch.tensor([1.0] * 4 + [30.0] * 9 + [0.1] * 4)[:, None]
     optimizer.step()
     for rows in (slice(0, 4), slice(4, 13), slice(13, 17)):

@@ -64,9 +64,10 @@ class MuonConfig(AdamConfig):
         default=5, metadata=ADVANCED
     )
     """Newton-Schulz iterations that orthogonalize the momentum."""
-    split_fused: bool = True
-    """Treat the linear maps that are computed as one product as separate matrices: queries, keys
-    and values; the two halves of a gated layer."""
+    split_fused: bool = False
+    """Orthogonalize each of the linear maps that are computed as one product alone: queries, keys
+    and values; the two halves of a gated layer. Otherwise they are one matrix, in which the maps
+    with larger gradients take most of the step."""
     match_adamw_rms: bool = True
     """Scale a matrix's step to the length of AdamW's, so that AdamW's learning rates fit. If false,
     the step is as first published, with rates near 0.02."""

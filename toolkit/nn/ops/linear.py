@@ -19,10 +19,10 @@ TUNED_ROWS = 32
 class FusedLinear(nn.Linear):
     """Several linear maps of one input as one product, such as queries, keys and values.
 
-    The weight holds the rows of each map in turn, `sizes` of them. Optimizers whose step depends on
-    a whole matrix treat them as separate matrices (`toolkit.optim.parameter_groups`). Initial
-    weights do not: for Glorot's bound the fan-out is that of all maps, so three maps of as many
-    columns as rows get 1 / sqrt(2) of the bound of one, which is fairseq's gain.
+    The weight holds the rows of each map in turn, `sizes` of them. Muon can treat them as
+    separate matrices (`map_sizes` in toolkit.optim). Initial weights do not: for Glorot's bound the
+    fan-out is that of all maps, so three maps of as many columns as rows get 1 / sqrt(2) of the
+    bound of one, which is fairseq's gain.
     """
 
     def __init__(self, width: int, sizes: Sequence[int], bias: bool = True) -> None:
