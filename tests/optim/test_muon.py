@@ -4,9 +4,8 @@ from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.nn.ops.linear import FusedLinear
+from toolkit.nn.ops.linear import FusedLinear, list_parameters
 from toolkit.optim.muon import ChainedOptimizer, MuonConfig, orthogonalize
-from toolkit.optim.parameter_groups import list_parameters
 
 LR, REST, MU, DECAY = 0.01, 0.005, 0.95, 0.1
 MATRICES = ("encoder.layers.0.output.weight", "encoder.layers.0.wide.weight")

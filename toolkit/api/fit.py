@@ -21,7 +21,7 @@ from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
-from toolkit.optim.parameter_groups import list_parameters
+from toolkit.nn.ops.linear import list_parameters
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
 from toolkit.reporting.console import in_notebook
 from toolkit.tasks.examples import TaskDataset

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from torch import Tensor
-from torch.nn import Module, Parameter
+from torch.nn import Parameter
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, AtMost, NonNegativeFloat, Options
-from toolkit.nn.ops.linear import FusedLinear
 
 NamedParameter = tuple[str, Parameter]
 ParameterGroup = dict[str, Any]
@@ -34,17 +33,8 @@ class OptimizerConfig(Options, section="optimizer"):
     full rate, the top layer at this fraction of it, the embeddings slowest."""
 
 
-def list_parameters(model: Module) -> list[NamedParameter]:
-    """Names and parameters of a model, for an optimizer; fused weights get the `sizes` of their
-    maps, after FSDP has replaced the parameters."""
-    for part in model.modules():
-        if isinstance(part, FusedLinear):
-            vars(part.weight)["sizes"] = part.sizes
-    return list(model.named_parameters())
-
-
 def map_sizes(p: Tensor) -> tuple[int, ...]:
-    """Rows of each linear map that a matrix holds."""
+    """Rows of each linear map that a matrix holds (`toolkit.nn.ops.linear.list_parameters`)."""
     return getattr(p, "sizes", (len(p),))
 
 

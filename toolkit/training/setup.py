@@ -23,7 +23,7 @@ from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layers import LayerStack
-from toolkit.optim.parameter_groups import list_parameters
+from toolkit.nn.ops.linear import list_parameters
 from toolkit.optim.update import (
     DTYPES,
     Precision,

@@ -48,6 +48,17 @@ def supports_packing(weight: Tensor) -> bool:
     return weight.dtype == torch.float32
 
 
+def list_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """Names and parameters of a model, for an optimizer.
+
+    Fused weights get the `sizes` of their maps here, after FSDP has replaced the parameters.
+    """
+    for part in model.modules():
+        if isinstance(part, FusedLinear):
+            vars(part.weight)["sizes"] = part.sizes
+    return list(model.named_parameters())
+
+
 class PackedLinear(nn.Module):
     """W x + b with weights reordered once for oneDNN, without gradients or weights that could be
     saved, moved or trained.
