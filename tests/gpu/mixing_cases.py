@@ -148,7 +148,7 @@ def run_taco_maps(length: int, positions: Tensor | None, *, kernels: bool) -> Te
         AttentionInputs(q[:, part], k[:, part], k[:, part], q, sequence)
         for part in (slice(3), slice(3, 5))
     )
-    with patch.object(two_stream_maps, "mixes_by_kernels", lambda x: kernels):
+    with patch.object(two_stream_maps, "triton_runs", lambda *of: kernels):
         results = maps(words, others, previous)
     inputs = [q, k, previous, vectors, *maps.parameters()]
     gradients = [torch.randn(r.shape) for r in results]

@@ -10,7 +10,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.absolute import (
     PositionTable,
     check_length,
-    position_rows,
     sinusoidal_encodings,
 )
 from toolkit.nn.embeddings import Embeddings
@@ -41,8 +40,8 @@ def test_position_ids_in_order_equal_none():
 
 
 def test_hidden_position_has_the_last_row():
-    rows = position_rows(torch.tensor([[0, -1, 5]]), 7, hidden=True)
-    assert rows.tolist() == [[0, 6, 5]]
+    table, ids = PositionTable(6, 4, hidden=True), torch.tensor([[0, -1, 5]])
+    torch.testing.assert_close(table.vectors(ids[..., None], ids), table.weight[None, [0, 6, 5]])
 
 
 @pytest.mark.parametrize(
@@ -54,8 +53,9 @@ def test_hidden_position_has_the_last_row():
     ],
 )
 def test_position_ids_outside_the_table_are_rejected(ids, hidden, message):
+    table, ids = PositionTable(7 - hidden, 4, hidden=hidden), torch.tensor([ids])
     with pytest.raises(ToolkitError, match=message):
-        position_rows(torch.tensor([ids]), 7, hidden=hidden)
+        table.vectors(ids[..., None], ids)
 
 
 def test_sentence_longer_than_the_position_table_is_rejected():

@@ -32,7 +32,7 @@ from toolkit.criteria import (
 )
 from toolkit.nn.ops import cross_entropy
 from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes
-from toolkit.nn.ops.cross_entropy import cross_entropy_kernel_runs
+from toolkit.nn.ops.kernels import triton_runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,7 @@ def replace_by_gradient(
     logits: Float[Tensor, "n P"], chunk: Chunk, classes: int, smoothing: float
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
-    if cross_entropy_kernel_runs(logits):
+    if triton_runs(logits.device, logits.dtype):
         kernel = cross_entropy.replace_by_gradient
         losses: Tensor = kernel(logits, chunk.targets, chunk.valid, classes, smoothing)
         return losses.sum()

@@ -18,7 +18,6 @@ from toolkit.models.positions import (
 )
 from toolkit.nn.attention import (
     Attention,
-    Convolution,
     KernelConvolution,
     MixedValues,
     PlainConvolution,
@@ -129,7 +128,7 @@ def build_attention(c: ConvBertConfig) -> Attention:
     )
 
 
-def build_convolution(c: ConvBertConfig) -> Convolution | None:
+def build_convolution(c: ConvBertConfig) -> KernelConvolution | PlainConvolution | None:
     """The convolution of a row of the paper's Table 2."""
     shape = c.attention_heads, c.head_width, c.kernel_radius
     if c.conv_type == "none":

@@ -6,7 +6,6 @@ K head width
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -51,21 +50,7 @@ class RowReordering(NamedTuple):
         return RowReordering(rows, moved, None if source_count == 0 or unchanged else sources)
 
 
-class AttentionCache(ABC):
-    """Cache of one attention sublayer; `AttentionMap.init_cache` chooses the kind."""
-
-    @abstractmethod
-    def append(
-        self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
-    ) -> tuple[Float[Tensor, "B H _ K"], Float[Tensor, "B H T K"]]:
-        """Append keys and values of new positions to the cached ones."""
-
-    @abstractmethod
-    def reorder(self, reordering: RowReordering) -> None:
-        """Let row m continue row previous_rows[m]."""
-
-
-class KeyValueCache(AttentionCache):
+class KeyValueCache:
     """Keys and values of all previous positions.
 
     The position is the first axis in memory, so that new ones are written contiguously. Reordering
@@ -79,6 +64,7 @@ class KeyValueCache(AttentionCache):
     def append(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T K"]]:
+        """Append keys and values of new positions to the cached ones."""
         before, self.length = self.length, self.length + k.shape[2]
         self.rows = self.rows or len(k)
         self.reserve(k)
@@ -99,6 +85,7 @@ class KeyValueCache(AttentionCache):
         self._buffers = buffers
 
     def reorder(self, reordering: RowReordering) -> None:
+        """Let row m continue row previous_rows[m]."""
         rows, moved = reordering.previous_rows, reordering.moved
         self.rows = len(rows)
         if not self._buffers:
@@ -111,7 +98,7 @@ class KeyValueCache(AttentionCache):
                 used.index_copy_(1, moved, used.index_select(1, rows[moved]))
 
 
-class ConvolutionCache(AttentionCache):
+class ConvolutionCache:
     """The last inputs in the window of a causal convolution, zeros before the first."""
 
     def __init__(self, window: int) -> None:
@@ -130,6 +117,10 @@ class ConvolutionCache(AttentionCache):
     def reorder(self, reordering: RowReordering) -> None:
         if self._last is not None:
             self._last = self._last.index_select(0, reordering.previous_rows)
+
+
+AttentionCache = KeyValueCache | ConvolutionCache
+"""Cache of one attention sublayer; `AttentionMap.init_cache` chooses the kind."""
 
 
 class EncoderKV(NamedTuple):

@@ -286,7 +286,10 @@ class StreamLayer(nn.Module):
         weights: Float[Tensor, "B H S T"],
         selected: Int[Tensor, " N"] | None,
     ) -> Float[Tensor, "C N D"]:
-        context = average_values(weights, v)
+        if weights.is_cuda:
+            context = average_by_head(weights, v)
+        else:
+            context = (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)
         x = select_tokens(self.after_attention(x, self.output(context)), selected)
         return self.after_feed_forward(x, self.feed_forward(x))
 
@@ -314,12 +317,3 @@ class TwoStreamLayer(nn.Module):
             self.positions(x.positions, positions.v, maps.positions, selected),
             maps.scores if self.passes_scores else None,
         )
-
-
-def average_values(
-    weights: Float[Tensor, "B H S T"], v: Float[Tensor, "B H T V"]
-) -> Float[Tensor, "B S HV"]:
-    """sum_j w_ij v_j, all heads side by side."""
-    if weights.is_cuda:
-        return average_by_head(weights, v)
-    return (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)

@@ -4,7 +4,6 @@ from toolkit.nn.attention.alibi import LinearBias as LinearBias
 from toolkit.nn.attention.attention import (
     Attention as Attention,
     AttentionValues as AttentionValues,
-    Convolution as Convolution,
     CrossAttention as CrossAttention,
     DepthwiseValues as DepthwiseValues,
     KernelConvolution as KernelConvolution,

@@ -66,7 +66,9 @@ class PositionTable(PositionEmbedding, nn.Embedding):
             end = start + x.shape[1]
             check_length(end, self.max_positions)
             return self.weight[None, start:end]
-        return self(position_rows(ids, self.num_embeddings, hidden=self.hidden))
+        if ids.device.type == "cpu":  # on a GPU it would wait; the trainer did it before
+            check_position_ids(ids, self.max_positions, hidden=self.hidden)
+        return self(torch.where(ids < 0, self.max_positions, ids) if self.hidden else ids)
 
 
 class SinusoidalEncodings(PositionEmbedding):
@@ -83,7 +85,7 @@ class SinusoidalEncodings(PositionEmbedding):
         if ids is None:
             vectors = sinusoidal_encodings(start, start + length, width, x.device, x.dtype)[None]
         else:
-            vectors = encode_positions(ids, width, x.dtype)
+            vectors = compute_encodings(ids, width).to(x.dtype)
         return vectors if self.scale == 1 else self.scale * vectors
 
 
@@ -95,16 +97,6 @@ def check_length(length: int, limit: int) -> None:
             f"table of positions, but one has {length}. Shorten tokens_per_sample, or train with "
             f"a larger arch.max_positions."
         )
-
-
-def position_rows(positions: Int[Tensor, "B S"], rows: int, *, hidden: bool) -> Int[Tensor, "B S"]:
-    """Rows of a table for position ids; if `hidden`, the last row is that of hidden positions.
-
-    Ids on a GPU are not checked, which would synchronize it; the trainer did before.
-    """
-    if positions.device.type == "cpu":
-        check_position_ids(positions, rows - hidden, hidden=hidden)
-    return torch.where(positions < 0, rows - 1, positions) if hidden else positions
 
 
 def check_position_ids(positions: Int[Tensor, "B S"], limit: int, *, hidden: bool) -> None:
@@ -154,15 +146,11 @@ def cached_encodings(
         return copy_to_device(encodings.to(dtype), device)
 
 
-def encode_positions(
-    positions: Int[Tensor, "*shape"], width: int, dtype: torch.dtype
-) -> Float[Tensor, "*shape D"]:
-    """The encodings of position ids, which may be negative."""
-    return compute_encodings(positions, width).to(dtype)
-
-
 def compute_encodings(positions: Int[Tensor, "*shape"], width: int) -> Float[Tensor, "*shape D"]:
-    """sin(p / 10000^(2c/D)) for c = 0 .. D/2 - 1, then cos (Vaswani et al. 2017, section 3.5)."""
+    """sin(p / 10000^(2c/D)) for c = 0 .. D/2 - 1, then cos (Vaswani et al. 2017, section 3.5).
+
+    Positions p may be negative.
+    """
     precise = torch.float32 if positions.device.type == "mps" else torch.float64
     channels = torch.arange(0, width, 2, dtype=precise, device=positions.device)
     frequencies = torch.exp(-math.log(10_000) / width * channels)

@@ -23,28 +23,21 @@ class Alibi(Position[PositionOptions]):
 class LinearBias(ScoreTerm):
     """-m_h |j - i|: attention falls with the distance on both sides (Press et al. 2022, section 3).
 
-    The slopes m_h are constants.
+    The slopes m_h are constants: 2^(-8 h / H) for h = 1 .. H if H is a power of two. Otherwise they
+    are those of the largest smaller power of two, then every other one of twice as many, as in the
+    authors' code.
     """
 
     slopes: Float[Tensor, "H 1 1"]
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        slopes = torch.tensor(linear_slopes(heads), dtype=torch.float64)
+        power = 1 << (heads.bit_length() - 1)
+        own = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+        between = [2 ** (-4 * h / power) for h in range(1, 2 * power + 1, 2)]
+        slopes = torch.tensor(own + between[: heads - power], dtype=torch.float64)
         self.register_buffer("slopes", slopes.float()[:, None, None], persistent=False)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         distances = p.sequence.offsets.differences.abs()[:, None]  # (#B, 1, S, T)
         return (-self.slopes * distances).to(p.q.dtype)
-
-
-def linear_slopes(heads: int) -> list[float]:
-    """2^(-8 h / H) for h = 1 .. H if H is a power of two.
-
-    Otherwise those of the largest smaller power of two, then every other one of twice as many, as
-    in the authors' code.
-    """
-    power = 1 << (heads.bit_length() - 1)
-    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
-    between = [2 ** (-4 * h / power) for h in range(1, 2 * power + 1, 2)]
-    return slopes + between[: heads - power]

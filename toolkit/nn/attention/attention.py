@@ -167,15 +167,7 @@ class DepthwiseValues(AttentionValues):
         return attention_map.average(p) + convolved
 
 
-class Convolution(nn.Module, ABC):
-    """Output of the convolutional heads; masked positions are 0 in `p.x` and `p.v`."""
-
-    @abstractmethod
-    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
-        """The output of the convolutional heads."""
-
-
-class KernelConvolution(Convolution):
+class KernelConvolution(nn.Module):
     """sum_m w_{i,h,m} v_{i+m,h}, |m| <= radius, zeros beyond the ends (Jiang et al. 2020, eq. 5).
 
     The kernel normalizes the weights over its taps; they are not renormalized at the ends of a
@@ -190,7 +182,7 @@ class KernelConvolution(Convolution):
         return dynamic_convolution(self.dropout(self.kernel(p)).to(p.v.dtype), p.v)
 
 
-class PlainConvolution(Convolution):
+class PlainConvolution(nn.Module):
     """A depthwise separable convolution of the input ("conventional", Jiang et al. 2020, 4.3)."""
 
     def __init__(
@@ -209,12 +201,12 @@ class PlainConvolution(Convolution):
 class MixedValues(AttentionValues):
     """concat(heads of self-attention, heads of a convolution) (Jiang et al. 2020, eq. 6).
 
-    Padding is zero for the convolution unless `sees_padding`.
+    Padding is 0 in the `p.x` and `p.v` that the convolution reads, unless `sees_padding`.
     """
 
     convolves = True
 
-    def __init__(self, convolution: Convolution, *, sees_padding: bool = False) -> None:
+    def __init__(self, convolution: nn.Module, *, sees_padding: bool = False) -> None:
         super().__init__()
         self.convolution, self.sees_padding = convolution, sees_padding
 
@@ -230,6 +222,7 @@ class MixedValues(AttentionValues):
         if padding is None:
             return p.replace(v=v)
         if self.sees_padding:
-            return p.replace(v=v, sequence=p.sequence.without_padding())
+            sequence = SequenceContext(**{**p.sequence._asdict(), "padding": None})
+            return p.replace(v=v, sequence=sequence)
         v = v.masked_fill(padding[:, None, :, None], 0.0)
         return p.replace(v=v, x=mask_padding(p.x, padding))

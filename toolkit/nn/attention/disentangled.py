@@ -69,6 +69,8 @@ class DisentangledProjections(LinearProjections):
     As in DeBERTa's second version; the paper has separate matrices for offsets.
     """
 
+    keeps_rows = False
+
     def __init__(
         self,
         width: int,
@@ -83,10 +85,6 @@ class DisentangledProjections(LinearProjections):
             width, heads, head_width, convolution_values=convolution_values, changes=changes
         )
         self.dropout = Dropout(dropout)
-
-    @property
-    def keeps_rows(self) -> bool:
-        return False
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         vectors, rows = sequence.offset_vectors, sequence.offset_rows
@@ -173,15 +171,8 @@ def bucket_rows(
 def clipped_buckets(
     offsets: Int[Tensor, " O"], buckets: int, max_distance: int
 ) -> Int[Tensor, " O"]:
-    """Buckets -n .. n - 1 for n rows on each side; larger offsets have the outermost."""
-    return logarithmic_buckets(offsets, buckets, max_distance).clamp(-buckets, buckets - 1)
-
-
-def logarithmic_buckets(
-    offsets: Int[Tensor, " O"], buckets: int, max_distance: int
-) -> Int[Tensor, " O"]:
     """sign(o) ceil(log(|o| / n) / log((max_distance - 1) / n) (n - 1)) + n, n = buckets / 2, for
-    |o| > n; smaller offsets are their own buckets.
+    |o| > n; smaller offsets are their own buckets, and larger ones share the outermost.
 
     If `max_distance` is not above n + 1, no sentence of that length has other offsets, and those of
     longer ones have fewer buckets or the outermost (Transformers computes the same).
@@ -190,4 +181,5 @@ def logarithmic_buckets(
     scale = math.log((max_distance - 1) / near) if max_distance > 1 else -math.inf
     ratio = (offsets.abs().clamp(min=1).double() / near).log() / scale
     far = (ratio * (near - 1)).ceil().nan_to_num(0.0).clamp(-buckets - near, buckets).long() + near
-    return torch.where(offsets.abs() <= near, offsets, far * offsets.sign())
+    rows = torch.where(offsets.abs() <= near, offsets, far * offsets.sign())
+    return rows.clamp(-buckets, buckets - 1)

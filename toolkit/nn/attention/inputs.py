@@ -41,10 +41,6 @@ class SequenceContext(NamedTuple):
     source: CrossAttentionSource | None = None
     """What cross-attention reads."""
 
-    def without_padding(self) -> SequenceContext:
-        """The same, with padding as tokens."""
-        return SequenceContext(**{**self._asdict(), "padding": None})
-
 
 class AttentionInputs(NamedTuple):
     """Queries, keys and values by head, the layer input, and the context of the sequence.

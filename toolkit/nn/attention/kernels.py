@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -18,7 +18,7 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.offsets import Offsets, sum_by_offset
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.depthwise import SeparableConvolution
-from toolkit.nn.ops.offsets.attention import ValueTable
+from toolkit.nn.ops.offsets.taps import TapTable
 from toolkit.nn.ops.relative_inputs import OffsetTables
 
 
@@ -115,8 +115,9 @@ class SharedKeyKernel(SharedKernel):
         return p.term_keys
 
 
-class GeneratedKernel(Kernel):
-    """softmax(W_f s_i + b_f) over the taps of each head, s a vector per token.
+class TokenKernel(Kernel):
+    """softmax(W_f q_i + b_f) over the taps of each head, from the token only (Jiang et al. 2020,
+    eq. 3; Wu et al. 2019).
 
     W_f is dense: the taps of a head depend on the vectors of all heads, as in ConvBERT's code; the
     paper's eq. 3 and 4 give each head a separate matrix. With `renormalize` the softmax is over the
@@ -136,35 +137,25 @@ class GeneratedKernel(Kernel):
         self.heads, self.radius, self.renormalize = heads, radius, renormalize
         self.generate = nn.Linear(heads * head_width, heads * (2 * radius + 1), bias=bias)
 
-    @abstractmethod
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
-        """s of all heads, concatenated."""
+        """The vectors of all heads, concatenated, that the taps are computed from: q."""
+        return p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
         taps = self.generate(self.kernel_input(p)).unflatten(-1, (self.heads, -1))
         if self.renormalize:
-            taps = taps.masked_fill(self.outside_mask(p)[:, :, None], MASKED_SCORE)
+            outside = p.sequence.padding
+            if outside is None:
+                outside = torch.zeros(1, p.x.shape[1], dtype=torch.bool, device=p.x.device)
+            outside = F.pad(outside, (self.radius, self.radius), value=True)
+            outside = outside.unfold(1, 2 * self.radius + 1, 1)  # (#B, S, R)
+            taps = taps.masked_fill(outside[:, :, None], MASKED_SCORE)
         # Taps first: softmax over a short last axis takes 5 times as long on a CPU.
         taps = taps.permute(3, 0, 2, 1).contiguous()  # (B, S, H, R) -> (R, B, H, S)
         return taps.softmax(0).permute(1, 2, 3, 0)  # (R, B, H, S) -> (B, H, S, R)
 
-    def outside_mask(self, p: AttentionInputs) -> Bool[Tensor, "#B S R"]:
-        """True at taps outside the sentence or on padding."""
-        padding = p.sequence.padding
-        if padding is None:
-            padding = torch.zeros(1, p.x.shape[1], dtype=torch.bool, device=p.x.device)
-        padding = F.pad(padding, (self.radius, self.radius), value=True)
-        return padding.unfold(1, 2 * self.radius + 1, 1)
 
-
-class TokenKernel(GeneratedKernel):
-    """softmax(W_f q_i), from the token only (Jiang et al. 2020, eq. 3; Wu et al. 2019)."""
-
-    def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
-        return p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
-
-
-class SpanKernel(GeneratedKernel):
+class SpanKernel(TokenKernel):
     """softmax(W_f (q_i * ks_i)), ks a separable convolution of the input (Jiang et al., eq. 4)."""
 
     def __init__(
@@ -183,8 +174,7 @@ class SpanKernel(GeneratedKernel):
         )
 
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
-        queries = p.term_queries.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
-        return queries * self.span(p.x)
+        return super().kernel_input(p) * self.span(p.x)
 
 
 def tap_count(radius: int, left_only: bool) -> int:
@@ -214,6 +204,6 @@ class OffsetValues(nn.Module):
         by_offset = sum_by_offset(weights, offsets, self.radius)
         return by_offset @ self.vectors.to(weights.dtype).mT  # (B, H, S, R) @ (R, K)
 
-    def table(self, offsets: Offsets) -> ValueTable:
+    def table(self, offsets: Offsets) -> tuple[Float[Tensor, "K R"], TapTable]:
         """The vectors and the tap of each pair."""
-        return ValueTable(self.vectors, offsets.tap_table(self.radius))
+        return self.vectors, offsets.tap_table(self.radius)

@@ -23,15 +23,10 @@ PROJECTIONS = ("query", "key", "value")
 class Projections(nn.Module, ABC):
     """Queries, keys and values of the layer input."""
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
-        return False
-
-    @property
-    def changes_content(self) -> bool:
-        """Whether terms read other queries and keys than the product q . k does."""
-        return False
+    keeps_rows: bool = False
+    """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
+    changes_content: bool = False
+    """Whether terms read other queries and keys than the product q . k does."""
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
@@ -46,6 +41,8 @@ class LinearProjections(Projections):
     queries and keys of the product q . k.
     """
 
+    keeps_rows = True
+
     def __init__(
         self,
         width: int,
@@ -59,15 +56,7 @@ class LinearProjections(Projections):
         self.heads, self.parts = heads, 3 + convolution_values
         inner = heads * (head_width or width // heads)
         self.qkv = FusedLinear(width, [inner] * self.parts)
-        self.changes = nn.ModuleList(changes)
-
-    @property
-    def keeps_rows(self) -> bool:
-        return True
-
-    @property
-    def changes_content(self) -> bool:
-        return len(self.changes) > 0
+        self.changes, self.changes_content = nn.ModuleList(changes), bool(changes)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         qkv = self.qkv(x).unflatten(-1, (self.parts, self.heads, -1))
@@ -83,12 +72,6 @@ class LinearProjections(Projections):
         if self.changes_content:  # the kernel reads one tensor
             qkv = torch.stack([y.transpose(1, 2) for y in (p.q, p.k, p.v)], 2)
         return p.replace(qkv=qkv)
-
-
-def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tensor, "P B H S K"]:
-    """The parts of one projection, each split into heads."""
-    y = y.unflatten(-1, (parts, heads, -1))
-    return y.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, P, H, K) -> (P, B, H, S, K)
 
 
 class GatedProjection(Projections):
@@ -193,5 +176,6 @@ class TemperedProjections(Projections):
         return (self.temperature.flatten()[:, None, None] * by_head).flatten(0, 1)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
-        q, k, v = split_parts(nn.functional.linear(x, self.weight()), 3, self.heads)
+        y = nn.functional.linear(x, self.weight()).unflatten(-1, (3, self.heads, -1))
+        q, k, v = y.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, P, H, K) -> (P, B, H, S, K)
         return AttentionInputs(q, k, v, x, sequence)

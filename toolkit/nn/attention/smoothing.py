@@ -5,7 +5,6 @@ al. 2020, sections 2.3 and 2.5).
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -27,23 +26,16 @@ MAX_BANDED_KEYS = 128
 """Number of keys up to which banded filters are faster than torch's convolution on a CPU."""
 
 
-class Smoothing(nn.Module, ABC):
-    """Maps attention weights to weights of the same shape, which need not sum to 1."""
-
-    @abstractmethod
-    def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
-        """The smoothed weights."""
-
-
 class SmoothedMap(SoftmaxMap):
-    """A' = conv(softmax(A)) (Dufter et al. 2020, section 2.5)."""
+    """A' = conv(softmax(A)), whose rows need not sum to 1 (Dufter et al. 2020, section 2.5)."""
 
-    def __init__(self, content: Content, terms: Sequence[ScoreTerm], smoothing: Smoothing) -> None:
+    def __init__(self, content: Content, terms: Sequence[ScoreTerm], smoothing: nn.Module) -> None:
         super().__init__(content, terms)
         self.smoothing = smoothing
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
-        return self.smoothing(super().forward(p))
+        smoothed: Tensor = self.smoothing(super().forward(p))
+        return smoothed
 
     def init_cache(self) -> AttentionCache:
         """Raise: the convolution also reads weights on the right."""
@@ -53,7 +45,7 @@ class SmoothedMap(SoftmaxMap):
         return self(p) @ p.v
 
 
-class QueryConvolution(Smoothing):
+class QueryConvolution(nn.Module):
     """relu(c_f + sum_m sum_k W[m, k, f] M[i + m, k]), m = -1, 0, 1: along the queries i.
 
     The keys are channels, t in and t out, so the length must be t (Dufter et al. 2020, section 2.5,
@@ -82,7 +74,7 @@ def convolve_by_head(
     return relu_convolution(by_head, filters, bias).transpose(0, 1)
 
 
-class PairConvolution(Smoothing):
+class PairConvolution(nn.Module):
     """relu(c + sum_m sum_n w[m, n] M[i + m, j + n]), m, n = -1, 0, 1, one filter per head.
 
     Zeros beyond the ends (Dufter et al. 2020, section 2.5, 2d). The ReLU is in the authors' code

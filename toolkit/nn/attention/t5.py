@@ -44,7 +44,12 @@ class BucketBias(ScoreTerm):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         queries, keys, offsets = p.q.shape[2], p.k.shape[2], p.sequence.offsets
         if torch.compiler.is_exporting():  # lengths are symbols
-            return self.by_pair(offsets.differences).to(p.q.dtype)
+            buckets, left_only = self.numbers.shape[1], self.left_only
+            index = bucket_indices(
+                offsets.differences, buckets, self.max_distance, left_only=left_only
+            )
+            by_pair = self.numbers[:, index].transpose(0, 1)  # (H, B, S, T) -> (B, H, S, T)
+            return by_pair.to(p.q.dtype)
         if not offsets.shared:
             taps = self.by_offset(offsets.max_offset + 1).to(p.q.dtype)
             return scatter_to_diagonals(taps[None, :, None].expand(-1, -1, queries, -1), offsets)
@@ -52,12 +57,6 @@ class BucketBias(ScoreTerm):
         # The query at position i reads T numbers from offset -i; the last query is at T - 1.
         bias = diagonals.unfold(-1, keys, 1).flip(1)  # (H, T + S - 1) -> (H, S, T)
         return bias[None].to(p.q.dtype)
-
-    def by_pair(self, differences: Int[Tensor, "#B S T"]) -> Float[Tensor, "#B H S T"]:
-        """The number of each query and key."""
-        buckets = self.numbers.shape[1]
-        index = bucket_indices(differences, buckets, self.max_distance, left_only=self.left_only)
-        return self.numbers[:, index].transpose(0, 1)  # (H, B, S, T) -> (B, H, S, T)
 
     def by_offset(self, length: int) -> Float[Tensor, "H O"]:
         """The number of each offset 1 - length .. length - 1."""

@@ -104,7 +104,8 @@ class Relative(ScoreTerm):
 
     def source(self, p: AttentionInputs) -> MapSource:
         """Taps of all offsets and one more, if there are; otherwise the summand."""
-        if p.sequence.offsets.shared and has_all_taps(p):
+        vectors, length = p.sequence.offset_vectors, p.q.shape[2]
+        if p.sequence.offsets.shared and vectors is not None and len(vectors) == 2 * length:
             return MapSource(self.taps(p), self.source_kind)
         return MapSource(self(p))
 
@@ -119,9 +120,3 @@ class RelativeToKey(Relative):
 
     def tables(self) -> OffsetTables | None:
         return add_tables([cast("Kernel", kernel).key_tables() for kernel in self.kernels])
-
-
-def has_all_taps(p: AttentionInputs) -> bool:
-    """Whether kernels of shared vectors have 2 S taps."""
-    vectors = p.sequence.offset_vectors
-    return vectors is not None and len(vectors) == 2 * p.q.shape[2]

@@ -17,8 +17,9 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.kernels import triton_runs
 from toolkit.nn.ops.map_sources import MapSource
-from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention, mixes_by_kernels
+from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention
 
 
 class TwoStreamMaps(nn.Module, ABC):
@@ -104,7 +105,7 @@ class MixedMaps(TwoStreamMaps):
         positions: AttentionInputs,
         previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> MixedAttention:
-        if not mixes_by_kernels(words.q):
+        if not triton_runs(words.q.device, words.q.dtype):
             return super().forward(words, positions, previous_scores)
         sources = find_sources(self.word_terms, words)
         sources += find_sources(self.position_terms, positions)

@@ -35,7 +35,8 @@ def add_norm(
         if rate or torch.is_grad_enabled():
             return apply_eagerly(_AddNorm, x, y, weight, bias, eps, rate)
         return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
-    if add_norm_kernel_runs(y):
+    # In compiled layers too: what Inductor makes of the plain form reads and writes more.
+    if y.shape[-1] <= MAX_WIDTH and triton_runs(y.device, y.dtype):
         zeros_or_bias = torch.zeros_like(weight) if bias is None else bias
         return add_norm_by_kernel(x, y, weight, zeros_or_bias, eps, rate)
     return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
@@ -66,14 +67,6 @@ class _AddNorm(torch.autograd.Function):
 MAX_WIDTH = 8192
 PROGRAMS = 512
 """At most, of the backward pass, each of which adds up its rows' gradients of weight and bias."""
-
-
-def add_norm_kernel_runs(y: Tensor) -> bool:
-    """Whether `add_norm_by_kernel` can be called.
-
-    In compiled layers too: what Inductor makes of the plain form reads and writes more.
-    """
-    return y.shape[-1] <= MAX_WIDTH and triton_runs(y.device, y.dtype)
 
 
 def add_norm_by_kernel(

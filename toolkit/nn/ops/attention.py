@@ -73,7 +73,8 @@ def attend(
     if causal:
         bias = causal_bias(bias, q, k)
     if by_products and not dropout and not torch.is_grad_enabled():
-        return inference_products(q, k, v, bias, padding, scale)
+        weights = attention_weights(q.to(k.dtype), k, bias, padding, scale)
+        return scaled_product(weights, v, 1.0).to(q.dtype)
     if by_products:
         return apply_eagerly(BatchedProducts, q, k, v, bias, padding, scale, dropout)
     mask = None if bias is None else bias.to(q.dtype)
@@ -137,14 +138,6 @@ def sum_to_bias(
             total += sentence
         gradient = total[None]
     return gradient.sum_to_size(shape).to(dtype)
-
-
-def inference_products(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
-) -> Tensor:
-    """Attention for inference on a CPU, in the dtype of the keys."""
-    weights = attention_weights(q.to(k.dtype), k, bias, padding, scale)
-    return scaled_product(weights, v, 1.0).to(q.dtype)
 
 
 def attention_weights(

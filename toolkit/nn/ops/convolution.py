@@ -23,14 +23,10 @@ def relu_convolution(
     Each of G groups has separate filters; N sequences of length L, C channels in and E out. Filters
     and bias are converted to the dtype of x.
     """
-    if not fast("convolution"):
-        return plain_relu_convolution(x, filters.to(x.dtype), bias.to(x.dtype))
-    y: Tensor = _ReluConvolution.apply(x, filters.to(x.dtype), bias.to(x.dtype))
-    return y
-
-
-def plain_relu_convolution(x: Tensor, filters: Tensor, bias: Tensor) -> Tensor:
-    """By torch's convolution, group after group."""
+    filters, bias = filters.to(x.dtype), bias.to(x.dtype)
+    if fast("convolution"):
+        y: Tensor = _ReluConvolution.apply(x, filters, bias)
+        return y
     radius = filters.shape[1] // 2
     outputs = [
         F.conv1d(part.mT, of_group.permute(2, 1, 0), of_bias, padding=radius).relu().mT
@@ -67,19 +63,14 @@ class _ReluConvolution(torch.autograd.Function):
         taps = filters.shape[1]
         gradient = torch.ops.aten.threshold_backward(gradient, y, 0)
         grad_product = gradient.flatten(1, 2)
-        grad_filters = sum_outer_products(grad_product, unfold_windows(x, taps)).mT
+        pairs = zip(grad_product, unfold_windows(x, taps), strict=True)
+        # In a loop, since torch's batched product copies transposed bf16.
+        grad_filters = torch.stack([g.mT @ windows for g, windows in pairs]).mT
         grad_x = None
         if ctx.needs_input_grad[0]:
             flipped = filters.flip(1).mT.flatten(1, 2)  # (G, R, C, E) -> (G, RE, C)
             grad_x = (unfold_windows(gradient, taps) @ flipped).unflatten(1, x.shape[1:3])
         return grad_x, grad_filters.unflatten(1, (taps, -1)), grad_product.sum(1)
-
-
-def sum_outer_products(
-    a: Float[Tensor, "G M E"], b: Float[Tensor, "G M C"]
-) -> Float[Tensor, "G E C"]:
-    """a^T b for each group; in a loop, since torch's batched product copies transposed bf16."""
-    return torch.stack([x.mT @ y for x, y in zip(a, b, strict=True)])
 
 
 def to_compute_dtype(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -13,13 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from toolkit.nn.ops.kernels import define, triton_runs
-
-
-def cross_entropy_kernel_runs(logits: Tensor) -> bool:
-    """Whether `replace_by_gradient` can be called."""
-    return triton_runs(logits.device, logits.dtype)
-
+from toolkit.nn.ops.kernels import define
 
 SCHEMA = "(Tensor(a!) logits, Tensor targets, Tensor valid, int classes, float smoothing) -> Tensor"
 

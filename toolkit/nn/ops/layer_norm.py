@@ -46,19 +46,13 @@ class RMSNorm(nn.Module):
         self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
 
     def forward(self, x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape D"]:
-        return rms_norm(x, self.weight, self.eps)
+        """In the precision of autocast, with statistics in fp32."""
+        device, weight = x.device.type, self.weight
+        if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
+            return F.rms_norm(x, weight.shape, weight.to(x.dtype), self.eps)
+        dtype = torch.get_autocast_dtype(device)
+        with torch.autocast(device, enabled=False):
+            return F.rms_norm(x, weight.shape, weight.to(x.dtype), self.eps).to(dtype)
 
     def extra_repr(self) -> str:
         return f"{len(self.weight)}, eps={self.eps}"
-
-
-def rms_norm(
-    x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], eps: float
-) -> Float[Tensor, "*shape D"]:
-    """w x / sqrt(mean(x^2) + eps) in the precision of autocast, with statistics in fp32."""
-    device = x.device.type
-    if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
-        return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)
-    dtype = torch.get_autocast_dtype(device)
-    with torch.autocast(device, enabled=False):
-        return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps).to(dtype)

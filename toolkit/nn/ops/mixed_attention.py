@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.flop_counter import register_flop_formula
 
-from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
+from toolkit.nn.ops.kernels import define, draw_seed
 from toolkit.nn.ops.map_sources import MapSource, empty_by_head, empty_sums, to_rows, view_maps
 
 MIX = "Tensor[] sources, int[] kinds, Tensor weight, Tensor bias, Tensor slope"
@@ -35,11 +35,6 @@ class MixedAttention(NamedTuple):
     scores: Float[Tensor, "B H S T"]
     words: Float[Tensor, "B h S T"]
     positions: Float[Tensor, "B g S T"]
-
-
-def mixes_by_kernels(x: Tensor) -> bool:
-    """Whether the kernels can read maps on the device and of the dtype of x."""
-    return triton_runs(x.device, x.dtype)
 
 
 def mix_attention(

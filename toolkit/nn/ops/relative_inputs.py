@@ -58,13 +58,9 @@ def add_tables(tables: Sequence[OffsetTables | None]) -> OffsetTables | None:
     for summand in tables:
         if summand is None:
             return None
-        total = OffsetTables(*map(add_optional, total, summand))
+        pairs = zip(total, summand, strict=True)
+        total = OffsetTables(*(b if a is None else a if b is None else a + b for a, b in pairs))
     return total
-
-
-def add_optional(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    """The sum of two tensors, either of which may be missing."""
-    return b if a is None else a if b is None else a + b
 
 
 def tile_size(count: int) -> int:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-
-class Rotations(NamedTuple):
-    """Angles of positions, one for each pair of columns."""
-
-    cosines: Float[Tensor, "#B 1 S K2"]
-    sines: Float[Tensor, "#B 1 S K2"]
+Rotations = tuple[Float[Tensor, "#B 1 S K2"], Float[Tensor, "#B 1 S K2"]]
+"""Cosines and sines of the angles of positions, one for each pair of columns."""
 
 
 def compute_rotations(
@@ -25,7 +20,7 @@ def compute_rotations(
     channels = torch.arange(0, width, 2, device=positions.device, dtype=precise)
     frequencies = torch.exp(-math.log(base) / width * channels)
     angles = positions[:, None, :, None].to(precise) * frequencies
-    return Rotations(angles.cos().to(dtype), angles.sin().to(dtype))
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def rotate(x: Float[Tensor, "B H S K"], rotations: Rotations) -> Float[Tensor, "B H S K"]:

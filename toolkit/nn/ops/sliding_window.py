@@ -8,7 +8,6 @@ with a mask in fp32, and 0.55 of it in bf16, measured on a CPU with AVX512_BF16.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,32 +23,17 @@ MIN_BLOCKS = 5
 """Shorter sentences are faster with a mask."""
 
 
-class Block(NamedTuple):
-    """Consecutive queries, and the keys within the radius of any of them."""
-
-    queries: slice
-    keys: slice
-
-    def mask(self, radius: int, like: Tensor) -> Float[Tensor, "1 1 S T"]:
-        """Masks the keys that are outside the window of a query."""
-        queries, keys = (
-            torch.arange(part.start, part.stop, device=like.device)
-            for part in (self.queries, self.keys)
-        )
-        return mask_outside((keys - queries[:, None])[None], radius, like.dtype)
-
-
 def block_size(radius: int) -> int:
     """Queries of a block: about the radius, a multiple of MIN_BLOCK."""
     return MIN_BLOCK * max(1, round(radius / MIN_BLOCK))
 
 
-def list_blocks(length: int, radius: int) -> Iterator[Block]:
-    """All blocks of a sentence."""
+def list_blocks(length: int, radius: int) -> Iterator[tuple[slice, slice]]:
+    """Consecutive queries, and the keys within the radius of any of them."""
     size = block_size(radius)
     for start in range(0, length, size):
         end = min(start + size, length)
-        yield Block(slice(start, end), slice(max(0, start - radius), min(length, end + radius)))
+        yield slice(start, end), slice(max(0, start - radius), min(length, end + radius))
 
 
 def banded_is_faster(q: Float[Tensor, "B H S K"], radius: int) -> bool:
@@ -82,10 +66,10 @@ class _Banded(torch.autograd.Function):
         ctx.scale, ctx.dropout_scale = scale, 1 / (1 - round_rate(rate))
         ctx.radius, saved = radius, [q, k, v]
         out = torch.empty_like(q)
-        for block in list_blocks(q.shape[2], radius):
-            rows, keys = block
+        positions = torch.arange(q.shape[2], device=q.device)
+        for rows, keys in list_blocks(q.shape[2], radius):
             hidden = None if padding is None else padding[:, keys]
-            mask = block.mask(radius, q)
+            mask = mask_outside((positions[keys] - positions[rows, None])[None], radius, q.dtype)
             weights = attention_weights(q[:, :, rows], k[:, :, keys], mask, hidden, scale)
             keep = draw_keep_mask(weights.shape, rate) if rate else None
             dropped = weights if keep is None else apply_keep_mask(weights, keep)

@@ -29,13 +29,6 @@ from toolkit.nn.ops.offsets.taps import TapTable
 from toolkit.nn.ops.offsets.token_order import TokenOrder
 
 
-class ValueTable(NamedTuple):
-    """A vector a_r for each tap, added to the values: sum_j w_ij (v_j + a_{tap(i, j)})."""
-
-    vectors: Float[Tensor, "K R"]
-    taps: TapTable
-
-
 class Options(NamedTuple):
     """What is no tensor."""
 
@@ -55,12 +48,15 @@ def attend_by_offset(
     bias: Float[Tensor, "#B #H S T"] | None,
     padding: Bool[Tensor, "B T"] | None,
     products: Sequence[OffsetProduct],
-    values: ValueTable | None,
+    values: tuple[Float[Tensor, "K R"], TapTable] | None,
     *,
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
-    """dropout(softmax(scale q k^T + products + bias)) (v + values)."""
+    """dropout(softmax(scale q k^T + products + bias)) (v + values).
+
+    `values` are vectors a_r of taps, and the tap of each pair: sum_j w_ij (v_j + a_{tap(i, j)}).
+    """
     vectors, table = values or (None, None)
     options = Options(
         scale, dropout, table, [p.by_key for p in products], [p.order for p in products]

@@ -50,9 +50,24 @@ class TapTable:
 
     @cached_property
     def inner_keys(self) -> InnerKeys:
-        """Their keys at the offsets within the radius."""
-        return find_inner_keys(
-            self.queries[self.in_order :], self.keys[self.in_order :], self.radius
+        """Their keys at p_i - radius + 1 .. p_i + radius - 1 for queries at p_i."""
+        keys, queries = self.keys[self.in_order :], self.queries[self.in_order :]
+        ordered, order = keys.sort(dim=1)
+        wanted = queries[..., None] + torch.arange(1 - self.radius, self.radius)
+        first, count = find_runs(ordered, wanted)
+        start, size = find_runs(ordered, ordered)
+        shared = size > 1
+        numbers = (shared & (start == torch.arange(keys.shape[1]))).cumsum(1)  # from 1
+        group = torch.arange(1, int(numbers.max()) + 1)
+        in_group = ((numbers[..., None] == group) & shared[..., None]).float()  # (B, T, C) in order
+        index = order[..., None].expand_as(in_group)
+        members = torch.zeros_like(in_group).scatter_(1, index, in_group)
+        return InnerKeys(
+            order.gather(1, first.flatten(1)).view_as(wanted)[:, None],
+            (count != 1)[:, None],
+            (numbers.gather(1, first.flatten(1)) - 1).clamp_(min=0).view_as(wanted)[:, None],
+            (count < 2)[:, None],
+            members[:, None],
         )
 
     def outermost(self, dtype: torch.dtype) -> Outermost:
@@ -143,28 +158,6 @@ def gather_or_zero(
     return scores.gather(-1, by_head).masked_fill_(absent, 0.0)
 
 
-def find_inner_keys(
-    queries: Int[Tensor, "B S"], keys: Int[Tensor, "B T"], radius: int
-) -> InnerKeys:
-    """The keys at p_i - radius + 1 .. p_i + radius - 1 for queries at p_i."""
-    ordered, order = keys.sort(dim=1)
-    wanted = queries[..., None] + torch.arange(1 - radius, radius)
-    first, count = find_runs(ordered, wanted)
-    start, size = find_runs(ordered, ordered)
-    shared = size > 1
-    numbers = (shared & (start == torch.arange(keys.shape[1]))).cumsum(1)  # from 1
-    group = torch.arange(1, int(numbers.max()) + 1)
-    members = ((numbers[..., None] == group) & shared[..., None]).float()  # (B, T, C) in order
-    members = torch.zeros_like(members).scatter_(1, order[..., None].expand_as(members), members)
-    return InnerKeys(
-        order.gather(1, first.flatten(1)).view_as(wanted)[:, None],
-        (count != 1)[:, None],
-        (numbers.gather(1, first.flatten(1)) - 1).clamp_(min=0).view_as(wanted)[:, None],
-        (count < 2)[:, None],
-        members[:, None],
-    )
-
-
 def find_runs(
     ordered: Int[Tensor, "B T"], wanted: Int[Tensor, "B ..."]
 ) -> tuple[Int[Tensor, "B ..."], Int[Tensor, "B ..."]]:
@@ -176,18 +169,15 @@ def find_runs(
     return first.view_as(wanted), count.view_as(wanted)
 
 
-class Outermost(NamedTuple):
-    """All bits of the pairs that read the first and the last tap, none of other pairs."""
-
-    first: Int[Tensor, "*b S T"]
-    last: Int[Tensor, "*b S T"]
+Outermost = tuple[Int[Tensor, "*b S T"], Int[Tensor, "*b S T"]]
+"""All bits of the pairs that read the first, and the last tap; none of other pairs."""
 
 
 def mask_outermost(offsets: Int[Tensor, "*b S T"], radius: int, dtype: torch.dtype) -> Outermost:
     """Masks of the size of `dtype` for offsets j - i."""
     integer = INTEGER_DTYPES[dtype]
     first, last = offsets <= -radius, offsets >= radius
-    return Outermost(first.to(integer).neg_(), last.to(integer).neg_())
+    return first.to(integer).neg_(), last.to(integer).neg_()
 
 
 @lru_cache(maxsize=8)
@@ -203,7 +193,7 @@ def read_diagonals(taps: Float[Tensor, "B H S R"], out: Float[Tensor, "B H S S"]
     radius, length = taps.shape[-1] // 2, out.shape[-1]
     integer = INTEGER_DTYPES[out.dtype]
     first, last = (taps[..., tap, None].contiguous().view(integer) for tap in (0, -1))
-    mask = cached_outermost(length, radius, out.dtype).first
+    mask, _ = cached_outermost(length, radius, out.dtype)
     torch.bitwise_and(first ^ last, mask, out=out.view(integer)).bitwise_xor_(last)
     for of_out, of_taps in pair_diagonals(out, taps):
         of_out.copy_(of_taps)
@@ -221,8 +211,8 @@ def sum_outermost(
     scores: Float[Tensor, "B H S T"], masks: Outermost, out: Float[Tensor, "B H S R"]
 ) -> None:
     """The sums of the first and the last tap."""
-    out[..., 0] = apply_keep_mask(scores, masks.first).sum(-1)
-    out[..., -1] = apply_keep_mask(scores, masks.last).sum(-1)
+    for tap, mask in zip((0, -1), masks, strict=True):
+        out[..., tap] = apply_keep_mask(scores, mask).sum(-1)
 
 
 def pair_diagonals(
