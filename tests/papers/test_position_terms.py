@@ -20,7 +20,6 @@ from toolkit import build_model
 from toolkit.common.registry import POSITIONS
 from toolkit.models.positions import find_conflict
 from toolkit.nn.attention import LinearBias, Offsets, SequenceContext
-from toolkit.nn.attention.alibi import LinearBias
 from toolkit.nn.attention.disentangled import clipped_buckets
 from toolkit.nn.attention.t5 import bucket_indices
 

@@ -65,21 +65,19 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
     with name_file(path, "Name a file written by toolkit-validate --json."):
         lines = read_bytes(path).decode().split("\n")
         events = [decode(line, JsonObject) for line in lines if line]
-        matrices = [parse_confusion(it) for it in events if it.get("event") == "confusion"]
+        found = [it for it in events if it.get("event") == "confusion"]
+        matrices = [convert(it, ConfusionMatrix) for it in found]
+        for it in matrices:
+            if [len(row) for row in it.counts] != [len(it.predicted)] * len(it.true):
+                raise JsonError(
+                    "counts: must have a row for each true class, a column for each predicted"
+                )
     if not matrices:
         raise ToolkitError(
             f"{path} must contain a confusion matrix, but does not. Write one with "
             f"toolkit-validate DATA --path CHECKPOINT --json FILE, for pos_tagging or glue."
         )
     return matrices
-
-
-def parse_confusion(fields: JsonObject) -> ConfusionMatrix:
-    """The confusion matrix of an event of toolkit-validate --json."""
-    matrix = convert(fields, ConfusionMatrix)
-    if [len(row) for row in matrix.counts] != [len(matrix.predicted)] * len(matrix.true):
-        raise JsonError("counts: must have a row for each true class, a column for each predicted")
-    return matrix
 
 
 def list_mistakes(matrix: ConfusionMatrix) -> list[tuple[str, str, int]]:

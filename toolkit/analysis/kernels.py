@@ -130,7 +130,13 @@ def extract_kernels(encoder: EncoderModel, text: Iterable[TextBatch] = ()) -> Ex
 
     Works for any architecture made of `Kernel`s and `DepthwiseConvolution`s.
     """
-    statistics = {path: TapStatistics(of_key=it) for path, it in list_kernels(encoder).items()}
+    terms = [module for module in encoder.modules() if isinstance(module, RelativeToKey)]
+    of_key = {id(kernel) for term in terms for kernel in term.kernels}
+    statistics = {
+        path: TapStatistics(of_key=id(module) in of_key)
+        for path, module in encoder.named_modules()
+        if isinstance(module, Kernel)
+    }
     batch: TextBatch
 
     def record_taps(kernel: TapStatistics) -> Callable[[nn.Module, Any, Tensor], None]:
@@ -156,14 +162,6 @@ def extract_kernels(encoder: EncoderModel, text: Iterable[TextBatch] = ()) -> Ex
     # of one layer, those by channel last
     by_layer = sorted(kernels, key=lambda kernel: (kernel.layer, kernel.by != "head"))
     return ExtractedKernels(by_layer, list(undetermined))
-
-
-def list_kernels(encoder: nn.Module) -> dict[str, bool]:
-    """Path of each kernel -> whether its taps belong to the key."""
-    terms = [module for module in encoder.modules() if isinstance(module, RelativeToKey)]
-    of_key = {id(kernel) for term in terms for kernel in term.kernels}
-    named = encoder.named_modules()
-    return {path: id(module) in of_key for path, module in named if isinstance(module, Kernel)}
 
 
 def probe_batch(encoder: EncoderModel) -> TextBatch:

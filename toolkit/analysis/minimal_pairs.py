@@ -52,7 +52,13 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
     words, _ = label_variants([name for name, seeds in models.items() if seeds[0].scoring])
     labels = {name: words.get(name, to_words(name)) for name in (*models, *groups)}
     labels |= parse_labels(c.labels, labels)
-    panels = measure_groups(models, groups)
+    found = {
+        group: {model: measure(seeds, names) for model, seeds in models.items()}
+        for group, names in groups.items()
+    }
+    first = next(iter(found.values()))
+    order = sorted(models, key=lambda model: -first[model].mean)
+    panels = {group: {model: panel[model] for model in order} for group, panel in found.items()}
     with open_plot(c) as output:
         write_plot(c, draw_panels, panels, labels, c)
         for group, panel in panels.items():
@@ -92,17 +98,6 @@ def group_seeds(results: Sequence[PairResult]) -> dict[str, list[PairResult]]:
         if paths.count(source) > 1:
             names[index] += f", {scoring}"
     return dict(zip(names, groups.values(), strict=True))
-
-
-def measure_groups(models: Models, groups: Mapping[str, Sequence[str]]) -> Panels:
-    """Accuracies by group, models sorted by the first group."""
-    panels = {
-        group: {model: measure(seeds, names) for model, seeds in models.items()}
-        for group, names in groups.items()
-    }
-    first = next(iter(panels.values()))
-    order = sorted(models, key=lambda model: -first[model].mean)
-    return {group: {model: panel[model] for model in order} for group, panel in panels.items()}
 
 
 def measure(seeds: Sequence[PairResult], paradigms: Sequence[str]) -> GroupAccuracy:
@@ -175,7 +170,12 @@ def read_pair_results(path: Path) -> list[PairResult]:
     with name_file(path, HOW_TO_WRITE):
         lines = read_bytes(path, MAX_BYTES).decode().split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
-        results = [parse_result(row) for row in rows if row.get("task") == MINIMAL_PAIRS_TASK]
+        results = []
+        for row in [it for it in rows if it.get("task") == MINIMAL_PAIRS_TASK]:
+            record = convert(row, ResultRecord)
+            scoring = describe_scoring(record.scoring, record.normalization)
+            paradigms = {it.name: it for it in record.paradigms}
+            results.append(PairResult(record.path, scoring, paradigms))
     with name_file(path, HOW_TO_CORRECT):
         results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
     if not results:
@@ -201,13 +201,6 @@ class TableRow:
 
     UID: str
     linguistics_term: str
-
-
-def parse_result(row: JsonObject) -> PairResult:
-    """The result of a checkpoint, as toolkit-validate writes it."""
-    record = convert(row, ResultRecord)
-    scoring = describe_scoring(record.scoring, record.normalization)
-    return PairResult(record.path, scoring, {it.name: it for it in record.paradigms})
 
 
 def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
@@ -299,7 +292,20 @@ def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) ->
     fig, axes = new_panels([labels[name] for name in panels], models, c)
     for ax, panel in zip(axes, panels.values(), strict=True):
         for row, accuracy in enumerate(panel.values()):
-            draw_accuracy(ax, row, accuracy)
+            style = line_style(row)
+            ax.errorbar(
+                accuracy.mean,
+                row,
+                xerr=accuracy.standard_error,
+                color=style["color"],
+                marker=style["marker"],
+                markersize=3.5,
+                elinewidth=0.9,
+                linestyle="none",
+            )
+            if len(accuracy.seeds) > 1:  # a stroke for each
+                stroke = {"color": style["color"], "markersize": 5, "markeredgewidth": 0.6}
+                ax.plot(accuracy.seeds, [row] * len(accuracy.seeds), "|", **stroke)
         ax.axvline(CHANCE, color="#999999", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
         ax.grid(axis="y", color="#e5e5e5", linewidth=0.5)
         ax.set_axisbelow(True)
@@ -339,21 +345,3 @@ def new_panels(
     for ax in grid.flat[len(titles) - columns : len(titles)]:
         ax.tick_params(labelbottom=True)  # also where the panel below is missing
     return fig, list(grid.flat[: len(titles)])
-
-
-def draw_accuracy(ax: Axes, row: int, accuracy: GroupAccuracy) -> None:
-    """A marker with the standard error, and a stroke for each of several seeds."""
-    style = line_style(row)
-    ax.errorbar(
-        accuracy.mean,
-        row,
-        xerr=accuracy.standard_error,
-        color=style["color"],
-        marker=style["marker"],
-        markersize=3.5,
-        elinewidth=0.9,
-        linestyle="none",
-    )
-    if len(accuracy.seeds) > 1:
-        rows = [row] * len(accuracy.seeds)
-        ax.plot(accuracy.seeds, rows, "|", color=style["color"], markersize=5, markeredgewidth=0.6)

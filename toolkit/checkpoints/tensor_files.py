@@ -198,18 +198,15 @@ def restore(
                 f"the optimizer's state must belong to this learner, but {name!r} is not a "
                 f"parameter of it. Load only the weights with --finetune-from."
             )
-        states.setdefault(name, {})[quantity] = match_parameter(parameters[name], value)
-    for name, state in states.items():
-        optimizer.state[parameters[name]] = state
-
-
-def match_parameter(p: Tensor, value: Tensor | LazyTensor) -> Tensor | float:
-    """A saved quantity in the optimizer's form: sharded like a parameter of the same shape."""
-    if value.shape and value.shape == p.shape:
-        return shard_like(p, value[local_rows(p)])
-    tensor = value[...]
-    is_number = tensor.dtype == torch.double and not tensor.dim()
-    return float(tensor) if is_number else tensor.to(p.device)
+        p, state = parameters[name], states.setdefault(name, {})
+        if value.shape and value.shape == p.shape:
+            state[quantity] = shard_like(p, value[local_rows(p)])
+            continue
+        tensor = value[...]
+        is_number = tensor.dtype == torch.double and not tensor.dim()
+        state[quantity] = float(tensor) if is_number else tensor.to(p.device)
+    for name in states:
+        optimizer.state[parameters[name]] = states[name]
 
 
 SHARDED = "sharded"

@@ -97,20 +97,15 @@ class ForeachOptimizer(EagerOptimizer, Generic[Config]):
                     kinds.setdefault((p.device, p.dtype, self.batch_key(p)), []).append(p)
             for parameters in kinds.values():
                 gradients = [to_local(p.grad) for p in parameters if p.grad is not None]
-                states = [
-                    {name: to_local(value) for name, value in self.advance_state(p).items()}
-                    for p in parameters
-                ]
+                states: list[State] = []
+                for p in parameters:
+                    state: State = self.state[p]
+                    if not state:
+                        state |= {"step": torch.zeros((), device=p.device), **self.init_state(p)}
+                    state["step"] = state["step"].to(p.device) + 1
+                    states.append({name: to_local(value) for name, value in state.items()})
                 rows = [to_local(p.detach()) for p in parameters]
                 self.update_batch(group, ParameterBatch(parameters, rows, gradients, states))
-
-    def advance_state(self, p: Tensor) -> State:
-        """The state of a parameter with its `step` incremented."""
-        state: State = self.state[p]
-        if not state:
-            state |= {"step": torch.zeros((), device=p.device), **self.init_state(p)}
-        state["step"] = state["step"].to(p.device) + 1
-        return state
 
 
 def tensor_norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:

@@ -81,25 +81,6 @@ def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
     return None if differ else result
 
 
-def metrics_of_run(outcome: Outcome, source: MetricSource) -> dict[str, float]:
-    """The metrics of a run; none if that which decides on the best validation was always NaN."""
-    found = outcome.result["best"] if source.validation == "best" else outcome.result
-    metrics: dict[str, float] = found["valid"].get(source.subset, {}) if found else {}
-    return metrics
-
-
-def check_metric(outcomes: Sequence[Outcome], source: MetricSource) -> None:
-    """Raise unless some run has the metric that is compared."""
-    known = dict.fromkeys(
-        name for outcome in outcomes for name in outcome.result["valid"].get(source.subset, {})
-    )
-    if source.metric not in known:
-        raise ToolkitError(
-            f"sweep.metric must be a metric of the validation on {source.subset}, but is "
-            f"{source.metric!r}. Known: {', '.join(known) or 'none'}."
-        )
-
-
 @dataclass(frozen=True)
 class Configuration:
     """The runs that differ only in their seed."""
@@ -124,22 +105,29 @@ def group_by_configuration(
 
     A run without the metric has NaN; that none has it is an error.
     """
-    check_metric(outcomes, source)
+    known = dict.fromkeys(
+        name for outcome in outcomes for name in outcome.result["valid"].get(source.subset, {})
+    )
+    if source.metric not in known:
+        raise ToolkitError(
+            f"sweep.metric must be a metric of the validation on {source.subset}, but is "
+            f"{source.metric!r}. Known: {', '.join(known) or 'none'}."
+        )
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.point.configuration, []).append(outcome)
     for group in groups.values():
         group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
-    return [
-        Configuration(
-            group,
-            {
-                o.point.seed: float(metrics_of_run(o, source).get(source.metric, math.nan))
-                for o in group
-            },
-        )
-        for group in groups.values()
-    ]
+    configurations = []
+    for group in groups.values():
+        by_seed: dict[int | None, float] = {}
+        for outcome in group:
+            # best is None if the metric that decides on it was always NaN
+            found = outcome.result["best"] if source.validation == "best" else outcome.result
+            metrics = found["valid"].get(source.subset, {}) if found else {}
+            by_seed[outcome.point.seed] = float(metrics.get(source.metric, math.nan))
+        configurations.append(Configuration(group, by_seed))
+    return configurations
 
 
 def compare_equal_seeds(a: Configuration, b: Configuration) -> PairedDifference:

@@ -38,7 +38,6 @@ from toolkit.training.callbacks.stopping import (
 from toolkit.training.callbacks.validation import UnknownMetricError
 from toolkit.training.cuda_graphs import choose_row_multiple
 from toolkit.training.data import (
-    LoadedSplit,
     TrainingData,
     open_split,
     resolve_task,
@@ -94,7 +93,16 @@ class TrainingRun:
             seed=config.training.seed,
             row_multiple=choose_row_multiple(config.training, world),
         )
-        self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
+        c = config.data
+        self.valid = [
+            open_split(
+                *(name, self.corpora.with_split(name), self.task, c),
+                world=world,
+                seed=c.evaluation_seed,
+                training=False,
+            )
+            for name in split_names(c.valid_subset)
+        ]
         check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
         resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
@@ -164,11 +172,6 @@ class TrainingRun:
     def print_message(self, text: str) -> None:
         if self.world.is_main:
             print_plain(self.stderr, text)
-
-    def open_valid_split(self, name: str) -> LoadedSplit:
-        folder, c = self.corpora.with_split(name), self.config.data
-        seed = c.evaluation_seed
-        return open_split(name, folder, self.task, c, world=self.world, seed=seed, training=False)
 
     def restore(self, point: resume.ResumePoint) -> None:
         resume.restore(point, self.trainer, self.stateful, self.validation.ema)

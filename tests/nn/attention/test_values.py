@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from toolkit.nn.attention import (
     AttentionInputs,
@@ -11,12 +12,11 @@ from toolkit.nn.attention import (
     SequenceContext,
     SoftmaxMap,
 )
-from toolkit.nn.attention.attention import Convolution
 
 B, H, S, K = 2, 3, 5, 4
 
 
-class RecordingConvolution(Convolution):
+class RecordingConvolution(nn.Module):
     """Returns the values and records its inputs."""
 
     def forward(self, p):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Literal
 
 import torch
 
@@ -245,14 +246,6 @@ def write_checkpoint(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fingerprints:
-    """Digests of the examples of a run, and of their order in an epoch."""
-
-    examples: str
-    order: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class SavedState:
     """The contents of state.json."""
 
@@ -262,7 +255,8 @@ class SavedState:
     loss_scale: LossScaleState | None = None
     precision: str
     ranks: Count = 1
-    data: Fingerprints
+    data: dict[Literal["examples", "order"], str]
+    """Digests of the examples of the run, and of their order in an epoch."""
 
     @property
     def validation(self) -> ValidationState | None:
