@@ -14,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.text_files import read_text
+from toolkit.distributed.world import select_device
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.reporting.console import Progress
@@ -33,9 +34,7 @@ def load_reader(path: str, device: str) -> Learner:
         raise ToolkitError(
             f"toolkit-plot needs an encoder-only model that reads subword text; {path} {reads}."
         )
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return learner.to(device)
+    return learner.to(select_device(device))
 
 
 def model_device(learner: Learner) -> torch.device:

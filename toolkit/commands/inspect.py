@@ -218,7 +218,7 @@ def describe_training(folder: Path, config: SavedConfig, state: SavedState | Non
     device, examples = "", ""
     if state:
         device = f"{state.precision} on {state.ranks} rank{'s' * (state.ranks != 1)}"
-        examples = f", fingerprint of examples {state.data['examples'][:16]}"
+        examples = f", fingerprint of examples {state.data.examples[:16]}"
     folders = " ".join(config.run.get("data", {}).get("dirs", []))
     tokenizer, sizes = Tokenizer.load(folder), config.sizes
     target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
 
 import torch
 
@@ -246,6 +245,14 @@ def write_checkpoint(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fingerprints:
+    """Digests of the examples of a run, and of their order in an epoch."""
+
+    examples: str
+    order: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SavedState:
     """The contents of state.json."""
 
@@ -255,8 +262,7 @@ class SavedState:
     loss_scale: LossScaleState | None = None
     precision: str
     ranks: Count = 1
-    data: dict[Literal["examples", "order"], str]
-    """Digests of the examples of the run, and of their order in an epoch."""
+    data: Fingerprints
 
     @property
     def validation(self) -> ValidationState | None:

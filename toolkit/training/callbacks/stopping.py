@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
 from types import FrameType
 
@@ -46,6 +47,15 @@ def count_total_updates(
         left = micro_batches(epoch) - consumed
         total, consumed = total + math.ceil(left / per_update), 0
     return total if c.max_update is None else min(total, c.max_update)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingState:
+    """State of StoppingCriteria in a checkpoint."""
+
+    seconds: float
+    highest_lr: float
+    lr: float = math.inf
 
 
 class StoppingCriteria:
@@ -88,9 +98,9 @@ class StoppingCriteria:
 
     def restore(self, state: State) -> None:
         """A run that has ended stays so, unless it is now longer and its rate is higher again."""
-        saved = convert(state, dict[str, float])
-        self.started_at = self.clock() - saved["seconds"]
-        self.highest_lr, self.last_lr = saved["highest_lr"], saved["lr"]
+        saved = convert(state, StoppingState)
+        self.started_at = self.clock() - saved.seconds
+        self.highest_lr, self.last_lr = saved.highest_lr, saved.lr
         trainer = self.trainer
         rate = max(trainer.peak_lrs) * trainer.schedule(trainer.progress.update + 1)
         if self.is_low(self.last_lr) and self.is_low(rate):
