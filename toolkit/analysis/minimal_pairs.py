@@ -292,20 +292,7 @@ def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) ->
     fig, axes = new_panels([labels[name] for name in panels], models, c)
     for ax, panel in zip(axes, panels.values(), strict=True):
         for row, accuracy in enumerate(panel.values()):
-            style = line_style(row)
-            ax.errorbar(
-                accuracy.mean,
-                row,
-                xerr=accuracy.standard_error,
-                color=style["color"],
-                marker=style["marker"],
-                markersize=3.5,
-                elinewidth=0.9,
-                linestyle="none",
-            )
-            if len(accuracy.seeds) > 1:  # a stroke for each
-                stroke = {"color": style["color"], "markersize": 5, "markeredgewidth": 0.6}
-                ax.plot(accuracy.seeds, [row] * len(accuracy.seeds), "|", **stroke)
+            draw_accuracy(ax, row, accuracy)
         ax.axvline(CHANCE, color="#999999", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
         ax.grid(axis="y", color="#e5e5e5", linewidth=0.5)
         ax.set_axisbelow(True)
@@ -345,3 +332,21 @@ def new_panels(
     for ax in grid.flat[len(titles) - columns : len(titles)]:
         ax.tick_params(labelbottom=True)  # also where the panel below is missing
     return fig, list(grid.flat[: len(titles)])
+
+
+def draw_accuracy(ax: Axes, row: int, accuracy: GroupAccuracy) -> None:
+    """A marker with the standard error, and a stroke for each of several seeds."""
+    style = line_style(row)
+    ax.errorbar(
+        accuracy.mean,
+        row,
+        xerr=accuracy.standard_error,
+        color=style["color"],
+        marker=style["marker"],
+        markersize=3.5,
+        elinewidth=0.9,
+        linestyle="none",
+    )
+    if len(accuracy.seeds) > 1:
+        rows = [row] * len(accuracy.seeds)
+        ax.plot(accuracy.seeds, rows, "|", color=style["color"], markersize=5, markeredgewidth=0.6)

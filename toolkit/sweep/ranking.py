@@ -116,10 +116,9 @@ def group_by_configuration(
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.point.configuration, []).append(outcome)
-    for group in groups.values():
-        group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
     configurations = []
     for group in groups.values():
+        group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
         by_seed: dict[int | None, float] = {}
         for outcome in group:
             # best is None if the metric that decides on it was always NaN
