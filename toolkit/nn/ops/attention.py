@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.batched_products import multiply_batch
 from toolkit.nn.ops.dispatch import apply_eagerly, fast
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
@@ -97,9 +98,7 @@ def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
 
 def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     """scale a b for matrices with two leading axes, in one call."""
-    left, right = a.flatten(0, 1), b.flatten(0, 1)
-    out = left.new_empty(left.shape[0], left.shape[1], right.shape[2])
-    return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
+    return multiply_batch(a.flatten(0, 1), b.flatten(0, 1), scale).unflatten(0, a.shape[:2])
 
 
 def scaled_scores(
@@ -154,6 +153,33 @@ def attention_weights(
     return softmax(mask_padding_keys(scores, padding))
 
 
+def attention_backward(
+    gradient: Float[Tensor, "B H S K"],
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
+    v: Float[Tensor, "B H T K"],
+    weights: Float[Tensor, "B H S T"],
+    keep: Tensor | None,
+    scale: float,
+    dropout_scale: float,
+    of_dropped: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of q, k, v and the scores, for the result dropout_scale (weights & keep) v.
+
+    `of_dropped` is the gradient of weights & keep by what else was computed from them.
+    """
+    dropped = weights if keep is None else apply_keep_mask(weights, keep)
+    grad_v = scaled_product(dropped.mT, gradient, dropout_scale)
+    grad_weights = scaled_product(gradient, v.mT, dropout_scale)
+    if of_dropped is not None:
+        grad_weights += of_dropped
+    if keep is not None:
+        grad_weights = apply_keep_mask(grad_weights, keep)
+    grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+    grad_q = scaled_product(grad_scores, k, scale)
+    return grad_q, scaled_product(grad_scores.mT, q, scale), grad_v, grad_scores
+
+
 class BatchedProducts(torch.autograd.Function):
     """Attention for training on a CPU; all operations between its products are in place."""
 
@@ -170,15 +196,9 @@ class BatchedProducts(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        q, k, v, weights, keep = ctx.saved_tensors
-        dropped = weights if keep is None else apply_keep_mask(weights, keep)
-        grad_v = scaled_product(dropped.mT, gradient, ctx.dropout_scale)
-        grad_weights = scaled_product(gradient, v.mT, ctx.dropout_scale)
-        if keep is not None:
-            grad_weights = apply_keep_mask(grad_weights, keep)
-        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
-        grad_q = scaled_product(grad_scores, k, ctx.scale)
-        grad_k = scaled_product(grad_scores.mT, q, ctx.scale)
+        grad_q, grad_k, grad_v, grad_scores = attention_backward(
+            gradient, *ctx.saved_tensors, ctx.scale, ctx.dropout_scale
+        )
         grad_bias = None
         if ctx.bias is not None:
             grad_bias = sum_to_bias(grad_scores, *ctx.bias)

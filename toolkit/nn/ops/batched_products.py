@@ -31,7 +31,7 @@ def as_heads(x: Float[Tensor, "N S K"], heads: int) -> Float[Tensor, "B H S K"]:
     return x.unflatten(0, (heads, -1)).transpose(0, 1)
 
 
-def scaled_product(
+def multiply_batch(
     a: Float[Tensor, "N S K"], b: Float[Tensor, "N K T"], scale: float
 ) -> Float[Tensor, "N S T"]:
     """scale a b, in one operation."""
@@ -52,14 +52,14 @@ class _ScaledProduct(torch.autograd.Function):
     def forward(ctx, q, k, scale):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(q, k)
         ctx.scale = scale
-        return scaled_product(q, k.mT, scale)
+        return multiply_batch(q, k.mT, scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         q, k = ctx.saved_tensors
-        of_q = scaled_product(gradient, k, ctx.scale)
-        return of_q, scaled_product(gradient.mT, q, ctx.scale), None
+        of_q = multiply_batch(gradient, k, ctx.scale)
+        return of_q, multiply_batch(gradient.mT, q, ctx.scale), None
 
 
 def average_by_head(

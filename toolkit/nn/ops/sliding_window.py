@@ -14,7 +14,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from toolkit.nn.ops.attention import MASKED_SCORE, attention_weights, scaled_product
+from toolkit.nn.ops.attention import (
+    MASKED_SCORE,
+    attention_backward,
+    attention_weights,
+    scaled_product,
+)
 from toolkit.nn.ops.dispatch import compile_disabled, fast
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
@@ -85,15 +90,13 @@ class _Banded(torch.autograd.Function):
         grad_q, grad_k, grad_v = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
         blocks = list_blocks(q.shape[2], ctx.radius)
         for (rows, keys), weights, keep in zip(blocks, saved[::2], saved[1::2], strict=True):
-            dropped = weights if keep is None else apply_keep_mask(weights, keep)
-            of_rows = gradient[:, :, rows]
-            grad_v[:, :, keys] += scaled_product(dropped.mT, of_rows, ctx.dropout_scale)
-            grad_weights = scaled_product(of_rows, v[:, :, keys].mT, ctx.dropout_scale)
-            if keep is not None:
-                grad_weights = apply_keep_mask(grad_weights, keep)
-            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
-            grad_q[:, :, rows] = scaled_product(grad_scores, k[:, :, keys], ctx.scale)
-            grad_k[:, :, keys] += scaled_product(grad_scores.mT, q[:, :, rows], ctx.scale)
+            operands = q[:, :, rows], k[:, :, keys], v[:, :, keys], weights, keep
+            of_q, of_k, of_v, _ = attention_backward(
+                gradient[:, :, rows], *operands, ctx.scale, ctx.dropout_scale
+            )
+            grad_q[:, :, rows] = of_q
+            grad_k[:, :, keys] += of_k
+            grad_v[:, :, keys] += of_v
         return grad_q, grad_k, grad_v, None, None, None, None
 
 

@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from toolkit.nn.ops.attention import (
     add_product,
+    attention_backward,
     mask_padding_keys,
     scaled_product,
     scaled_scores,
@@ -103,19 +104,13 @@ class _OffsetAttention(torch.autograd.Function):
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         q, k, v, weights, keep, vectors, sums, *operands = ctx.saved_tensors
         options, dropout_scale = ctx.options, ctx.dropout_scale
-        dropped = weights if keep is None else apply_keep_mask(weights, keep)
-        grad_v = scaled_product(dropped.mT, gradient, dropout_scale)
-        grad_weights, grad_vectors = scaled_product(gradient, v.mT, dropout_scale), None
+        grad_vectors = of_dropped = grad_bias = None
         if vectors is not None:
             grad_vectors = dropout_scale * (gradient.flatten(0, 2).mT @ sums.flatten(0, 2))
-            grad_sums = dropout_scale * (gradient @ vectors)
-            grad_weights += options.table.read(grad_sums)
-        if keep is not None:
-            grad_weights = apply_keep_mask(grad_weights, keep)
-        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
-        grad_q = scaled_product(grad_scores, k, options.scale)
-        grad_k = scaled_product(grad_scores.mT, q, options.scale)
-        grad_bias = None
+            of_dropped = options.table.read(dropout_scale * (gradient @ vectors))
+        grad_q, grad_k, grad_v, grad_scores = attention_backward(
+            gradient, q, k, v, weights, keep, options.scale, dropout_scale, of_dropped
+        )
         if ctx.bias is not None:
             grad_bias = sum_to_bias(grad_scores, *ctx.bias)
         grad_operands: list[Tensor] = []
