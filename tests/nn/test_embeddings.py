@@ -41,7 +41,8 @@ def test_position_ids_in_order_equal_none():
 
 def test_hidden_position_has_the_last_row():
     table, ids = PositionTable(6, 4, hidden=True), torch.tensor([[0, -1, 5]])
-    torch.testing.assert_close(table.vectors(ids[..., None], ids), table.weight[None, [0, 6, 5]])
+    vectors = table.vectors(torch.zeros(1, 3, 4), ids)
+    torch.testing.assert_close(vectors, table.weight[None, [0, 6, 5]])
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_hidden_position_has_the_last_row():
 def test_position_ids_outside_the_table_are_rejected(ids, hidden, message):
     table, ids = PositionTable(7 - hidden, 4, hidden=hidden), torch.tensor([ids])
     with pytest.raises(ToolkitError, match=message):
-        table.vectors(ids[..., None], ids)
+        table.vectors(torch.zeros(1, ids.shape[1], 4), ids)
 
 
 def test_sentence_longer_than_the_position_table_is_rejected():
