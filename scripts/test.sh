@@ -9,4 +9,4 @@ scripts/install.sh test,plot,hf,gpu-sim
 workers="${TOOLKIT_TEST_WORKERS:-$(env -u OMP_NUM_THREADS nproc)}" # nproc would report OMP_NUM_THREADS
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 unset PYTHONDONTWRITEBYTECODE # or every process that a test starts compiles the package again
-exec "${TOOLKIT_VENV:-.venv}/bin/python" -m pytest -q -m "$marks" -n "$workers" "$@"
+exec "${TOOLKIT_VENV:-.venv}/bin/python" -m pytest -q -m "$marks" -n "$workers" --dist worksteal "$@"

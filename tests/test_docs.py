@@ -11,7 +11,7 @@ import importlib
 import re
 import shlex
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -58,6 +58,18 @@ def names(pages: list[Path]) -> list[str]:
 
 
 WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(page))]
+SLOW = {
+    *("fine-tuning.md", "hugging-face.md", "onnx.md", "prediction.md", "python.md"),
+    *("question-answering.md", "tagging.md", "translation.md", "tour.md", "tutorial.md"),
+    *("attention-variant.md", "fine-tune-and-predict.md"),
+}
+"""Pages whose Python takes more than 1.5 seconds."""
+
+
+def slow_ones(pages: list[Path]) -> list[Any]:
+    marks = [[pytest.mark.slow] * (page.name in SLOW) for page in pages]
+    named = zip(pages, marks, names(pages), strict=True)
+    return [pytest.param(page, marks=slow, id=name) for page, slow, name in named]
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +86,7 @@ def own_components(tmp_path):
             del ARCHITECTURES._entries[name]
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=names(WITH_PYTHON))
+@pytest.mark.parametrize("page", slow_ones(WITH_PYTHON))
 def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if any("transformers" in block.text for block in blocks(page) if block.kind == "python"):

@@ -94,11 +94,10 @@ SMOKE = (
         (
             Model("bert_tiny", variants=ALL + PLAIN, options=ONE_LAYER),
             Model("convbert_tiny", "rtd", options=ONE_LAYER),
-            *peers("tiny"),
+            *peers("tiny", "BERT"),
         ),
     ),
     Group(TINY, (Model("taco_tiny", "mpm", options=ONE_LAYER),)),
-    Group(TINY, (Model("transformer_tiny", "translation"),)),
     Group(TINY, (Model("transformer_lm_tiny", "language_modeling"),)),
 )
 

@@ -44,6 +44,7 @@ def maps_of(found):
     return [r for r in records if r["event"] != "concentration"], captured
 
 
+@pytest.mark.slow
 def test_plot_attention_draws_prints_and_writes_every_head(drawn, tmp_path):
     [sentence, *maps], captured = maps_of(drawn())
     assert sentence["tokens"][0] == "[CLS]" and sentence["tokens"][-2:] == ["[MASK]", "[SEP]"]
@@ -62,6 +63,7 @@ def test_plot_attention_averages_heads(drawn):
     assert mean["head"] is None
 
 
+@pytest.mark.slow
 def test_plot_attention_draws_mean_maps_of_several_models(drawn, trained):
     [_, one, two, *_], _ = drawn()
     records, captured = drawn(mean=True, path=[str(trained)] * 2)

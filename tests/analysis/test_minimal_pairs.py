@@ -244,6 +244,7 @@ def config(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_fourteen_models_fit_a_column_without_overlap(config):
     c = config(size="column")
     fig = draw(c, GROUPS[:4])
@@ -286,6 +287,7 @@ def test_the_label_of_the_axis_explains_only_what_is_drawn(config, models, seeds
     assert " ".join(fig._supxlabel.get_text().split()) == label
 
 
+@pytest.mark.slow
 def test_seeds_are_strokes(config):
     for seeds, lines in ((1, 0), (3, 1)):
         fig = draw(config(), ["overall"], MODELS[:1], seeds)

@@ -48,6 +48,7 @@ def test_fit_equals_a_run_of_toolkit_train(tmp_path):
     assert all(torch.equal(tensor, expected[n]) for n, tensor in learner.state_dict().items())
 
 
+@pytest.mark.slow
 def test_train_resumes_with_the_data_and_the_options_of_the_checkpoint(data, tmp_path):
     small = {"arch": "bert_tiny", "arch.layers": 1, "task": "mlm", "lr": 2e-3}
     quiet = {"valid_subset": "", "num_workers": 0, "save_dir": str(tmp_path)}

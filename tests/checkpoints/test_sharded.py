@@ -44,6 +44,7 @@ def made(config, world, train=True, until=None):
         training.close()
 
 
+@pytest.mark.slow
 def test_checkpoint_of_two_sharded_ranks_resumes_on_any_number(config, ranks):
     sharded = config(sharding="full", max_update=3)
     first, second = ranks(lambda world: made(sharded, world))
@@ -53,6 +54,7 @@ def test_checkpoint_of_two_sharded_ranks_resumes_on_any_number(config, ranks):
         assert ranks(lambda world, other=other: made(other, world, False)) == [first, first]
 
 
+@pytest.mark.slow
 def test_sharded_run_equals_one_process(config, ranks, tmp_path):
     """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
     whole = run(config(save_dir=str(tmp_path / "whole"), micro_batches_per_update=2))
@@ -65,6 +67,7 @@ def test_sharded_run_equals_one_process(config, ranks, tmp_path):
     assert again.train["loss"] == pytest.approx(whole.train["loss"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     folder = tmp_path / "run" / "checkpoint_last"

@@ -90,6 +90,7 @@ def test_each_start_is_added_with_the_options_that_changed(config, tmp_path):
     assert "lr: 0.5\n" in (tmp_path / "run" / "config.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_resume_reports_another_environment_once(config, tmp_path, capfd):
     run(config(max_update=1))
     record = tmp_path / "run" / "environment.json"

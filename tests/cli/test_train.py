@@ -24,6 +24,7 @@ def words(data):
     ]
 
 
+@pytest.mark.slow
 def test_train_resumes_with_the_save_folder_alone(words, tmp_path, end_of):
     words = [*words, "--lr-scheduler=fixed", "--clip-norm=0.5"]
     assert main([*words, "--max-update=10", "--save-dir", str(tmp_path / "whole")]) == 0

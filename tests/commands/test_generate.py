@@ -68,6 +68,7 @@ def test_fill_mask_predicts_what_the_learner_predicts(path, tmp_path):
         assert dict(predicted) == pytest.approx(dict(expected), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_generate_rejects_unknown_tasks_and_unusable_files(path, tmp_path):
     with pytest.raises(ToolkitError, match=r"unknown task 'mlmm'. Did you mean 'mlm'"):
         generate(FillMaskConfig(path=[path], task="mlmm"))

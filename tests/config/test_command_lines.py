@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,14 +118,23 @@ def call(line: str) -> int:
     return toolkit.main([*words[:at], "--print-config", *words[at:]])
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    make_files(folder := tmp_path_factory.mktemp("command_lines"))
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    make_files(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def folder(files, monkeypatch):
+    monkeypatch.chdir(files)
     monkeypatch.setattr(plugins, "_loaded", {})
     registries = (*REGISTRIES.values(), CALLBACKS)
     before = [registry.list_entries(plugins.PACKAGE) for registry in registries]
-    yield tmp_path
+    imported = {*sys.modules}
+    yield files
+    for name in {*sys.modules} - imported:
+        if name.startswith(f"{plugins.PACKAGE}."):
+            del sys.modules[name]  # so that the next test registers what is in it
     for registry, entries in zip(registries, before, strict=True):
         for entry in registry.list_entries(plugins.PACKAGE):
             if entry not in entries:

@@ -89,6 +89,7 @@ def trained(world, sharding, arch, *, updates=4, precision="fp32"):
     return parameters, [float(outcome.norm) for outcome in outcomes]
 
 
+@pytest.mark.slow
 def test_fsdp_equals_ddp_and_one_process(ranks, arch="composite_bert_tiny"):
     def both(world):
         (sharded, norms), (ddp, _) = (trained(world, sharding, arch) for sharding in (True, False))

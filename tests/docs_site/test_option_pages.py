@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from toolkit.config.declared import AtLeast, Option, OptionType
 from tools.docs_site.catalog import CatalogEntry, list_entries
 from tools.docs_site.command_pages import command_section
@@ -81,6 +83,7 @@ print([entry.key for entry in entries if pages.count(entry_section(entry)) != 1]
 """
 
 
+@pytest.mark.slow
 def test_pages_have_each_entry_once():
     """In a separate process, because other tests register architectures."""
     ran = subprocess.run(

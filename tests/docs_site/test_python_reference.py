@@ -56,6 +56,7 @@ def public_methods(documented_class):
     ]
 
 
+@pytest.mark.slow
 def test_every_public_class_and_function_has_a_docstring(package, public):
     members = [*list_modules(package), *public.values()]
     assert not [each.path for each in members if not each.docstring]

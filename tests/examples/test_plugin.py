@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.cli.preprocess import main as preprocess
+from toolkit.cli.train import main as train_main
 from toolkit.common.plugins import load_folder
 from toolkit.reporting.runs import read_log
 from toolkit.training.run import run
@@ -31,15 +32,15 @@ def command(name, *words, folder):
 
 
 @pytest.mark.slow
-def test_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
+def test_plugin_trains_and_its_checkpoint_requires_it(tmp_path, monkeypatch):
     words = ["one fine day", "the sun rose over the hill", "nobody saw it", "but the birds sang"]
     (tmp_path / "a.txt").write_text("\n".join(words * 40))
     files = ["--trainpref", f"{tmp_path}/a.txt", "--destdir", f"{tmp_path}/data"]
     assert preprocess([*files, "--valid-fraction", "0.2", "--vocab-size", "40"]) == 0
     chosen = ["--arch", "distance_bert", "--task", "rarity", "--layers", "1"]
     sizes = ["--width", "16", "--heads", "2", "--max-update", "3", "--tokens-per-sample", "16"]
-    trained = command("train", "data", *USE, *chosen, *sizes, "--save-dir", "run", folder=tmp_path)
-    assert trained.returncode == 0, trained.stderr
+    monkeypatch.chdir(tmp_path)
+    assert train_main(["data", *USE, *chosen, *sizes, "--save-dir", "run"]) == 0
     asked = ["data", "--path", "run/checkpoint_last"]
     without = command("validate", *asked, folder=tmp_path)
     assert without.returncode == 2

@@ -84,7 +84,7 @@ def test_script_compares_variants_from_text_to_picture(commands, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
     pair = {"sentence_good": "The page sat.", "sentence_bad": "The sat page.", "UID": "order"}
     (tmp_path / "order.jsonl").write_text(json.dumps({**pair, "linguistics_term": "order"}) + "\n")
-    asked = {"UPDATES": "1", "SEEDS": "0", "TERMS": "none,taco", "VOCABULARY": "60", "BLIMP": "."}
+    asked = {"UPDATES": "1", "SEEDS": "0", "TERMS": "none", "VOCABULARY": "60", "BLIMP": "."}
     script = ["bash", str(ROOT / "examples" / "positions" / "run.sh"), "text.txt"]
     given = {"cwd": tmp_path, "env": {**commands, **asked}, "text": True}
     found = subprocess.run(script, **given, capture_output=True)
@@ -92,4 +92,4 @@ def test_script_compares_variants_from_text_to_picture(commands, tmp_path):
     runs = tmp_path / "positions-runs"
     assert (runs / "minimal_pairs.png").stat().st_size > 10_000
     tables = (runs / "tables.md").read_text()
-    assert "| none | 1 |" in tables and "| taco | 1 |" in tables
+    assert "| none | 1 |" in tables

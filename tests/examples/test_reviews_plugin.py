@@ -52,6 +52,7 @@ def test_plugin_format_has_its_own_options(run, tmp_path, capsys):
     assert "--segment-by" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_task_of_the_plugin_learns_the_stars_that_its_format_wrote(run, tmp_path):
     assert run("--validpref", str(tmp_path)) == 0
     data, user = str(tmp_path / "data"), ["--user-dir", str(PLUGIN)]

@@ -62,6 +62,7 @@ def merged(of_ranks):
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "sharding"),
     [

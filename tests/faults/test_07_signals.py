@@ -57,6 +57,7 @@ def interrupt(monkeypatch):
     return at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "moment"), [*zip(SIGNALS, MOMENTS, strict=True)])
 def test_signal_stops_at_the_next_update_with_a_checkpoint_and_its_exit_code(
     config, tmp_path, interrupt, number, moment, capfd
@@ -77,6 +78,7 @@ def train_and_be_told_twice(config, interrupt, number, moment):
     main(words_of(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "moment"), [(signal.SIGTERM, "step"), (signal.SIGUSR1, "save")])
 def test_second_signal_terminates_immediately_and_keeps_older_checkpoints(
     config, tmp_path, in_process, interrupt, number, moment

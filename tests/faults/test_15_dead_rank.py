@@ -30,6 +30,7 @@ def train(config, monkeypatch, dies):
     return start
 
 
+@pytest.mark.slow
 def test_other_rank_exits_and_names_the_killed_rank(config, monkeypatch, two_ranks, tmp_path):
     def dies(rank):
         if rank == 1:

@@ -54,6 +54,7 @@ def test_uneven_examples_on_two_ranks_equal_one_process(config, ranks, folder):
             assert np.abs(np.array(weights) - np.array(want[2])).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_uneven_shards_end_after_the_same_updates_on_both_ranks(config, ranks, folder, tmp_path):
     small = write_folder(tmp_path / "small", WORDS, {"train": ["the cat sat", "on a mat"]})
     found = ranks(

@@ -40,6 +40,7 @@ def names_of(tree):
             yield node.module or ""
 
 
+@pytest.mark.slow
 def test_sources_use_no_loader_that_executes_code():
     assert len(FILES) > 100
     for file in FILES:

@@ -79,9 +79,8 @@ class Form(NamedTuple):
 
 
 FORMS = [
-    *(Form(tables=tables) for tables in ("no taps", "query taps")),
+    Form(),
     Form("fp32", "all taps"),
-    Form("fp16"),
     Form(tables="all taps", positions=True),
     Form(tables="no taps", parts=4, width=48),
     Form(width=128),

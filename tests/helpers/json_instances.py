@@ -244,7 +244,7 @@ class Kind(NamedTuple):
     file: str
     change: Callable[[Path, str, str], None]
     commands: Lines
-    count: int = 3
+    count: int = 2
 
     def replace(self, folder: Path, text: str) -> None:
         self.change(folder, self.file, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from types import SimpleNamespace
 
 import pytest
@@ -25,11 +24,6 @@ from toolkit.nn.attention.t5 import bucket_indices
 
 NAMES = [name for name in POSITIONS.builtins if name != "none"]
 ALONE = {name: {"positions": [name]} for name in ["none", *NAMES]}
-PAIRS = {
-    f"{one}, {other}": {"positions": [one, other]}
-    for one, other in combinations(NAMES, 2)
-    if not find_conflict(one, POSITIONS[one].factory, other, POSITIONS[other].factory)
-}
 MANY = {
     "all of rope": {"positions": ["learned", "rope", "alibi", "t5", "shaw", "fixed"]},
     "all of xl": {"positions": ["sinusoidal", "xl", "alibi", "t5", "composite"]},
@@ -45,7 +39,7 @@ KEYS = {
     "absolute, xl": {"positions": ["xl"], "absolute_positions": True},
 }
 WINDOW = {"layers": 2, "global_every": 2, "attention_window": 4}
-EVERY = ALONE | VALUES | KEYS | PAIRS | MANY
+EVERY = ALONE | VALUES | KEYS | MANY
 SINGLE = ALONE | VALUES | KEYS
 DECODER = SimpleNamespace(radius=2, rope_base=10_000)
 

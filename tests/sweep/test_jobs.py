@@ -128,6 +128,7 @@ def test_a_second_signal_kills_running_jobs(tmp_path, monkeypatch):
     assert log.read_text() == "up\nasked\n" and last["deaf"].exit_code == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_job_that_does_not_end_with_its_sweep_keeps_its_lock(tmp_path, monkeypatch):
     program = (
         "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys, time\n"

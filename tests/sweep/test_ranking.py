@@ -80,6 +80,7 @@ def test_one_seed_cannot_tell_rows_apart(ranking):
     assert found.rows[0].difference.mean == 1.0 and found.rows[0].p is None
 
 
+@pytest.mark.slow
 def test_equal_rows_are_rarely_distinguished_however_many(ranking):
     noise, false = np.random.default_rng(0), 0
     for _ in range(30):

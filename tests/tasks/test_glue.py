@@ -143,6 +143,7 @@ def test_run_learns_classes_and_writes_predictions(glue, tmp_path):
     assert json.loads((tmp_path / "events").read_text().splitlines()[-1])["examples"] == 2
 
 
+@pytest.mark.slow
 def test_run_finetunes_the_encoder_of_another_task_for_regression(glue, tmp_path, capfd):
     first = glue()
     run(options(first, tmp_path / "first", max_epoch=1))

@@ -136,6 +136,7 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, **task, **changes})
 
 
+@pytest.mark.slow
 def test_run_learns_to_choose_and_writes_predictions(questions, tmp_path):
     folder = questions("swag")
     result = run(options(folder, tmp_path / "run"))

@@ -160,6 +160,7 @@ def test_corpus_weights_do_not_depend_on_ranks_or_workers(config, folders):
     pair[1].close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [2, 6])
 def test_run_over_shards_resumes_to_the_same_weights(config, folders, tmp_path, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates

@@ -100,7 +100,7 @@ def both(arch, device, recomputed=""):
 
 @pytest.mark.slow
 def test_compiled_layers_that_are_recomputed_have_the_same_losses_with_dropout():
-    plain, compiled = both("composite_bert_tiny", "cpu", "recomputed")
+    plain, compiled = both("bert_tiny", "cpu", "recomputed")
     assert compiled == pytest.approx(plain, abs=1e-5)
 
 

@@ -26,6 +26,7 @@ def trained(config, world=None):
         training.close()
 
 
+@pytest.mark.slow
 def test_rtd_run_resumes_to_the_same_weights(config, tmp_path, end_of, stopped):
     def run_config(folder):
         return config(**RTD, save_dir=str(tmp_path / folder))

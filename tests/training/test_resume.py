@@ -116,6 +116,7 @@ def test_resume_fails_if_every_checkpoint_is_damaged(config, trained):
         run(config())
 
 
+@pytest.mark.slow
 def test_restore_file_is_ignored_once_the_run_has_checkpoints(config, tmp_path, stopped, capfd):
     stopped(config(save_dir=str(tmp_path / "a")), 4)
     options = {"save_dir": str(tmp_path / "b"), "restore_file": str(tmp_path / "a")}

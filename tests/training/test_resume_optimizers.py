@@ -79,6 +79,7 @@ def test_run_resumes_bit_for_bit(optimizer, schedule, config, tmp_path):
     cut_equals_whole(config, tmp_path, optimizer=optimizer, lr_scheduler=schedule)
 
 
+@pytest.mark.slow
 def test_plateau_keeps_its_lowered_rate_after_a_resume(config, tmp_path):
     options = {
         "lr_scheduler": "plateau",

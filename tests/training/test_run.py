@@ -51,6 +51,7 @@ def test_result_has_the_size_and_the_cost_of_a_token(config, tmp_path):
     assert run(config(max_update=2)).flops_per_token is None  # nothing is left to train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
 def test_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
     training = TrainingRun(config(), World())
@@ -141,6 +142,7 @@ def test_workers_do_not_change_the_weights(config, tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     def train(world):
         update_freq = 4 // world.size

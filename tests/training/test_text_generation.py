@@ -21,11 +21,9 @@ from toolkit.training.run import TrainingRun, run
 
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
 SEQUENCE = {"arch": "transformer_tiny", "arch.encoder_layers": 1, "arch.decoder_layers": 1}
-KERNELS = {"arch": "dynamicconv_tiny", "arch.encoder_kernels": [3], "arch.decoder_kernels": [3]}
 LANGUAGE = {"arch": "transformer_lm_tiny", "arch.layers": 1, "arch.positions": "t5"}
 TASKS = {
     "transformer": {"task": "translation", **SEQUENCE},
-    "dynamicconv": {"task": "translation", **KERNELS},
     "language": {"task": "language_modeling", **LANGUAGE, "task.tokens_per_sample": 16},
 }
 
@@ -57,12 +55,8 @@ def writing(parallel, data, tmp_path):
     return make
 
 
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    "name", ["transformer", "language", pytest.param("dynamicconv", marks=SLOW)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["transformer", "language"])
 def test_text_generation_run_resumes_to_the_same_weights(writing, tmp_path, end_of, stopped, name):
     def run_config(folder):
         return writing(name, save_dir=str(tmp_path / folder))
@@ -83,7 +77,7 @@ def trained(config, world=None):
         training.close()
 
 
-@SLOW
+@pytest.mark.slow
 def test_accumulation_and_ranks_equal_one_process(writing, tmp_path, ranks):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
@@ -94,12 +88,11 @@ def test_accumulation_and_ranks_equal_one_process(writing, tmp_path, ranks):
         assert found == pytest.approx(alone, rel=1e-4)
 
 
-@SLOW
-@pytest.mark.parametrize("name", ["transformer", "dynamicconv"])
-def test_fsdp_with_shared_embeddings_equals_one_process(writing, tmp_path, ranks, name):
+@pytest.mark.slow
+def test_fsdp_with_shared_embeddings_equals_one_process(writing, tmp_path, ranks):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
-        return writing(name, batch_size=4, lr=0.001, max_epoch=1, **options)
+        return writing("transformer", batch_size=4, lr=0.001, max_epoch=1, **options)
 
     alone = trained(how("alone", update_freq=2))
     for found in ranks(lambda world: trained(how("both", sharding="full"), world)):
@@ -107,6 +100,7 @@ def test_fsdp_with_shared_embeddings_equals_one_process(writing, tmp_path, ranks
         assert "bleu" not in found  # ranks generate unequal lengths, so they cannot be sharded
 
 
+@pytest.mark.slow
 def test_validation_in_training_equals_toolkit_validate_and_its_file(writing, parallel, tmp_path):
     result = run(writing("transformer", max_epoch=1)).valid["valid"]
     assert {"nll", "ppl", "bleu", "chrf", "accuracy"} <= result.keys()
@@ -172,6 +166,7 @@ def fairseq_dictionary(folder, where):
     return str(where / "words.txt")
 
 
+@pytest.mark.slow
 def test_predictions_of_a_run_without_translations_name_the_option(writing, tmp_path, capsys):
     run(writing("transformer", **{"training.max_update": 1, "task.validation_beam": 0}))
     words = [str(tmp_path / "run"), "--predictions", str(tmp_path / "out.txt")]

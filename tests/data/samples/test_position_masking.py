@@ -62,6 +62,7 @@ def test_run_lengths_follow_the_truncated_geometric_distribution(longest, shares
     assert stats.chisquare(counts, 200_000 * law).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_runs_are_hidden_shuffled_or_kept_at_the_given_rates(many):
     kinds = [
         0 if (visible == -1).all() else 1 if (visible != places).any() else 2
@@ -73,6 +74,7 @@ def test_runs_are_hidden_shuffled_or_kept_at_the_given_rates(many):
     assert stats.chisquare(np.bincount(kinds), expected).pvalue > 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("below", "highest"), [(None, LENGTH), (512, 512)])
 def test_shuffled_run_of_one_gets_a_random_position(below, highest):
     rows = 20_000

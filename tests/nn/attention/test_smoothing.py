@@ -38,6 +38,7 @@ def test_pair_convolution_equals_torchs_per_head():
     torch.testing.assert_close(layer(w), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_smoothing_passes_gradcheck(kind):
     layer, w = smoothing(kind), weights()

@@ -49,6 +49,7 @@ def test_batched_products_equal_the_plain_operations_and_their_gradients(rate, p
         torch.testing.assert_close(actual, expected, atol=1e-12, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_batched_products_pass_gradcheck():
     def context(*parts):
         torch.manual_seed(1)

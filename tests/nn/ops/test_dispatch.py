@@ -33,6 +33,7 @@ def compile_disabled(request, monkeypatch):
     importlib.reload(dispatch)
 
 
+@pytest.mark.slow
 def test_disabled_functions_are_not_part_of_compiled_graphs(compile_disabled):
     disabled, graphs = compile_disabled(multiply), []
 

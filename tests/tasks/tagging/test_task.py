@@ -77,6 +77,7 @@ def options(folder, tmp_path, **changes):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tagger_memorizes_a_small_treebank_and_tags_with_it(tagged, tmp_path):
     """With two heads of width 8, one seed in eight leaves one of the ambiguous words wrong."""
     train = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"

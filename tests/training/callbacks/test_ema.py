@@ -72,6 +72,7 @@ def figures(data, path):
     }
 
 
+@pytest.mark.slow
 def test_average_is_validated_saved_and_loaded(config, data, tmp_path):
     result = run(config(ema_decay=0.9, lr=0.05, max_update=6))
     last = tmp_path / "run" / "checkpoint_last"

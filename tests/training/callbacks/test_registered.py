@@ -80,6 +80,7 @@ def test_options_are_a_section_of_each_selected_callback(config, tmp_path):
     assert [(r["event"], r["update"]) for r in logged] == [("watch_gradients", 5)]
 
 
+@pytest.mark.slow
 def test_state_resumes_bit_for_bit(config, tmp_path, stopped, end_of):
     def run_config(name):
         return config(callbacks=["watch_gradients"], save_dir=str(tmp_path / name))

@@ -100,6 +100,7 @@ def test_run_stopped_by_min_lr_resumes_only_if_longer(config):
     assert run(config(**{**longer, "stop_min_lr": 0.06})).updates == 9
 
 
+@pytest.mark.slow
 def test_run_stopped_by_patience_stops_again_immediately(config):
     options = {"lr": 0.0, "patience": 2, "max_epoch": 50}
     first, again = run(config(**options)), run(config(**options))

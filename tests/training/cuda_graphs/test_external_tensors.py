@@ -4,6 +4,7 @@ import gc
 import weakref
 from functools import lru_cache
 
+import pytest
 import torch
 
 from toolkit.training.graph_recorder import ExternalTensors
@@ -30,6 +31,7 @@ def test_a_view_stands_for_the_memory_behind_it():
     assert [tensor.untyped_storage().data_ptr() for tensor in seen.found.values()] == [x.data_ptr()]
 
 
+@pytest.mark.slow
 def test_a_cached_table_outlives_its_cache():
     table(4)
     with ExternalTensors() as seen:

@@ -58,6 +58,7 @@ def test_training_with_graphs_equals_training_without(train, end_of, options):
     assert end_of(graphed) == end_of(plain)
 
 
+@pytest.mark.slow
 def test_run_with_graphs_resumes_to_the_same_weights(train, end_of):
     train("cut", OperationRecorder(), stop_at=9)
     assert end_of(train("cut", OperationRecorder())) == end_of(train("plain"))
