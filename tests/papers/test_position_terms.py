@@ -17,7 +17,6 @@ from tests.helpers.position_loops import (
 from tests.helpers.position_models import build_encoder, make_batch
 from toolkit import build_model
 from toolkit.common.registry import POSITIONS
-from toolkit.models.positions import find_conflict
 from toolkit.nn.attention import LinearBias, Offsets, SequenceContext
 from toolkit.nn.attention.disentangled import clipped_buckets
 from toolkit.nn.attention.t5 import bucket_indices

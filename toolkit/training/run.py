@@ -93,15 +93,15 @@ class TrainingRun:
             seed=config.training.seed,
             row_multiple=choose_row_multiple(config.training, world),
         )
-        c = config.data
+        data = config.data
         self.valid = [
             open_split(
-                *(name, self.corpora.with_split(name), self.task, c),
+                *(name, self.corpora.with_split(name), self.task, data),
                 world=world,
-                seed=c.evaluation_seed,
+                seed=data.evaluation_seed,
                 training=False,
             )
-            for name in split_names(c.valid_subset)
+            for name in split_names(data.valid_subset)
         ]
         check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()

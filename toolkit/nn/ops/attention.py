@@ -196,8 +196,9 @@ class BatchedProducts(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        q, k, v, weights, keep = ctx.saved_tensors
         grad_q, grad_k, grad_v, grad_scores = attention_backward(
-            gradient, *ctx.saved_tensors, ctx.scale, ctx.dropout_scale
+            gradient, q, k, v, weights, keep, ctx.scale, ctx.dropout_scale
         )
         grad_bias = None
         if ctx.bias is not None:
