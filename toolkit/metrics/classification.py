@@ -7,8 +7,9 @@ ranks. Scores in one bin count as equal. With Y positive and N negative scores, 
 in bin b, the error is at most sum_b y_b n_b / (2 Y N), and far smaller if scores are spread evenly
 within the bins.
 
-Spans are counted as the CoNLL script conlleval does. A word's tag is O, or a prefix and the type of
-its span, as in B-NP and I-NP. One rule reads all schemes: IOB1, IOB2 (BIO), IOE, BIOES and BILOU.
+A word's tag is O, or a prefix and the type of its span, as in B-NP and I-NP. One rule reads all
+schemes: IOB1, IOB2 (BIO), IOE, BIOES and BILOU. The counts are those of the CoNLL script conlleval
+for the first three, which it reads, and of seqeval's default mode for BIOES too.
 """
 
 from __future__ import annotations

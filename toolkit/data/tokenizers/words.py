@@ -51,7 +51,7 @@ def split_words(text: str) -> list[str]:
 
 
 def joins(left: str, right: str) -> bool:
-    """Whether a word of letters and digits goes on from one character to the next."""
+    """Whether a word of letters and digits continues from one character to the next."""
     if not (is_mark(left) or left.isalnum()):
         return False
     return is_mark(right) or (right.isalnum() and len(WORDS.findall(left + right)) == 1)
