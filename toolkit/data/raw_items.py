@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JSON_TYPES
 
+LIST_AS_TEXT = re.compile(r"""\[\s*(['"]).*\1\s*\]""", re.DOTALL)
 ItemValues = dict[str, Any]
 """Field -> its text, or its list of texts."""
 
@@ -19,9 +20,9 @@ class InputField(NamedTuple):
 
     names: tuple[str, ...]
     """Its name in results of `read_item`, and other names that tables and JSON may give it."""
-    kind: Literal["text", "words", "texts"] = "text"
-    """words: a list of words, or text with spaces between them. texts: a list, or columns such as
-    option0, option1, ..."""
+    kind: Literal["text", "words", "tags", "texts"] = "text"
+    """words: a list of words, or text with spaces between them. tags: the same, of texts or
+    numbers. texts: a list, or columns such as option0, option1, ..."""
     required: bool = True
     column: str = ""
     """A name that the user gave it, which is looked for before the others."""
@@ -127,11 +128,18 @@ def find_names(field: InputField, names: Container[str]) -> list[str]:
     return []
 
 
-def to_value(field: InputField, value: object, name: str = "") -> str | list[str]:
+def to_value(field: InputField, value: object, name: str = "") -> str | list[Any]:
     """The text, or the texts of a list, of a field."""
     name = name or field.name
-    if field.kind == "words" and isinstance(value, str):
+    if field.kind in ("words", "tags") and isinstance(value, str):
+        if LIST_AS_TEXT.fullmatch(value.strip()):
+            raise ToolkitError(
+                f"{name!r} must be words, but is a list as Python prints it, {value[:30]!r}... "
+                f"Save the rows as JSON lines or Parquet."
+            )
         return replace_invalid(value).split()
+    if field.kind == "tags" and isinstance(value, Sequence):
+        return [tag if isinstance(tag, int) else str(tag) for tag in value]
     if field.kind == "text":
         if not isinstance(value, str):
             raise ToolkitError(f"{name!r} must be text, but is {describe(value)}.")

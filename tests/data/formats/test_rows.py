@@ -102,6 +102,25 @@ def test_texts_equal_those_of_a_table(tmp_path, kind):
     assert json.loads((found / "labels.json").read_text())["classes"] == ["bad", "good"]
 
 
+TAGGED = [(["the", "dog"], ["O", "B-X"]), (["naïve"], ["O"])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tags_equal_those_of_columns(tmp_path, kind):
+    lines = ["".join(f"{w}\t{t}\n" for w, t in zip(*row, strict=True)) for row in TAGGED]
+    (tmp_path / "own.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    rows = [{"tokens": words, "ner": tags} for words, tags in TAGGED]
+    if kind in ("a.csv", "a.tsv"):
+        rows = [{name: " ".join(values) for name, values in row.items()} for row in rows]
+    KINDS[kind](tmp_path / kind, rows, *([{"ner": ["B-X", "O"]}] if kind in TYPED else []))
+    own = {"format": "columns", "trainpref": str(tmp_path / "own.txt")}
+    expected = make(tmp_path, "own", tokenizer=None, **own)
+    given = {"words_column": "tokens", "tags_column": "ner", "tokenizer": None}
+    found = make(tmp_path, "rows", trainpref=str(tmp_path / kind), **given)
+    assert columns(found) == columns(expected)
+    assert (found / "types.txt").read_bytes() == (expected / "types.txt").read_bytes()
+
+
 def test_a_dataset_has_its_own_splits(tmp_path):
     for split in ("train", "validation", "test"):
         write_saved(tmp_path / "all" / split, REVIEWS)
@@ -128,6 +147,7 @@ def test_held_out_rows_have_the_fraction_of_each_class(tmp_path):
 
 
 CSV = {"text_columns": "text", "label_column": "label"}
+TAGS = {"label_type": "tags", "tokenizer": None}
 BAD = [
     ("a.csv", 'text,label\n"a,b\n', CSV, "a.csv:2: the row that starts here is malformed"),
     ("a.csv", "text,label\na,b\nc\n", CSV, "a.csv:3: a row must have 2 columns"),
@@ -136,6 +156,9 @@ BAD = [
     ("a.csv", "body,label\na,b\n", CSV, "a.csv:2: the task reads 'text', but 'text' is missing"),
     ("a.jsonl", '{"text": 3, "label": 1}\n', CSV, "a.jsonl:1: 'text' must be text, but is a"),
     ("a.jsonl", '{"text": "", "label": []}', CSV, "a.jsonl:1: the answer must be a text or a"),
+    ("a.jsonl", '{"words": ["a", "b"], "tags": ["O"]}', TAGS, "a.jsonl:1: each word must have"),
+    ("a.csv", "words,tags\n\"['a', 'b']\",O O\n", TAGS, "a.csv:2: 'words' must be words, but is a"),
+    ("a.csv", "words\na b\n", TAGS, "a.csv:2: the task reads 'words' and 'tags', but 'tags' is"),
     ("a.txt", "a\tb\n", CSV, "a.txt does not. Rename it."),
 ]  # fmt: skip
 

@@ -32,6 +32,9 @@ from toolkit.data.formats.classification.tables import (
     parse_label,
 )
 from toolkit.data.formats.format import AnyTokenizer, Content, Format, Problem
+from toolkit.data.formats.tagging.format import TaggingFormat
+from toolkit.data.formats.tagging.tokenizer import TaggingFormatConfig, TaggingTokenizer
+from toolkit.data.formats.tagging.treebanks import MISSING_TAG, TaggedFile, TaggedSentence
 from toolkit.data.preprocessing.input_files import list_row_splits
 from toolkit.data.raw_items import (
     InputField,
@@ -45,16 +48,21 @@ from toolkit.data.records import Record, has_rows, open_arrow, read_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsConfig(ClassificationFormatConfig):
+class RowsConfig(TaggingFormatConfig, ClassificationFormatConfig):
     """Options of the format for labeled rows."""
 
     text_columns: str = ""
     """Names of the columns with the texts, separated by commas: one, or two for pairs. Default:
     sentence or text."""
-    label_column: str = "label"
-    """Name of the column with the label; test files may lack it."""
-    label_type: Literal["class", "number"] = "class"
-    """What the label is: a class or a number."""
+    label_column: str = ""
+    """Name of the column with the label; test files may lack it. Default: label."""
+    label_type: Literal["auto", "class", "number", "tags"] = "auto"
+    """What the label is: a class, a number, or a tag for each word. auto: tags if --tags-column or
+    --words-column is given, else a class."""
+    words_column: str = ""
+    """Name of the column with the words, a list or a text with spaces. Default: words or tokens."""
+    tags_column: str = ""
+    """Name of the column with the tag of each word. Default: tags."""
     valid_fraction: Rate = 0.0
     """Fraction of the training rows to hold out as split valid, drawn at random with the same
     fraction of each class."""
@@ -145,6 +153,7 @@ class ClassifiedRows(
 
     def check(self) -> None:
         super().check()
+        self.label_column = self.options.label_column or "label"
         names = [name.strip() for name in self.options.text_columns.split(",")]
         if len(names) > 2 or not all(names[1:]):
             raise ToolkitError(
@@ -164,12 +173,12 @@ class ClassifiedRows(
         self.fields = [InputField(names) for names in self.schema.text_columns]
 
     def stratum(self, values: Any) -> object:
-        column, number = self.options.label_column, self.schema.is_regression
+        column, number = self.label_column, self.schema.is_regression
         return values.get(column) if isinstance(values, dict) and not number else ""
 
     def read_table(self, path: Path) -> LabeledTable:
         rows, problems = list[TableRow](), list[Problem]()
-        names = read_class_names(path).get(self.options.label_column, [])
+        names = read_class_names(path).get(self.label_column, [])
         if names and not self.schema.classes:
             self.schema = replace(self.schema, classes=tuple(names))
         for number, record in self.records(path):
@@ -188,7 +197,7 @@ class ClassifiedRows(
 
     def read_label(self, record: Record, names: Sequence[str]) -> str | None:
         """The label as the tables of GLUE have it; None without one, which only tests may lack."""
-        column, is_test = self.options.label_column, self.split == "test"
+        column, is_test = self.label_column, self.split == "test"
         value = record.values.get(column) if is_test else record.value(column)
         if is_test and value in (None, "", -1):
             return None
@@ -197,6 +206,73 @@ class ClassifiedRows(
         if names and isinstance(value, int):
             value = names[value] if 0 <= value < len(names) else None
         return parse_label("" if value is None else str(value).strip(), self.schema)
+
+
+class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat):
+    """A list of words, or a text with spaces, and a list of their tags.
+
+    A row becomes the lines of a file of columns, which is the source that predictions change.
+    """
+
+    options: RowsConfig
+
+    def check(self) -> None:
+        super().check()
+        self.tag_column = "columns"
+        words, tags = self.options.words_column, self.options.tags_column
+        self.words = InputField((words,) if words else ("words", "tokens"), "words")
+        self.tags = InputField((tags or "tags",), "tags")
+        self.item_columns = {"words": words} if words else {}
+
+    def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
+        names = read_class_names(path).get(self.tags.name, [])
+        untagged = untagged or self.split == "test"
+        sentences = list[TaggedSentence]()
+        for _, record in self.records(path):
+            fields = [self.words, self.tags]
+            if untagged and self.tags.name not in (record.values or ()):
+                fields = [self.words]
+            try:
+                values = self.read_values(record, fields)
+                words = [" ".join(word.split()) for word in values[self.words.name]]
+                tags = values.get(self.tags.name, [MISSING_TAG] * len(words))
+                named, blank = [name_tag(tag, names) for tag in tags], "\n" * bool(sentences)
+                sentences.append(make_sentence(words, named, record.line, blank))
+            except ToolkitError:
+                raise
+            except ValueError as error:
+                raise record.error(f"{error} Correct the row.") from None
+        for sentence in sentences[-1:]:
+            sentences[-1] = sentence._replace(source=sentence.source + b"\n")
+        return iter(sentences)
+
+
+def make_sentence(
+    words: Sequence[str], tags: Sequence[str], row: int, blank: str
+) -> TaggedSentence:
+    """A sentence whose source is a line for each word, after a blank one unless it is the first."""
+    if len(words) != len(tags):
+        raise ValueError(f"each word must have a tag, but {len(words)} words have {len(tags)}.")
+    if not words:
+        raise ValueError("the row must have words, but has none.")
+    sentence, offset = TaggedSentence.empty(), len(blank)
+    for word, tag in zip(words, tags, strict=True):
+        if not word or not tag or set(tag) & set("\t\n "):
+            raise ValueError(f"words and tags must not be empty, but {word!r} has {tag!r}.")
+        start = offset + len(word.encode()) + 1
+        offset = start + len(tag.encode()) + 1
+        sentence.add(word, tag, (start, offset - 1), row)
+    lines = (f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True))
+    return sentence._replace(source="".join([blank, *lines]).encode())
+
+
+def name_tag(tag: object, names: Sequence[str]) -> str:
+    """A tag as text; a number is that of a name if there are names."""
+    if isinstance(tag, int) and 0 <= tag < len(names):
+        return names[tag]
+    if names and isinstance(tag, int):
+        raise ValueError(f"a tag must be a number below {len(names)}, but is {tag}.")
+    return str(tag).strip()
 
 
 def read_class_names(path: Path) -> dict[str, list[str]]:
@@ -223,4 +299,10 @@ def read_class_names(path: Path) -> dict[str, list[str]]:
 @register_format("rows", RowsConfig())
 def build_rows_format(options: RowsConfig, config: PreprocessConfig) -> Format[Any, Any]:
     """Labeled rows, of the kind that the options say."""
-    return ClassifiedRows(options, config)
+    tags = options.words_column or options.tags_column
+    kind = "tags" if tags and options.label_type == "auto" else options.label_type
+    return ROWS.get(kind, ClassifiedRows)(options, config)
+
+
+ROWS: dict[str, type[Format[Any, Any]]] = {"tags": TaggedRows}
+"""Type of the label -> the format of its rows."""
