@@ -43,7 +43,7 @@ def test_common_options_are_checked(options, complaint):
             {"valid_fraction": 0.1, "validpref": "b"},
             "--valid-fraction cannot be combined with --validpref",
         ),
-        ({**TAGGED, "tokenizer": "words"}, "cannot be combined with tagged text"),
+        ({**TAGGED, "srcdict": "d.txt"}, "cannot be combined with tagged text"),
         ({**TAGGED, "lowercase": True}, "cannot be combined with tagged text"),
         ({"format": "parallel"}, "parallel text requires --source-lang and --target-lang"),
         ({"source_lang": "de"}, "parallel text requires --source-lang and --target-lang"),

@@ -62,6 +62,17 @@ def test_unseen_tags_wrong_keeps_the_word(folder, sentences):
     assert TaggedSplit(found, "valid").tags.tolist()[1] == -1
 
 
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
+def test_tagged_text_trains_subwords_of_its_words(treebank, tmp_path, kind):
+    options = treebank()
+    preprocess(preprocess_config(**options, tokenizer=kind, vocab_size=40, overwrite=True))
+    trained = DataFolder.open(options["destdir"])
+    split, ids = TaggedSplit(trained, "valid"), trained.tokenizer.encode_types(["barks"])[0]
+    assert trained.tokenizer.inner.kind == kind
+    assert trained.tokenizer.inner.decode(ids.tolist()) == "barks"
+    assert [split.words[t] for t in split.types] == ["I", "bark", ".", "the", "cat", "barks", "."]
+
+
 def test_unseen_tags_wrong_reads_untagged_columns(tmp_path):
     (tmp_path / "train").write_text("the DET\ndog NOUN\n\n")
     (tmp_path / "test").write_text("the _\ndog NOUN\n\n")

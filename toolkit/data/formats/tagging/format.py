@@ -39,7 +39,10 @@ from toolkit.data.formats.tagging.treebanks import (
     read_conll_columns,
     read_penn_treebank,
 )
-from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
+from toolkit.data.preprocessing.choose_tokenizer import (
+    choose_tokenizer_for_texts,
+    load_given_tokenizer,
+)
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import VECTORS_FILE
@@ -64,12 +67,17 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         self.tag_column = self.name
         """The kind of tags, so that label tables of another kind are rejected."""
         c = self.config
-        if c.tokenizer or c.srcdict or (c.lowercase and not c.vocabulary_option):
+        if c.srcdict or (c.lowercase and not (c.vocabulary_option or self.trains_pieces)):
             raise ToolkitError(
-                "--tokenizer, --srcdict and --lowercase cannot be combined with tagged text: its "
-                "tokens are words as they are, or pieces of them with --sentencepiece-model, "
-                "--wordpiece-vocab or --tokenizer-from."
+                "--srcdict and --lowercase cannot be combined with tagged text whose tokens are "
+                "words: they are read as they are. Choose --tokenizer sentencepiece or wordpiece, "
+                "or a tokenizer with --sentencepiece-model, --wordpiece-vocab or --tokenizer-from."
             )
+
+    @property
+    def trains_pieces(self) -> bool:
+        """Whether subwords are learned; the default is words."""
+        return self.config.tokenizer in ("sentencepiece", "wordpiece")
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
         untagged = split != "train" and self.options.unseen_tags == "wrong"
@@ -105,6 +113,10 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             tokenizer = given
         else:
             tables = build_tables(splits, self.options, self.config, self.tag_column)
+            if given is None and self.trains_pieces:
+                train = join_sentences(splits.get("train", ()))
+                texts = (" ".join(sentence.words) for sentence in train)
+                given = choose_tokenizer_for_texts(self.config, texts, folder, pool)
             words = TaggingTokenizer.of_words(tables)
             tokenizer = TaggingTokenizer(unwrap_tokenizer(given), tables) if given else words
         if self.options.unseen_tags == "error":
