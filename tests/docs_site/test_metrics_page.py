@@ -17,7 +17,7 @@ FILES = [
     REPOSITORY / "toolkit/training/callbacks/logging.py",
 ]
 FUNCTIONS = {"metrics", "token_metrics", "loss_metrics", "compute", "compute_with_null"}
-FUNCTIONS |= {"report", "utilization"}
+FUNCTIONS |= {"measure_training", "utilization"}
 OTHER_KEYS = {"update", "epoch"}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from contextlib import contextmanager
 
 import pytest
 
+from toolkit.checkpoints import save_folder
 from toolkit.checkpoints.load import find_checkpoint
 from toolkit.checkpoints.save_folder import (
     RETRY_DELAYS_SECONDS,
@@ -33,20 +35,22 @@ def fill_the_disk(monkeypatch, finished):
     """From the second save on, files cannot grow beyond a fraction of the largest."""
     hard = resource.getrlimit(FILE_SIZE)[1]
     sizes = [file.stat().st_size for file in (finished / "checkpoint_last").iterdir()]
-    real, tries = SaveFolder.write_once, []
+    real, tries = save_folder.atomic_dir, []
 
     def fill(share, until=10**9):
-        def limited(saves, *arguments):
+        @contextmanager
+        def limited(*arguments, **options):
             tries.append(1)
             full = 1 < len(tries) <= until
             most = int(share * max(sizes)) if full else resource.RLIM_INFINITY
             resource.setrlimit(FILE_SIZE, (most, hard))
             try:
-                return real(saves, *arguments)
+                with real(*arguments, **options) as folder:
+                    yield folder
             finally:
                 resource.setrlimit(FILE_SIZE, (resource.RLIM_INFINITY, hard))
 
-        monkeypatch.setattr(SaveFolder, "write_once", limited)
+        monkeypatch.setattr(save_folder, "atomic_dir", limited)
         return tries
 
     return fill

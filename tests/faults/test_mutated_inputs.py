@@ -87,7 +87,7 @@ READERS = {  # file -> its content, how it is written, how it is read
     "encoder.json": ({"a": 0, "b": 1, "ab": 2}, write_text, read_byte_pairs),
     "pairs.jsonl": (PAIR, write_text, lambda path: read_pairs([str(path)], None)),
     "model.safetensors.index.json": (INDEX, write_text, read_index),
-    "confusion.jsonl": (CONFUSION, write_text, lambda path: read_confusions(path)[0].title),
+    "confusion.jsonl": (CONFUSION, write_text, lambda path: read_confusions(path)[0].checkpoint),
     "results.jsonl": (RESULT, write_text, pool_results),
     "header.safetensors": (HEADER, write_header, read_tensor),
     "offsets.safetensors": (OFFSETS, write_offsets, read_tensor),

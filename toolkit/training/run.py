@@ -38,6 +38,7 @@ from toolkit.training.callbacks.stopping import (
 from toolkit.training.callbacks.validation import UnknownMetricError
 from toolkit.training.cuda_graphs import choose_row_multiple
 from toolkit.training.data import (
+    LoadedSplit,
     TrainingData,
     open_split,
     resolve_task,
@@ -93,16 +94,7 @@ class TrainingRun:
             seed=config.training.seed,
             row_multiple=choose_row_multiple(config.training, world),
         )
-        data = config.data
-        self.valid = [
-            open_split(
-                *(name, self.corpora.with_split(name), self.task, data),
-                world=world,
-                seed=data.evaluation_seed,
-                training=False,
-            )
-            for name in split_names(data.valid_subset)
-        ]
+        self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
         check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
         resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
@@ -132,6 +124,11 @@ class TrainingRun:
         self.checkpointer = self.make_checkpointer()
         if self.resume_point:
             self.restore(self.resume_point)
+
+    def open_valid_split(self, name: str) -> LoadedSplit:
+        folder, c = self.corpora.with_split(name), self.config.data
+        seed = c.evaluation_seed
+        return open_split(name, folder, self.task, c, world=self.world, seed=seed, training=False)
 
     def check_lengths(self) -> None:
         """Raise unless the encoder can read all examples, those of later shards too."""

@@ -75,10 +75,7 @@ def test_truncation_of_pairs_is_reported(column, vocabulary):
     def remark(mode, tokens):
         return samples(mode, tokens).remark
 
-    def advice(mode, tokens):
-        return samples(mode, tokens).advice
-
-    assert advice("pairs", 8).startswith("--task.sample-mode blocks") and not advice("blocks", 8)
+    assert samples("pairs", 8).loses_much and not samples("blocks", 8).loses_much
     assert remark("pairs", 8) == "2 cut, 8 tokens lost (33.3%)"  # of 9 and 15 with special ones
     assert (remark("pairs", 15), remark("blocks", 8), remark("documents", 8)) == ("", "", "")
 

@@ -31,11 +31,6 @@ def test_terms_read_queries_and_keys_from_before_every_change_of_content():
     assert torch.equal(twice.q, p.q + 2)
 
 
-def test_a_context_without_padding_keeps_the_rest():
-    sequence = make_inputs().sequence._replace(causal=True)
-    assert sequence.without_padding() == sequence._replace(padding=None)
-
-
 def test_layers_are_free_of_what_torch_2_11_compiles_to_an_empty_tuple():
     """A graph break after `_replace` leaves a tuple without fields there."""
     assert len(SOURCES) > 50

@@ -179,6 +179,7 @@ class KernelConvolution(nn.Module):
         self.kernel, self.dropout = kernel, Dropout(dropout)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        """The sums for every query and head; the values are those of p, 0 at padding."""
         return dynamic_convolution(self.dropout(self.kernel(p)).to(p.v.dtype), p.v)
 
 
@@ -195,6 +196,7 @@ class PlainConvolution(nn.Module):
         )
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        """The convolution of p.x, split into heads."""
         return split_heads(self.separable(p.x), self.heads)
 
 

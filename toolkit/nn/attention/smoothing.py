@@ -60,6 +60,7 @@ class QueryConvolution(nn.Module):
             glorot_uniform_(head, WIDTH * length, WIDTH * length)
 
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+        """The weights convolved along the queries; T must be the length of the filters."""
         return convolve_by_head(weights, self.filters, self.bias)
 
 
@@ -88,6 +89,7 @@ class PairConvolution(nn.Module):
         glorot_uniform_(self.filters.detach(), WIDTH * WIDTH, WIDTH * WIDTH)
 
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+        """The weights convolved along queries and keys."""
         length = weights.shape[3]
         if weights.device.type == "cpu" and length <= MAX_BANDED_KEYS:
             bias = self.bias[:, None].expand(-1, length)

@@ -71,7 +71,7 @@ class MetricsLogger:
         if due or step.update == self.total_updates:
             self.report(step)
         elif self.updates in EARLY and self.updates < self.interval:
-            values = self.measure(step)
+            values = self.measure_training(step)
             if self.console:
                 self.console.write("train", values)
         if due:
@@ -81,13 +81,13 @@ class MetricsLogger:
 
     def report(self, step: Step) -> None:
         """Write the metrics; all ranks must call it."""
-        values, world = self.measure(step), self.trainer.world
+        values, world = self.measure_training(step), self.trainer.world
         utilization = self.utilization(step, values["tokens_per_second"])  # on all ranks: FSDP
         self.latest = values | utilization if world.is_main else values
         if self.sink:
             self.sink.write("train", self.latest)
 
-    def measure(self, step: Step) -> Metrics:
+    def measure_training(self, step: Step) -> Metrics:
         """The metrics since the last report, over all ranks; all must call it."""
         trainer = self.trainer
         trainer.wait_for_device()
