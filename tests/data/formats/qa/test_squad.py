@@ -51,6 +51,15 @@ def test_malformed_questions_are_problems_with_their_location(read, wrong, messa
         raise ToolkitError(str(problem))
 
 
+@pytest.mark.parametrize(("text", "shift"), [("1905", -2), ("1905", 1), (" 1905 \n", 0)])
+def test_answers_next_to_their_offset_are_moved_and_counted(read, text, shift):
+    start = TEXT.index("1905")
+    near = {"id": "q2", "question": "?", "answers": [{"text": text, "answer_start": start + shift}]}
+    source = read(make_squad(FOUNDER, near))
+    assert source.passages[0].questions[1].answers == (("1905", start),)
+    assert not source.problems and source.notes[0].startswith("1 answers moved by one or two")
+
+
 def test_evaluated_questions_with_wrong_offsets_stay(read):
     wrong = {"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
     source = read(make_squad(FOUNDER, wrong), evaluated=True)

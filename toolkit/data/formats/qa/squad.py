@@ -81,6 +81,8 @@ def read_squad(
     none_allowed = version.startswith("2") or reader.has_unanswerable
     empty = reader.paragraphs_without_questions
     notes = [f"{empty:,} paragraphs without questions"] if empty else []
+    if moved := reader.moved_answers:
+        notes.append(f"{moved:,} answers moved by one or two characters to where their text is")
     return QuestionSource(path, passages, reader.problems, notes, none_allowed)
 
 
@@ -117,7 +119,7 @@ class SquadReader:
         self.path, self.max_bytes = path, max_bytes
         self.evaluated, self.answers_required = evaluated, answers_required
         self.problems: list[Problem] = []
-        self.paragraphs_without_questions = 0
+        self.paragraphs_without_questions = self.moved_answers = 0
         self.has_unanswerable = False
         """Whether a question has no answer, as in SQuAD 2.0."""
         self._locations: dict[str, str] = {}
@@ -180,7 +182,10 @@ class SquadReader:
         return SpanQuestion(name, question["question"], tuple(answers), unanswerable, location)
 
     def parse_answer(self, value: object, context: str, where: str) -> Answer:
-        """An answer that is only evaluated may have a wrong offset."""
+        """An answer that is only evaluated may have a wrong offset.
+
+        Offsets that are wrong by one or two characters, and spaces around the text, are corrected.
+        """
         text, start = get_fields(value, "text", "answer_start")
         if not isinstance(text, str) or not isinstance(start, int):
             raise ValueError(
@@ -188,6 +193,11 @@ class SquadReader:
             )
         if start >= 0 and context[start : start + len(text)] == text and text.strip():
             return text, start
+        stripped = text.strip()
+        for moved in (start + shift for shift in (0, -1, 1, -2, 2)):
+            if stripped and moved >= 0 and context.startswith(stripped, moved):
+                self.moved_answers += 1
+                return stripped, moved
         what = describe_mismatch(text, start, context)
         if not self.evaluated:
             raise ValueError(what)
