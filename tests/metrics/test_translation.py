@@ -36,6 +36,11 @@ def test_bleu_follows_its_definition_over_the_corpus():
     assert "tok:13a" in bleu.signature and "case:mixed" in bleu.signature
 
 
+def test_pieces_of_words_are_joined_before_they_are_scored():
+    hypotheses, references = ["the ca@@ t sat on it", "on@@ ce"], ["the cat sat on it", "on@@ ce"]
+    assert [round(it.value, 6) for it in corpus_scores(hypotheses, references)] == [100, 100]
+
+
 def test_lowercase_scores_say_so_in_the_signature():
     upper = [text.upper() for text in SAID]
     [mixed] = corpus_scores(upper, SAID, names=["bleu"])

@@ -43,9 +43,11 @@ def corpus_scores(
 ) -> list[CorpusScore]:
     """The named scores, from 0 to 100 (TER: 0 or more), with one reference per hypothesis.
 
-    `tokenize` is sacreBLEU's tokenization for BLEU; auto: its choice for the `language`.
+    `tokenize` is sacreBLEU's tokenization for BLEU; auto: its choice for the `language`. Pieces of
+    words that end in @@, those of subword-nmt, are joined.
     """
     assert len(hypotheses) == len(references), "every hypothesis has one reference"
+    texts, references = ([join_pieces(it) for it in lines] for lines in (hypotheses, references))
     metrics: Any = importlib.import_module("sacrebleu.metrics")  # takes a second to import
     build = {
         "bleu": lambda: build_bleu(metrics.BLEU, language, tokenize, lowercase=lowercase),
@@ -55,10 +57,15 @@ def corpus_scores(
     scores = []
     for name in names:
         metric = build[name]()
-        score = metric.corpus_score(list(hypotheses), [list(references)])
+        score = metric.corpus_score(texts, [references])
         signature, detail = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
         scores.append(CorpusScore(name, float(score.score), signature, str(detail)))
     return scores
+
+
+def join_pieces(text: str) -> str:
+    """The text with the pieces of words joined, as by fairseq's --remove-bpe."""
+    return f"{text} ".replace("@@ ", "").rstrip(" ")
 
 
 CODES = {"zho": "zh", "cmn": "zh", "yue": "zh", "jpn": "ja", "kor": "ko"}

@@ -90,19 +90,23 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
         torch._foreach_lerp_(mean, batch.g, 1 - c.momentum)
         momentum = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
         full = [to_full(shard_like(p, m)) for p, m in zip(batch.parameters, momentum, strict=True)]
-        sizes = map_sizes(batch.parameters[0])
-        maps = torch.stack(full).split(sizes if c.split_fused else sum(sizes), 1)
-        steps = torch.cat([self.direction(x) for x in maps], 1).unbind()
+        momentum_of_all, scale = torch.stack(full), self.scale(full[0])
+        sizes = map_sizes(batch.parameters[0]) if c.split_fused else ()
+        if len(sizes) > 1:
+            maps, scale = momentum_of_all.split(sizes, 1), 1.0
+            scaled = [self.scale(x[0]) * orthogonalize(x, c.newton_schulz_steps) for x in maps]
+            steps = torch.cat(scaled, 1).unbind()
+        else:
+            steps = orthogonalize(momentum_of_all, c.newton_schulz_steps).unbind()
         local = [step[local_rows(p)] for p, step in zip(batch.parameters, steps, strict=True)]
         torch._foreach_mul_(batch.p, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(batch.p, local, alpha=-group["lr"])
+        torch._foreach_add_(batch.p, local, alpha=-group["lr"] * scale)
 
-    def direction(self, x: Float[Tensor, "N A B"]) -> Float[Tensor, "N A B"]:
-        """s O(x) of N matrices."""
-        rows, columns = x.shape[1:]
+    def scale(self, matrix: Float[Tensor, "A B"]) -> float:
+        """s of a matrix."""
+        rows, columns = matrix.shape
         first, matched = max(1, rows / columns) ** 0.5, 0.2 * max(rows, columns) ** 0.5
-        scale = matched if self.c.match_adamw_rms else first
-        return scale * orthogonalize(x, self.c.newton_schulz_steps)
+        return float(matched if self.c.match_adamw_rms else first)
 
 
 def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:

@@ -118,7 +118,9 @@ class WordLevelTokenizer(Tokenizer):
         return [(i, *to_original(span)) for i, span in zip(ids, spans, strict=True)]
 
     def _decode(self, ids: Sequence[int]) -> str:
-        return " ".join(self.vocabulary.symbols[i] for i in ids)
+        """The words; the pieces of words of subword-nmt, which end in @@, are joined."""
+        text = " ".join(self.vocabulary.symbols[i] for i in ids)
+        return text.replace("@@ ", "")
 
     @classmethod
     def _restore(
