@@ -177,6 +177,19 @@ def test_rows_keep_their_columns_and_equal_those_of_validate(
     assert [row["predicted_label"] for row in found] == expected
 
 
+def test_outputs_of_columns_are_written_whole_or_not_at_all(classifier, predict, tmp_path):
+    path, _ = classifier
+    row, output = '{"sentence1": "cats", "sentence2": "dogs", "n": %s}\n', tmp_path / "a.parquet"
+    words = ["--output", str(output), "--buffer-size", "1"]
+    _, err = predict(path, row % 1 + row % '"x"', *words, name="a.jsonl", code=2)
+    assert "a column must have one type" in err and not output.exists()
+    predict(path, "", *words, name="a.jsonl")
+    assert read_saved(output) == []
+    words = ["--output", str(tmp_path), "--output-format", "dataset"]
+    _, err = predict(path, row % 1, *words, name="a.jsonl", code=2)
+    assert "--output must name a new folder" in err
+
+
 CONLLU = (
     "# sent_id = 1\n1-2\tIbark\t_\t_\t_\t_\t_\t_\t_\t_\n1\tI\ti\tPRON\t_\t_\t_\t_\t_\t_\n"
     "2\tbark\tbark\tVERB\t_\tMood=Ind\t_\t_\t_\t_\n\n1\tthe\tthe\tDET\t_\t_\t_\t_\t_\t_\n"

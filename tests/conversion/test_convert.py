@@ -35,7 +35,7 @@ def test_export_names_its_class_the_reason_and_the_lines_that_open_it(
     monkeypatch.chdir(tmp_path)
     assert main(["export", str(finished), "models"]) == 0
     printed = capsys.readouterr().out
-    assert "chosen since  no class of Transformers computes it: the model is" in printed
+    assert "reason      no class of Transformers computes it: the model is" in printed
     lines = [line.strip() for line in printed.splitlines()[-2:]]
     assert lines[1] == 'model = pipeline("fill-mask", model="models", trust_remote_code=True)'
     scope = {}

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import open_output, report_write_errors, write_output
-from toolkit.common.json_files import write_json
+from toolkit.common.files import atomic_dir, open_output, report_write_errors, write_output
+from toolkit.common.json_files import JsonObject, write_json
 from toolkit.data.formats.tagging.conllu import ConlluOptions, replace_sentence_tags
 from toolkit.data.formats.tagging.treebanks import TaggedSentence
 from toolkit.data.raw_items import to_single_line
@@ -42,6 +43,7 @@ class InputRecord(NamedTuple):
 
 Answer = tuple[InputRecord, ItemPrediction | None]
 """A record and its prediction, which is None for a malformed one."""
+DATA_FILE = "data-00000-of-00001.arrow"
 WriteAnswers = Callable[[Sequence[Answer]], None]
 
 
@@ -51,6 +53,8 @@ def open_answers(
 ) -> Iterator[WriteAnswers]:
     """Writes answers to a file of this kind; `columns` are those of a prediction in a table."""
     if kind in ("parquet", "arrow", "dataset"):
+        if kind == "dataset":
+            check_new_folder(Path(path), "--output")
         tables: list[Any] = []
         yield lambda answers: tables.append(to_table([to_row(*it) for it in answers]))
         with report_write_errors("--output", path):
@@ -132,10 +136,17 @@ def to_cell(value: object) -> str:
 
 def to_table(rows: Sequence[Mapping[str, object]]) -> Any:
     """The rows as a table of Arrow."""
-    arrow, names = import_pyarrow(), dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    with one_type_in_columns():
+        return import_pyarrow().table({name: [row.get(name) for row in rows] for name in names})
+
+
+@contextmanager
+def one_type_in_columns() -> Iterator[None]:
+    """Turn errors about the types of values in a column into one line."""
     try:
-        return arrow.table({name: [row.get(name) for row in rows] for name in names})
-    except arrow.ArrowException as error:
+        yield
+    except import_pyarrow().ArrowException as error:
         raise ToolkitError(
             f"the values of a column must have one type to be written, but have several: "
             f"{' '.join(str(error).split())} Choose --output-format jsonl."
@@ -145,22 +156,24 @@ def to_table(rows: Sequence[Mapping[str, object]]) -> Any:
 def write_tables(kind: str, path: str, tables: Sequence[Any]) -> None:
     """Write a Parquet or Arrow file, or a folder as `save_to_disk` of Hugging Face does."""
     arrow, buffer = import_pyarrow(), import_pyarrow().BufferOutputStream()
-    table = arrow.concat_tables(tables, promote_options="permissive")
+    with one_type_in_columns():
+        table = arrow.concat_tables(tables or [arrow.table({})], promote_options="permissive")
     if kind == "parquet":
         import_pyarrow("parquet").write_table(table, buffer)
     else:
         with import_pyarrow("ipc").new_stream(buffer, table.schema) as stream:
             stream.write_table(table)
-    file = path
-    if kind == "dataset":
-        folder, file = Path(path), str(Path(path) / "data-00000-of-00001.arrow")
-        folder.mkdir(parents=True, exist_ok=True)
-        state = dict.fromkeys(("_format_columns", "_format_type", "_split"))
-        more = {"_format_kwargs": {}, "_output_all_columns": False, "_fingerprint": "0"}
-        state |= {"_data_files": [{"filename": Path(file).name}], **more}
+    content = buffer.getvalue().to_pybytes()
+    if kind != "dataset":
+        write_output("--output", path, content)
+        return
+    state: JsonObject = dict.fromkeys(("_format_columns", "_format_type", "_split"))
+    state |= {"_format_kwargs": {}, "_output_all_columns": False, "_fingerprint": "0"}
+    state |= {"_data_files": [{"filename": DATA_FILE}]}
+    with atomic_dir(Path(path), replace=False) as folder:
+        (folder / DATA_FILE).write_bytes(content)
         write_json(folder / "state.json", state)
         write_json(folder / "dataset_info.json", {})
-    write_output("--output", file, buffer.getvalue().to_pybytes())
 
 
 def format_conllu(

@@ -104,7 +104,7 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
     card = (target / MODEL_CARD_FILE).read_text("utf-8").replace(f'"{target.name}"', f'"{target}"')
     return {
         **facts,
-        "chosen_since": reason or "this class of Transformers computes the same",
+        "reason": reason or "Transformers has a class for the model and its head",
         "open_with": [*OPENING_LINES.findall(card)],
     }
 

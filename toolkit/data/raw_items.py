@@ -99,8 +99,8 @@ def read_record(fields: Fields, record: Mapping[str, Any]) -> ItemValues:
     return values
 
 
-def check_names(fields: Fields, names: Collection[str]) -> None:
-    """Raise unless every required field has one of these names."""
+def check_names(fields: Fields, names: Collection[str], options: str = "--text-columns") -> None:
+    """Raise unless every required field has one of these names; `options` can give others."""
     required = [field for field in fields if field.required]
     missing = [field.name for field in required if not find_names(field, names)]
     if missing:
@@ -108,7 +108,7 @@ def check_names(fields: Fields, names: Collection[str]) -> None:
         found = join(sorted(set(names))[:8]) or "nothing"
         raise ToolkitError(
             f"the task reads {wanted}, but {join(missing)} is missing among {found}. Rename it, or "
-            f"give its name with --text-columns."
+            f"give its name with {options}."
         )
 
 

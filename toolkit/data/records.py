@@ -350,9 +350,9 @@ def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Ite
 
 
 def group_starts(file: Any) -> list[int]:
-    """The first byte of each row group of a Parquet file."""
+    """The first byte of each row group of a Parquet file; a table without columns has none."""
     starts = []
-    for number in range(file.metadata.num_row_groups):
+    for number in range(file.metadata.num_row_groups if file.metadata.num_columns else 0):
         column = file.metadata.row_group(number).column(0)
         pages = (column.dictionary_page_offset, column.data_page_offset)
         starts.append(min(offset for offset in pages if offset))

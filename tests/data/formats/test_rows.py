@@ -159,6 +159,8 @@ BAD = [
     ("a.jsonl", '{"words": ["a", "b"], "tags": ["O"]}', TAGS, "a.jsonl:1: each word must have"),
     ("a.csv", "words,tags\n\"['a', 'b']\",O O\n", TAGS, "a.csv:2: 'words' must be words, but is a"),
     ("a.csv", "words\na b\n", TAGS, "a.csv:2: the task reads 'words' and 'tags', but 'tags' is"),
+    ("a.jsonl", "3\n", TAGS, "a.jsonl:1: the row must be an object with names of columns"),
+    ("a.jsonl", '{"words": ["a"], "tags": ["B X"]}', TAGS, "a.jsonl:1: a word must have a tag wit"),
     ("a.txt", "a\tb\n", CSV, "a.txt does not. Rename it."),
 ]  # fmt: skip
 

@@ -69,6 +69,12 @@ class RowsConfig(TaggingFormatConfig, ClassificationFormatConfig):
     seed: NonNegativeInt = 1
     """Seed of this choice."""
 
+    @property
+    def has_tags(self) -> bool:
+        """Whether the labels are tags of words."""
+        given = self.label_type == "auto" and bool(self.words_column or self.tags_column)
+        return given or self.label_type == "tags"
+
 
 class LabeledRows(Format[Content, AnyTokenizer]):
     """Base class of labeled rows; a subclass derives from the format of its task too."""
@@ -76,6 +82,8 @@ class LabeledRows(Format[Content, AnyTokenizer]):
     options: RowsConfig
     split = ""
     """The split that is read."""
+    naming = "--text-columns"
+    """The options that name the columns of `read_values`."""
 
     def check(self) -> None:
         super().check()
@@ -121,7 +129,7 @@ class LabeledRows(Format[Content, AnyTokenizer]):
             problem = record.problem or "the row must be an object with names of columns."
             raise ValueError(problem.removesuffix(" Correct the row."))
         try:
-            check_names(fields, record.values)
+            check_names(fields, record.values, self.naming)
         except ToolkitError as error:
             raise record.error(str(error)) from None
         try:
@@ -215,6 +223,7 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
     """
 
     options: RowsConfig
+    naming = "--words-column and --tags-column"
 
     def check(self) -> None:
         super().check()
@@ -229,36 +238,37 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
         untagged = untagged or self.split == "test"
         sentences = list[TaggedSentence]()
         for _, record in self.records(path):
-            fields = [self.words, self.tags]
-            if untagged and self.tags.name not in (record.values or ()):
-                fields = [self.words]
+            has_tags = isinstance(record.values, dict) and self.tags.name in record.values
+            fields = [self.words] if untagged and not has_tags else [self.words, self.tags]
             try:
                 values = self.read_values(record, fields)
                 words = [" ".join(word.split()) for word in values[self.words.name]]
                 tags = values.get(self.tags.name, [MISSING_TAG] * len(words))
-                named, blank = [name_tag(tag, names) for tag in tags], "\n" * bool(sentences)
-                sentences.append(make_sentence(words, named, record.line, blank))
+                named, is_first = [name_tag(tag, names) for tag in tags], not sentences
+                sentences.append(make_sentence(words, named, record.line, is_first=is_first))
             except ToolkitError:
                 raise
             except ValueError as error:
                 raise record.error(f"{error} Correct the row.") from None
-        for sentence in sentences[-1:]:
-            sentences[-1] = sentence._replace(source=sentence.source + b"\n")
+        if sentences:
+            last = sentences.pop()
+            sentences.append(last._replace(source=last.source + b"\n"))
         return iter(sentences)
 
 
 def make_sentence(
-    words: Sequence[str], tags: Sequence[str], row: int, blank: str
+    words: Sequence[str], tags: Sequence[str], row: int, *, is_first: bool
 ) -> TaggedSentence:
     """A sentence whose source is a line for each word, after a blank one unless it is the first."""
     if len(words) != len(tags):
         raise ValueError(f"each word must have a tag, but {len(words)} words have {len(tags)}.")
     if not words:
         raise ValueError("the row must have words, but has none.")
+    blank = "" if is_first else "\n"
     sentence, offset = TaggedSentence.empty(), len(blank)
     for word, tag in zip(words, tags, strict=True):
-        if not word or not tag or set(tag) & set("\t\n "):
-            raise ValueError(f"words and tags must not be empty, but {word!r} has {tag!r}.")
+        if not word or len(tag.split()) != 1:
+            raise ValueError(f"a word must have a tag without spaces, but {word!r} has {tag!r}.")
         start = offset + len(word.encode()) + 1
         offset = start + len(tag.encode()) + 1
         sentence.add(word, tag, (start, offset - 1), row)
@@ -299,10 +309,4 @@ def read_class_names(path: Path) -> dict[str, list[str]]:
 @register_format("rows", RowsConfig())
 def build_rows_format(options: RowsConfig, config: PreprocessConfig) -> Format[Any, Any]:
     """Labeled rows, of the kind that the options say."""
-    tags = options.words_column or options.tags_column
-    kind = "tags" if tags and options.label_type == "auto" else options.label_type
-    return ROWS.get(kind, ClassifiedRows)(options, config)
-
-
-ROWS: dict[str, type[Format[Any, Any]]] = {"tags": TaggedRows}
-"""Type of the label -> the format of its rows."""
+    return (TaggedRows if options.has_tags else ClassifiedRows)(options, config)

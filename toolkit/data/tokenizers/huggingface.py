@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
@@ -263,12 +263,9 @@ def library_errors(*, quiet: bool = False) -> Iterator[None]:
 
     With `quiet`, what a panic prints on standard error is dropped.
     """
-    kept = os.dup(STDERR)
     try:
-        if quiet:
-            with open(os.devnull, "wb") as nothing:
-                os.dup2(nothing.fileno(), STDERR)
-        yield
+        with silence_stderr() if quiet else nullcontext():
+            yield
     except BaseException as error:  # the binding raises plain exceptions
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
@@ -276,6 +273,16 @@ def library_errors(*, quiet: bool = False) -> Iterator[None]:
             f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "
             f"{' '.join(str(error).split())[:200]}. Give the file that save_pretrained wrote."
         ) from error
+
+
+@contextmanager
+def silence_stderr() -> Iterator[None]:
+    """Drop what native code prints on standard error."""
+    kept = os.dup(STDERR)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), STDERR)
+        yield
     finally:
         os.dup2(kept, STDERR)
         os.close(kept)

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -63,14 +64,16 @@ def test_unseen_tags_wrong_keeps_the_word(folder, sentences):
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
-def test_tagged_text_trains_subwords_of_its_words(treebank, tmp_path, kind):
-    options = treebank()
-    preprocess(preprocess_config(**options, tokenizer=kind, vocab_size=40, overwrite=True))
-    trained = DataFolder.open(options["destdir"])
-    split, ids = TaggedSplit(trained, "valid"), trained.tokenizer.encode_types(["barks"])[0]
-    assert trained.tokenizer.inner.kind == kind
-    assert trained.tokenizer.inner.decode(ids.tolist()) == "barks"
-    assert [split.words[t] for t in split.types] == ["I", "bark", ".", "the", "cat", "barks", "."]
+def test_tagged_text_trains_subwords_and_keeps_all_its_words(folder, sentences, kind):
+    words = ["".join(letters) for letters in product("abcd", repeat=3)]
+    text = sentences(*(f"{word}/NOUN {word}/NOUN ." for word in words))
+    found = folder({"train": text, "valid": text, "test": text}, tokenizer=kind, vocab_size=20)
+    split, tokenizer = TaggedSplit(found, "valid"), found.tokenizer
+    assert tokenizer.inner.kind == kind and len(tokenizer.inner.vocabulary) < len(words)
+    assert {*tokenizer.tables.words} == {*words, "."}
+    assert [split.words[t] for t in split.types[::3]] == words
+    ids, counts = tokenizer.encode_types(words)
+    assert tokenizer.inner.decode(ids[: counts[0]].tolist()) == "aaa"
 
 
 def test_unseen_tags_wrong_reads_untagged_columns(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import (
     Block,
     Format,
@@ -112,7 +114,10 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
                 )
             tokenizer = given
         else:
-            tables = build_tables(splits, self.options, self.config, self.tag_column)
+            limits = self.config  # --vocab-size is the number of subwords, if they are learned
+            if self.trains_pieces:
+                limits = replace(limits, vocab_size=PreprocessConfig.vocab_size)
+            tables = build_tables(splits, self.options, limits, self.tag_column)
             if given is None and self.trains_pieces:
                 train = join_sentences(splits.get("train", ()))
                 texts = (" ".join(sentence.words) for sentence in train)
