@@ -71,6 +71,7 @@ def test_flops_of_an_update_follow_the_batch_options(options, ranks, sentences, 
     assert found.update == micro_batches * sum(found.batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"task__sample_mode": "blocks"}, {"task__pair_mode": "electra"}, {"task": "rtd"}],

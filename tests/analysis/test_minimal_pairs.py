@@ -267,6 +267,7 @@ def test_panels_share_a_scale_with_a_line_at_chance(config):
     assert fig.axes[0].get_ylim()[0] > fig.axes[0].get_ylim()[1]  # the first model on top
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["", "column"])
 def test_the_label_of_the_axis_fits_the_width(config, size):
     fig = draw(config(size=size), GROUPS[:1], MODELS[:2])

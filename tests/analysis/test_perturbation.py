@@ -55,6 +55,7 @@ def test_perturbation_compares_equal_words_at_any_position(compared, tmp_path):
     assert "1, 2       cat" in captured and (tmp_path / "p.png").exists()
 
 
+@pytest.mark.slow
 def test_perturbation_of_an_equal_sentence_is_zero(compared):
     found, _ = compared("the cat", "the cat", "cat")
     same = [one for one in found if one["sentences"] == [1, 2]]

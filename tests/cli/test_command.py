@@ -61,7 +61,7 @@ def test_closed_reader_is_no_error():
 
 
 LIST = "-m toolkit.cli.train --list archs"
-UNKNOWN = "-m toolkit.cli.train --unknown"
+UNKNOWN = "-m toolkit.cli.train --list nonsense"
 
 
 def run_in_shell(arguments, redirections):

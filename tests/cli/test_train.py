@@ -34,6 +34,7 @@ def test_train_resumes_with_the_save_folder_alone(words, tmp_path, end_of):
     assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_resume_reports_the_options_that_differ_and_records_them(words, tmp_path, capfd):
     folder = ["--save-dir", str(tmp_path / "run")]
     assert main([*words, "--max-update=2", *folder]) == 0

@@ -40,6 +40,7 @@ def parts(folder):
     return [path.rpartition("_u")[2] for path in read_manifest(folder).averaged]
 
 
+@pytest.mark.slow
 def test_average_is_the_mean_of_every_tensor(trained, tmp_path):
     names = ["checkpoint_e1_u2", "checkpoint_e1_u4", "checkpoint_e2_u6"]
     found = read_tensors(averaged(tmp_path / "mean", *(trained / n for n in names)) / MODEL)

@@ -183,6 +183,7 @@ GENERATED_LINES = (
 )
 
 
+@pytest.mark.slow
 def test_generate_writes_one_output_per_line_in_order(generated):
     records, captured = generated(GENERATED_LINES, "--beam", "2", "--max-len-b", "8")
     assert [record["line"] for record in records] == list(range(1, 8))

@@ -97,6 +97,7 @@ def classifier(tmp_path_factory):
     return str(place / "run"), DataFolder.open(str(place / "data"))
 
 
+@pytest.mark.slow
 def test_classes_equal_those_of_validate(classifier, validated, predict):
     path, folder = classifier
     by_index = dict(row.split("\t") for row in validated(path, folder, "test").splitlines()[1:])
@@ -124,6 +125,7 @@ def test_answers_equal_those_of_validate(questions, train, validated, predict):
     assert answers == json.loads(validated(path, folder))
 
 
+@pytest.mark.slow
 def test_unanswered_questions_equal_those_of_validate(questions, train, validated, predict):
     """The threshold that validation tuned decides, as for a test split of SQuAD 2.0."""
     bare = [asked(n, text) for n, text in enumerate(["Who cooks?", "When?", "Jose", "Anna mill"])]
@@ -153,6 +155,7 @@ def read_saved(path):
     return [record.values for file in files for record in read_records(file, suffix)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_keep_their_columns_and_equal_those_of_validate(
     tmp_path, train, validated, predict, kind
@@ -204,6 +207,7 @@ def treebank(tmp_path, tagged):
     return tagged(format="conllu", trainpref=prefix, validpref=prefix, unseen_tags="error")
 
 
+@pytest.mark.slow
 def test_tags_equal_those_of_validate(treebank, train, validated, predict):
     path = train("pos_tagging", treebank, **WORDS)
     untagged = CONLLU.replace("VERB", "_").replace("NOUN", "_")
@@ -233,6 +237,7 @@ def test_spans_equal_those_of_validate(tagged, train, validated, predict):
     assert sum(len(answer["spans"]) for answer in answers) > 0
 
 
+@pytest.mark.slow
 def test_order_does_not_depend_on_windows_and_batches(classifier, predict):
     path, _ = classifier
     text = "".join(f"cats {'sat ' * (7 * n % 11)}\tdogs {'run ' * (n % 3)}\n" for n in range(30))

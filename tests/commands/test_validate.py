@@ -23,6 +23,7 @@ def asked(data, *paths, **options):
     return ValidateConfig(dirs=[str(data)], path=[str(p) for p in paths], **options)
 
 
+@pytest.mark.slow
 def test_validate_evaluates_several_checkpoints_and_splits(config, data, tmp_path, capsys):
     result = run(config(max_update=2))
     paths = [tmp_path / "run", tmp_path / "run" / "checkpoint_last"]

@@ -34,6 +34,7 @@ def test_open_regular_reads_a_pipe_if_allowed():
     os.close(reader)
 
 
+@pytest.mark.slow
 def test_named_pipe_is_read_if_a_process_writes_to_it(tmp_path):
     os.mkfifo(path := tmp_path / "pipe")
     with pytest.raises(ToolkitError, match="pipe that no process writes to"):

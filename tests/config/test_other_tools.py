@@ -70,6 +70,7 @@ def test_option_of_another_command_names_the_command(command, option, answer):
     assert message([*argv, option, "1"], command).startswith(expected)
 
 
+@pytest.mark.slow
 def test_every_option_of_the_other_tools_is_answered():
     for name in counterparts():
         text = message([f"{to_flag(name)}=1"], PREDICT)
@@ -109,6 +110,7 @@ TRAINER = """
 """
 
 
+@pytest.mark.slow
 def test_command_of_another_tool_is_answered_at_once_with_the_same_command_here(capsys):
     assert execute(TRAIN, ROBERTA.split()) == 2
     error, *rows, title, command = capsys.readouterr().err.splitlines()

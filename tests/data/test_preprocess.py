@@ -41,6 +41,7 @@ def test_text_is_read_back_item_by_item(make_folder):
     assert folder.split("train").column("tokens").parts[0].document_starts.tolist() == [0, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", ["lines", "sentences"])
 def test_the_folder_does_not_depend_on_the_number_of_workers(
     tmp_path, text_file, monkeypatch, random_prose, units

@@ -38,6 +38,7 @@ def resumes_exactly(config, tmp_path, stopped, end_of):
     return compare
 
 
+@pytest.mark.slow
 def test_run_stopped_in_an_epoch_resumes_bit_for_bit(resumes_exactly):
     resumes_exactly([4])
 

@@ -89,6 +89,7 @@ def test_second_signal_terminates_immediately_and_keeps_older_checkpoints(
     assert (left and left.name) == ("checkpoint_e1_u5" if moment == "save" else None)
 
 
+@pytest.mark.slow
 def test_second_ctrl_c_exits_with_130(config, interrupt):
     interrupt(Trainer, "apply_update", 1, signal.SIGINT, signal.SIGINT)
     assert main(words_of(config())) == 130

@@ -21,6 +21,7 @@ def flip(file, draw):
     return whole
 
 
+@pytest.mark.slow
 def test_flipped_bits_of_a_checkpoint_fall_back_to_an_older_one_200_of_200(trained):
     older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
     files, draw = sorted(newest.iterdir()), np.random.default_rng(0)
@@ -35,6 +36,7 @@ def test_flipped_bits_of_a_checkpoint_fall_back_to_an_older_one_200_of_200(train
     assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
 
+@pytest.mark.slow
 def test_run_reports_which_checkpoint_it_resumes_from_instead(config, trained, capfd):
     flip(trained / "checkpoint_last" / "optimizer.safetensors", np.random.default_rng(0))
     assert run(config()).updates == 10

@@ -28,6 +28,7 @@ def cuts(files):
         yield file, [0, size - 2][turn] if turn < 2 else int(draw.integers(size - 1))
 
 
+@pytest.mark.slow
 def test_truncated_checkpoint_files_fall_back_to_an_older_one_100_of_100(trained):
     older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
     for file, left in cuts(sorted(newest.iterdir())):

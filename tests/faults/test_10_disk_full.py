@@ -90,6 +90,7 @@ def test_failed_last_save_is_an_error(config, data, tmp_path, no_pauses, fill_th
     assert "checkpoint_e2_u6 must be written to disk, but could not be" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_single_disk_error_is_retried(config, tmp_path, no_pauses, monkeypatch, caplog):
     real, calls = os.fsync, []
 

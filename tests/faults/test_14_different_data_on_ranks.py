@@ -64,6 +64,7 @@ def test_different_data_on_a_rank_are_rejected_by_both(config, ranks, data, othe
     assert refused(ranks(start))
 
 
+@pytest.mark.slow
 def test_different_config_on_a_rank_is_rejected_by_both(config, ranks):
     def start(world):
         options = [{}, *OTHERS]

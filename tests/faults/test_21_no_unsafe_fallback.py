@@ -84,6 +84,7 @@ def unpickled(finished, monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_training_resuming_and_inference_unpickle_nothing(config, unpickled):
     run(config(max_update=2))
     run(config(max_update=3))

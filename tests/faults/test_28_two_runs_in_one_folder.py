@@ -47,6 +47,7 @@ def content_of(folder):
     return {p: p.read_bytes() for p in sorted(folder.glob("**/*")) if p.is_file()}
 
 
+@pytest.mark.slow
 def test_second_run_is_rejected_and_changes_nothing(config, tmp_path, first):
     process, pipe = first
     before = content_of(tmp_path / "run")
@@ -62,6 +63,7 @@ def test_second_run_is_rejected_and_changes_nothing(config, tmp_path, first):
     assert not list((tmp_path / "run").glob(".*"))
 
 
+@pytest.mark.slow
 def test_folder_of_a_killed_run_is_available(config, tmp_path, first):
     process, _ = first
     os.kill(process.pid, signal.SIGKILL)

@@ -36,6 +36,7 @@ def fail(monkeypatch):
     return of
 
 
+@pytest.mark.slow
 def test_failed_deletion_is_reported_and_retried(config, tmp_path, fail, caplog, times=3):
     calls = fail(shutil, "rmtree", times)
     assert run(config(**HOW)).updates == 10

@@ -51,6 +51,7 @@ def trace(config, in_process, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_losses_of_fifty_updates_equal_the_stored_ones(trace):
     if os.environ.get("TOOLKIT_STORE_LOSSES"):
         STORED.write_text("\n".join([json.dumps(machine()), *trace]) + "\n")

@@ -69,6 +69,7 @@ def marian():
     return hf.double(), model.double()  # in fp32 some scores are so close that rounding decides
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beam", "lenpen"), [(1, 1.0), (5, 1.0), (4, 0.6)])
 @torch.no_grad()
 def test_translations_equal_those_of_marian(beam, lenpen):

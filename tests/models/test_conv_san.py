@@ -50,6 +50,7 @@ def count(row: str) -> int:
     return sum(p.numel() for p in build_row(row).parameters())
 
 
+@pytest.mark.slow
 def test_extensions_add_the_parameters_of_the_papers_table_1c():
     plain, added = count("none"), count("add")
     assert added - plain == 18_000

@@ -65,6 +65,7 @@ def test_ranges_empty_nodes_and_comments_stay_as_they_are(figures):
             assert before == after
 
 
+@pytest.mark.slow
 def test_text_without_tags_is_filled_in_and_measured_by_nothing(figures, tmp_path):
     bare = TREEBANK.replace("ADP", "_").replace("DET", "_").replace("NOUN", "_")
     bare = bare.replace("PROPN", "_").replace("\tX\t", "\t_\t")

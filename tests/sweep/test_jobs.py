@@ -91,6 +91,7 @@ def test_a_job_whose_folder_stays_locked_is_not_started(tmp_path, monkeypatch):
     assert not (tmp_path / "a" / "log.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_signal_stops_running_jobs_and_starts_no_others(tmp_path):
     trap = "trap '{}echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     jobs = [
@@ -111,6 +112,7 @@ def test_a_signal_stops_running_jobs_and_starts_no_others(tmp_path):
     assert not (tmp_path / "waiting").exists()
 
 
+@pytest.mark.slow
 def test_a_second_signal_kills_running_jobs(tmp_path, monkeypatch):
     monkeypatch.setattr("toolkit.sweep.jobs.REPEAT_SECONDS", 0.2)
     deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {LOOP}"), {}
@@ -148,6 +150,7 @@ def test_a_job_that_does_not_end_with_its_sweep_keeps_its_lock(tmp_path, monkeyp
     assert again["a"].reason.startswith(f"Another run is using {tmp_path}: process {pid}")
 
 
+@pytest.mark.slow
 def test_running_jobs_save_and_end_if_the_callback_raises(tmp_path):
     trap = "trap 'sleep {}; echo saved; exit 0' TERM; echo up; " + LOOP
     jobs = [job(tmp_path, "fast", trap.format(0)), job(tmp_path, "slow", trap.format(1))]
@@ -233,6 +236,7 @@ def test_sweep_progress_shows_the_loss_of_what_runs_and_the_time_left_for_all(tm
     assert text == "2 of 3 runs, loss 5.000 at update 10/40, 1:00 left"
 
 
+@pytest.mark.slow
 def test_a_sweep_waits_for_the_end_of_a_job_of_a_killed_one(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], **PIPES)
     assert holder.stdout.readline() == "locked\n"

@@ -69,6 +69,7 @@ def test_sweep_trains_every_run_and_prints_a_table(words, trained, tmp_path, cap
     assert "| true * |" in (tmp_path / "s" / "sweep.md").read_text()  # no better than false
 
 
+@pytest.mark.slow
 def test_random_search_compares_each_variant_at_its_best_value(words, trained, tmp_path, capsys):
     c = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], trials=3)
     assert run_sweep(words, c) == 0

@@ -129,6 +129,7 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, **changes})
 
 
+@pytest.mark.slow
 def test_run_learns_classes_and_writes_predictions(glue, tmp_path):
     folder = glue()
     changes = {"task.head": "plain", "data.valid_subset": "train,valid"}
@@ -158,6 +159,7 @@ def test_run_finetunes_the_encoder_of_another_task_for_regression(glue, tmp_path
     assert load_checkpoint(tmp_path / "second").tokenizer.labels.task == "STS-B"
 
 
+@pytest.mark.slow
 def test_class_tables_name_their_split_and_unwritable_predictions_leave_metrics(
     glue, tmp_path, capfd
 ):

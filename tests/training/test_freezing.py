@@ -37,6 +37,7 @@ def summed_loss(learner, batch):
     return torch.nn.functional.cross_entropy(scores, targets, reduction="sum")
 
 
+@pytest.mark.slow
 def test_frozen_parameters_stay_bit_equal_and_all_others_train(config, tmp_path):
     options = {"freeze": FROZEN, "arch__layers": 2, "lr": 0.01, "ema_decay": 0.9}
     training = TrainingRun(config(**options), World())

@@ -113,6 +113,7 @@ def plugin(tmp_path, monkeypatch):
     return load_folder(str(tmp_path / "gaussian"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_term_of_a_plugin_is_trained_saved_and_read_back(name, data, parallel, tmp_path):
     options = {

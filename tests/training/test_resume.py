@@ -97,6 +97,7 @@ def test_resume_rejects_the_other_direction_of_translation(tmp_path):
         run(options("yy", "xx", 2))
 
 
+@pytest.mark.slow
 def test_resume_skips_a_damaged_checkpoint(config, tmp_path, capfd, stopped):
     folder = tmp_path / "run"
     options = {"save_interval_updates": 2, "keep_interval_updates": 0}

@@ -30,6 +30,7 @@ def test_run_reports_metrics_of_training_and_validation(config, tmp_path):
     assert result.updates == 10 and result.epochs == 2 and result.exit_code == 0
 
 
+@pytest.mark.slow
 def test_log_begins_with_the_device_and_versions_and_repeats_them_on_resume(config, tmp_path):
     run(config(max_update=2))
     run(config(max_update=4))
@@ -67,6 +68,7 @@ def test_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
     assert signal.getsignal(number) != training.trainer.request_stop
 
 
+@pytest.mark.slow
 def test_signal_in_the_last_update_does_not_change_the_result(config):
     training = TrainingRun(config(max_update=2), World())
 
@@ -93,6 +95,7 @@ def test_what_must_fail_fails_before_update_1(config, data, tmp_path):
     assert not records(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_checkpoint_best_has_the_best_metric(config, tmp_path):
     result = run(config(best_metric="accuracy", max_epoch=4, lr=0.01))
     best = os.readlink(tmp_path / "run" / "checkpoint_best")

@@ -10,6 +10,7 @@ from toolkit.training.callbacks.validation import Validation
 from toolkit.training.run import TrainingRun
 
 
+@pytest.mark.slow
 def test_first_signal_requests_a_stop_and_the_second_acts_immediately():
     asked, acted = [], []
     signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))
@@ -22,6 +23,7 @@ def test_first_signal_requests_a_stop_and_the_second_acts_immediately():
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_signal_that_is_repeated_within_a_second_is_one_request():
     asked, acted = [], []
     before = signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))

@@ -56,6 +56,7 @@ def loop(learner, sentence, hidden_after):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "task", "options"), MODELS)
 def test_pseudo_log_likelihood_equals_a_loop_that_masks_one_token_at_a_time(
     make_learner, arch, task, options

@@ -29,6 +29,7 @@ def test_rates_include_the_time_before_a_resume(make_trainer, batches, memory):
     assert values["seconds"] == pytest.approx(1000, rel=0.01)
 
 
+@pytest.mark.slow
 def test_updates_that_a_gpu_has_not_finished_count_as_time_of_training(
     make_trainer, batches, memory, monkeypatch
 ):
