@@ -137,7 +137,7 @@ def to_value(field: InputField, value: object, name: str = "") -> str | list[Any
                 f"{name!r} must be words, but is a list as Python prints it, {value[:30]!r}... "
                 f"Save the rows as JSON lines or Parquet."
             )
-        return replace_invalid(value).split()
+        return split_at_spaces(replace_invalid(value))
     if field.kind == "tags" and isinstance(value, Sequence):
         return [tag if isinstance(tag, int) else str(tag) for tag in value]
     if field.kind == "text":
@@ -149,7 +149,17 @@ def to_value(field: InputField, value: object, name: str = "") -> str | list[Any
     for text in value:
         if not isinstance(text, str):
             raise ToolkitError(f"{name!r} must be a list of texts, but has {describe(text)}.")
-    return [replace_invalid(text) for text in value]
+    texts = [replace_invalid(text) for text in value]
+    return [" ".join(split_at_spaces(text)) for text in texts] if field.kind == "words" else texts
+
+
+def split_at_spaces(text: str) -> list[str]:
+    """The words of a text between spaces, tabs and line ends.
+
+    All other white space belongs to a word, as the no-break space in 10 000, which `str.split`
+    would cut.
+    """
+    return re.findall(r"[^ \t\r\n]+", text)
 
 
 def replace_invalid(text: str) -> str:

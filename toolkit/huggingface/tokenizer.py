@@ -9,6 +9,7 @@ from typing import Any
 from transformers import BatchEncoding, PreTrainedTokenizer
 
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.raw_items import split_at_spaces
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, Tokenizer, unpack_tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.huggingface.config import MODULE, STUB
@@ -107,7 +108,7 @@ class ToolkitTokenizer(PreTrainedTokenizer):
         is_single = isinstance(text, str) or (is_words and isinstance(next(iter(text), ""), str))
         if not (isinstance(source, TaggingTokenizer) and source.has_words and is_single):
             return super()._encode_plus(text, text_pair, **options)
-        words = text.split() if isinstance(text, str) else text
+        words = split_at_spaces(text) if isinstance(text, str) else text
         tensors, padding = options.pop("return_tensors", None), options.pop("padding_strategy")
         options["is_split_into_words"] = False
         ids = source.encode_types(words)[0].tolist()

@@ -9,6 +9,7 @@ from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.words import split_words
+from toolkit.tasks.minimal_pairs.scorer import find_word_ends
 
 TEXTS = {
     "我爱北京的NLP会议。": 9,
@@ -57,6 +58,16 @@ def test_single_bytes_of_characters_have_the_words_of_the_text(text):
     tokenizer = byte_level(merges=0)
     starts = tokenizer.vocabulary.words.starts(np.array(tokenizer.encode(text)))
     assert starts.sum() == len(split_words(text))
+
+
+def test_pieces_of_subword_nmt_continue_the_word_before_them():
+    lines = ["un@@ believ@@ able cats", "爱@@ 国 cat@@ s x"]
+    tokenizer = Tokenizer.train(lines, kind="words", vocabulary_size=20)
+    ids = np.array([tokenizer.encode(lines[0]), tokenizer.encode(lines[1])[:4]])
+    # each ideograph is a word
+    assert tokenizer.vocabulary.words.starts(ids).tolist() == [[1, 0, 0, 1], [1, 1, 1, 0]]
+    ends = find_word_ends(tokenizer, lines)
+    assert [row.tolist() for row in ends] == [[3, 3, 3, 4], [2, 2, 4, 4, 5]]
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])

@@ -106,6 +106,15 @@ def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
     np.testing.assert_array_equal(table.detach().numpy(), folder.word_vectors)
 
 
+def test_text_has_the_words_of_the_training_data(tagged, tmp_path):
+    folder = tagged(train="10\u00a0000/NUM\u2009x dogs/NOUN")
+    run(compose(options(folder, tmp_path, max_update=1)))
+    learner = load_checkpoint(tmp_path / "run")
+    [answer] = learner.predict(["10\u00a0000  dogs"])
+    assert answer.words == folder.tokenizer.tables.words == ["10\u00a0000", "dogs"]
+    assert learner.predict([{"words": ["10\u00a0000", "dogs "]}]) == [answer]
+
+
 def test_tag_requires_a_tagger():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
     with pytest.raises(ToolkitError, match=r"--task pos_tagging; this one was trained with mlm"):

@@ -42,6 +42,7 @@ from toolkit.data.raw_items import (
     check_names,
     describe,
     read_record,
+    split_at_spaces,
     to_single_line,
 )
 from toolkit.data.records import Record, has_rows, open_arrow, read_rows
@@ -242,7 +243,7 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
             fields = [self.words] if untagged and not has_tags else [self.words, self.tags]
             try:
                 values = self.read_values(record, fields)
-                words = [" ".join(word.split()) for word in values[self.words.name]]
+                words = values[self.words.name]
                 tags = values.get(self.tags.name, [MISSING_TAG] * len(words))
                 named, is_first = [name_tag(tag, names) for tag in tags], not sentences
                 sentences.append(make_sentence(words, named, record.line, is_first=is_first))
@@ -267,7 +268,7 @@ def make_sentence(
     blank = "" if is_first else "\n"
     sentence, offset = TaggedSentence.empty(), len(blank)
     for word, tag in zip(words, tags, strict=True):
-        if not word or len(tag.split()) != 1:
+        if not word or len(split_at_spaces(tag)) != 1:
             raise ValueError(f"a word must have a tag without spaces, but {word!r} has {tag!r}.")
         start = offset + len(word.encode()) + 1
         offset = start + len(tag.encode()) + 1

@@ -18,6 +18,9 @@ MAX_WORD_CHARACTERS = 256
 """Longer words are split for training, including text without spaces."""
 MAX_CACHED_WORDS, MAX_CACHED_IDS = 1 << 20, 1 << 23
 
+LINE_BREAKS = r"[\t-\r\x1c-\x1e\x85\u2028\u2029]"
+"""Where str.splitlines divides a text, and tabs."""
+
 Span = tuple[int, int]
 """First character, and the character after the last."""
 TokenSpan = tuple[int, int, int]
@@ -34,11 +37,11 @@ def lower_without_accents(text: str) -> str:
 
 
 def replace_line_breaks(text: str) -> str:
-    """Replace each white-space character by a space, which keeps the offsets of all characters.
+    """Replace tabs and all line breaks by spaces, which keeps the offsets of all characters.
 
     Surrogates and NUL, which JSON can encode but no text contains, become replacement characters.
     """
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", re.sub(r"\s", " ", text))
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", re.sub(LINE_BREAKS, " ", text))
 
 
 def to_line(text: str) -> str:

@@ -13,6 +13,7 @@ from toolkit.data.tokenizers.words import WordBoundaries, joins
 
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first
+UNFINISHED = "@@"  # subword-nmt's mark of all pieces but the last, as in fairseq
 SPACE_BYTE = "\u0120"  # the space before a word in byte-level pieces
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 OTHER_BYTES = [byte for byte in range(256) if byte not in PRINTABLE]
@@ -91,11 +92,18 @@ class Vocabulary:
             (symbol.startswith(self.mark) != marks_rest, self._to_bytes(symbol))
             for symbol in self.symbols
         ]
-        return WordBoundaries(pieces, self.special)
+        unfinished = [i for i, symbol in enumerate(self.symbols) if self._is_unfinished(symbol)]
+        return WordBoundaries(pieces, self.special, unfinished)
+
+    def _is_unfinished(self, symbol: str) -> bool:
+        """Whether it is a piece of subword-nmt that does not end its word."""
+        return not self.mark and symbol.endswith(UNFINISHED)
 
     def _to_bytes(self, symbol: str) -> bytes:
         """The text of a symbol without the mark, which may begin and end within a character."""
         text = symbol.removeprefix(self.mark)
+        if self._is_unfinished(symbol):
+            return text.removesuffix(UNFINISHED).encode()
         if self.mark == SPACE_BYTE and all(letter in BYTE_LETTERS for letter in text):
             return bytes(BYTE_LETTERS[letter] for letter in text)
         if byte := BYTE_PIECE.fullmatch(text):

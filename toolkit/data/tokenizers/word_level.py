@@ -16,6 +16,7 @@ from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.offsets import TokenSpan, lower_without_accents, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
+    UNFINISHED,
     WORD_START,
     Vocabulary,
     uses_mark,
@@ -120,7 +121,7 @@ class WordLevelTokenizer(Tokenizer):
     def _decode(self, ids: Sequence[int]) -> str:
         """The words; the pieces of words of subword-nmt, which end in @@, are joined."""
         text = " ".join(self.vocabulary.symbols[i] for i in ids)
-        return text.replace("@@ ", "")
+        return text.replace(f"{UNFINISHED} ", "")
 
     @classmethod
     def _restore(

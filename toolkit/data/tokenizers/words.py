@@ -60,13 +60,22 @@ def joins(left: str, right: str) -> bool:
 class WordBoundaries:
     """Where words start among the tokens of a vocabulary, by tables that are computed once.
 
-    `pieces` says of each id whether its mark starts a word, and its text without the mark in UTF-8.
+    `pieces` says of each id whether its mark starts a word, and its text without the mark in UTF-8;
+    `unfinished`, which ids end in a mark that lets the next token continue their word.
     """
 
-    def __init__(self, pieces: Sequence[tuple[bool, bytes]], special: Sequence[int]) -> None:
+    def __init__(
+        self,
+        pieces: Sequence[tuple[bool, bytes]],
+        special: Sequence[int],
+        unfinished: Sequence[int] = (),
+    ) -> None:
         rows = [_describe(*piece) for piece in pieces]
+        unmarked = [_describe(False, data)[0] for _, data in pieces] if unfinished else []
+        self._unmarked, self._unfinished = np.array(unmarked, np.uint8), np.zeros(len(rows), bool)
         for i in special:
             rows[i] = (JOINS, OTHER, 0, 0)
+        self._unfinished[list(unfinished)] = True
         self._first, self._last, self.inner, self._edge = np.array(rows, np.uint8).T.copy()
         self._has_parts = bool(self._edge.any())
         self._has_spaceless = self._has_parts or bool(np.isin(self._last, [LETTER, RUN]).any())
@@ -80,6 +89,9 @@ class WordBoundaries:
         Some tokenizers do not mark the first word of a text; callers know where it is.
         """
         first, last = self._first[tokens], self._last[tokens]
+        if len(self._unmarked):
+            continues = self._unfinished[tokens[..., :-1]]
+            first[..., 1:][continues] = self._unmarked[tokens[..., 1:][continues]]
         found: BoolArray = first == STARTS
         if not self._has_spaceless:
             return found

@@ -24,6 +24,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import UNFINISHED
 from toolkit.data.tokenizers.words import joins
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
@@ -144,6 +145,7 @@ def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
         joined = first < end or start == end == first  # bytes of a character, or a mark alone
         if first == end < len(sentence):
             joined |= joins(sentence[end - 1], sentence[first])
+        joined |= sentence[max(0, end - 2) : first] == f"{UNFINISHED} "
         ends[token - 1] = ends[token] if joined else token
     return ends
 

@@ -18,6 +18,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.config.declared import ADVANCED, OF_MODEL, Fraction, PositiveInt, Size
 from toolkit.criteria import IGNORED, Classes, LazyPrediction, Prediction, project
+from toolkit.data.raw_items import split_at_spaces
 from toolkit.data.samples.masking import PositionMasking
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.words import WORDS
@@ -185,7 +186,7 @@ def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int],
 
     In scripts without spaces a word is one of `WORDS`, so braces may enclose part of a sentence.
     """
-    vocabulary, words = tokenizer.vocabulary, sentence.split()
+    vocabulary, words = tokenizer.vocabulary, split_at_spaces(sentence)
     for word in words:
         if re.search("[{}]", HIDDEN_WORD.sub("", word)):
             raise ToolkitError(
