@@ -109,6 +109,10 @@ LONG_LINE = "expected at most {} bytes in a line, found {} or more."
 BREAK_LINE = "Break the line into sentences, or raise --max-line-bytes."
 
 
+PIECE_ENDS = (b" ", *(mark.encode() for mark in "\u3002\uff01\uff1f"))
+"""Where a long line may be cut."""
+
+
 class TextError(Exception):
     """A fault of the text, what to do about it, and the number of lines before it."""
 
@@ -166,18 +170,25 @@ def check_exists(option: str, path: Path) -> Path:
 
 
 def read_lines(
-    chunk: FileChunk, max_line_bytes: int, *, strip: bool = True, remedy: str = BREAK_LINE
+    chunk: FileChunk,
+    max_line_bytes: int,
+    *,
+    strip: bool = True,
+    remedy: str = BREAK_LINE,
+    divide: bool = False,
 ) -> Iterator[LineChunk]:
     """The chunk's lines in parts of about 1 MiB; stripped, blank lines are empty strings.
 
-    `remedy` says what to do about a line that is too long.
+    `remedy` says what to do about a line that is too long. With `divide` it comes in pieces with
+    its number, cut at spaces or after full stops of scripts without spaces.
     """
     number = 0
     try:
-        for data, read_bytes in _join_lines(_read_blocks(chunk), max_line_bytes):
-            lines = split_lines(data, max_line_bytes, strip=strip)
+        for data, read_bytes in _join_lines(_read_blocks(chunk), max_line_bytes, divide):
+            limit = max_line_bytes + CHUNK_BYTES if divide else max_line_bytes
+            lines = split_lines(data, limit, strip=strip)
             yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
-            number += len(lines)
+            number += data.count(b"\n")
     except TextError as error:
         line = count_lines_before(chunk) + number + error.lines_before + 1
         advice = remedy if error.advice == BREAK_LINE else error.advice
@@ -185,9 +196,9 @@ def read_lines(
 
 
 def _join_lines(
-    blocks: Iterable[tuple[bytes, int]], max_line_bytes: int
+    blocks: Iterable[tuple[bytes, int]], max_line_bytes: int, divide: bool
 ) -> Iterator[tuple[bytes, int]]:
-    """Blocks that end where lines do. A long line takes linear time."""
+    """Blocks that end where lines do, or their pieces. A long line takes linear time."""
     parts, size, read_bytes = list[bytes](), 0, 0
     for data, read_bytes in blocks:
         cut = data.rfind(b"\n") + 1
@@ -196,6 +207,12 @@ def _join_lines(
             parts, size = [], 0
         parts.append(data[cut:])
         size += len(data) - cut
+        if size > max_line_bytes and divide:
+            rest = b"".join(parts)
+            ends = [rest.rfind(mark) + len(mark) for mark in PIECE_ENDS if mark in rest]
+            if cut := max(ends, default=0):
+                yield rest[:cut], read_bytes
+                parts, size = [rest[cut:]], len(rest) - cut
         if size > max_line_bytes:
             raise TextError(0, LONG_LINE.format(max_line_bytes, size), BREAK_LINE)
     if size:

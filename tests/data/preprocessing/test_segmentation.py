@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.preprocessing.input_files import plan_parts, read_items, split_sentences
-from toolkit.data.text_files import FileChunk
+from toolkit.data.text_files import FileChunk, whole_file
 
 TEXT = "one.\ntwo.\n\n\nthree. Four\nfive? six\n"
 
@@ -116,3 +116,15 @@ def test_small_files_share_a_part_and_archives_are_not_cut(text_file, monkeypatc
 def test_line_of_several_parts_is_not_cut(text_file):
     path = text_file(b"x" * (6 << 20) + b"\nlast")  # a search in quadratic time would take days
     assert [len(part) for part in plan_parts([path], "lines")] == [1, 1]
+
+
+@pytest.mark.parametrize("sentence", ["He met Mr. Smith at {}. ", "\u4ed6\u5728{}\u3002"])
+def test_a_long_line_has_the_sentences_of_the_line_cut_by_hand(tmp_path, sentence):
+    text = "".join(sentence.format(number) for number in range(90_000))
+    (tmp_path / "a.txt").write_text(f"{text}\nAnd one more.\n\nThe end.\n", "utf-8")
+    batches = list(read_items(whole_file(tmp_path / "a.txt"), "sentences", 500_000))
+    items = [item for batch in batches for item in batch.items]
+    expected = [sentence.format(number).strip() for number in range(90_000)]
+    assert items == [*expected, "And one more.", "The end."]
+    assert [number for batch in batches for number in batch.lines] == [0] * 90_001 + [3]
+    assert max(len(batch.items) for batch in batches) < 80_000

@@ -250,8 +250,11 @@ class ItemBatch(NamedTuple):
 
 def read_items(chunk: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
     """The items of a chunk of a file."""
-    read = read_row_lines if chunk.field else read_lines
-    lines, document = read(chunk, max_line_bytes), int(chunk.starts_document)
+    whole, document = segment_by != "sentences", int(chunk.starts_document)
+    if chunk.field:  # a row has its own limit
+        lines = read_row_lines(chunk, max_line_bytes if whole else sys.maxsize)
+    else:
+        lines = read_lines(chunk, max_line_bytes, divide=not whole)
     if chunk.row_is_document:
         return _row_documents(lines, document, segment_by)
     if segment_by == "lines":
@@ -307,13 +310,19 @@ def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
         yield ItemBatch(items, documents, lines, chunk.read_bytes)
 
 
+PARAGRAPH_CHARACTERS = 1 << 19
+
+
 def _paragraphs(
     chunks: Iterable[LineChunk], document: int, *, sentences: bool
 ) -> Iterator[ItemBatch]:
-    """A blank line ends a paragraph; the file is one document."""
+    """A blank line ends a paragraph; the file is one document.
+
+    Of a long paragraph only the last sentence waits for the next line, or nothing if this is long.
+    """
     split = split_sentences if sentences else lambda paragraph: [paragraph]
     pending: list[str] = []
-    read_bytes = first = 0
+    read_bytes = first = size = 0
     for chunk in chunks:
         items: list[str] = []
         lines: list[int] = []
@@ -321,11 +330,13 @@ def _paragraphs(
             if line:
                 first = first if pending else number
                 pending.append(line)
-            elif pending:
+                size += len(line)
+            if pending and (not line or (sentences and size > PARAGRAPH_CHARACTERS)):
                 new = split(" ".join(pending))
+                last = new.pop() if line and len(new[-1]) <= PARAGRAPH_CHARACTERS // 2 else ""
                 items += new
                 lines += [first] * len(new)
-                pending = []
+                pending, size = [last] if last else [], len(last)
         read_bytes = chunk.read_bytes
         yield ItemBatch(items, [document] * len(items), lines, read_bytes)
     items = split(" ".join(pending)) if pending else []
