@@ -123,7 +123,7 @@ def test_extract_kernels_averages_query_kernels_over_included_tokens(encoder, te
     seen = []
     attention = encoder.layers[1].attention
     attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
-    found = extract_kernels(encoder, [text]).kernels
+    found = extract_kernels(encoder, [text])[0]
     query = next(k for k in found if (k.layer, k.name) == (2, "query"))
     taps = attention.map.terms[0].kernels[1](seen[-1]).detach()
     values = [taps[b, 1, s, 3].item() for b in range(3) for s in range(5) if text.included[b, s]]
@@ -136,7 +136,7 @@ def test_extract_kernels_reverses_the_taps_of_keys(encoder, text):
     seen = []
     attention = encoder.layers[0].attention
     attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
-    found = extract_kernels(encoder, [text]).kernels
+    found = extract_kernels(encoder, [text])[0]
     key = next(k for k in found if (k.layer, k.name) == (1, "key"))
     taps = attention.map.terms[1].kernels[0](seen[-1]).detach().transpose(1, 2)[text.included]
     assert key.mean[0][1] == pytest.approx(taps[:, 0, 3].mean().item(), abs=1e-6)
@@ -150,7 +150,7 @@ def test_extract_kernels_of_several_batches_equals_one_batch(encoder, text):
         )
         for i in range(3)
     ]
-    whole, parts = (extract_kernels(encoder, t).kernels for t in ([text], rows))
+    whole, parts = (extract_kernels(encoder, t)[0] for t in ([text], rows))
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(torch.tensor(a.mean), torch.tensor(b.mean))
 
@@ -165,7 +165,7 @@ def test_taps_of_longer_sentences_are_aligned_at_offset_zero():
 def test_extract_kernels_gives_convolutions_by_channel():
     options = {**SHAPE, "fixed": False, "dynamic": False, "depthwise": True, "convolve": ["key"]}
     model = build_model("composite_bert_tiny", vocabulary_size=20, **options)
-    found = extract_kernels(model).kernels
+    found = extract_kernels(model)[0]
     assert [k.name for k in found] == ["key convolution", "depthwise"] * 2
     weight = model.layers[0].attention.values.convolution.convolution.weight
     assert found[1].by == "channel" and found[1].mean == weight[:, 0].double().tolist()
@@ -189,7 +189,7 @@ def test_extract_kernels_gives_offsets_from_the_query():
     tables = {"positions": "none", "position_table": True, "relative_table": True}
     sizes = {"tokens": 9, "characters": 5}
     encoder = build_model("conv_san_ud", sizes=sizes, layers=2, convolution="none", **tables)
-    (kernel,) = extract_kernels(encoder).kernels
+    (kernel,) = extract_kernels(encoder)[0]
     assert (kernel.layer, kernel.name, kernel.offsets[:2]) == (1, "reversed", [-59, -58])
     numbers = encoder.layers[0].attention.map.terms[1].kernels[0].numbers
     assert kernel.mean[0][59 + 3] == pytest.approx(numbers[0, 60 - 3].item())  # key 3 to the right

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,20 @@ def test_phenomena_are_rows_with_their_largest_standard_error(records):
         ["binding", "52.0", "60.0", "1.0"],
         ["island effects", "52.0", "60.0", "1.0"],
     ]
+
+
+def test_script_trains_taco_alone_with_masked_positions(tmp_path):
+    command = tmp_path / "toolkit-train"
+    command.write_text('#!/bin/sh\necho "$@" >> words\n')
+    command.chmod(0o755)
+    (tmp_path / "positions-data").mkdir()
+    (tmp_path / "positions-data" / "meta.json").touch()
+    script = ["bash", str(ROOT / "examples" / "positions" / "run.sh")]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TERMS": "rope,taco_words,taco"}
+    subprocess.run([*script, "text.txt"], cwd=tmp_path, env=environment, check=True)
+    first, second = (tmp_path / "words").read_text().splitlines()
+    assert "--task mlm " in first and "arch=order_rope,order_taco_words " in first
+    assert "--task mpm " in second and "arch=order_taco " in second
 
 
 @pytest.mark.slow

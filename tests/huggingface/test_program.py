@@ -9,6 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.conversion import convert
 from toolkit.huggingface import to_huggingface
 from toolkit.huggingface.program import Graph, example_inputs, export_program, resolve_shape
+from toolkit.models.interface import Inputs
 
 CASES = [
     ("mlm", "deberta_tiny"),
@@ -54,6 +55,16 @@ def test_onnx_runtime_computes_a_translation_of_fixed_lengths(make_learner, tmp_
     shape = resolve_shape(model, batch=2, length=7)
     convert.write_graph(tmp_path / "model.onnx", model, shape)
     assert 0 < convert.compare_outputs(tmp_path / "model.onnx", model, shape) < convert.TOLERANCE
+
+
+@pytest.mark.slow
+def test_graph_of_a_translation_reads_padding_and_other_lengths_than_its_example(make_learner):
+    model = to_huggingface(make_learner("translation", "lightconv")[0])
+    tokens, mask = example_inputs(model, resolve_shape(model), rows=5, seed=3).values()
+    [states] = export_program(model).module()(tokens, mask)
+    with torch.no_grad():
+        expected = model.encoder.eval()(Inputs(tokens, padding=mask == 0)).states
+    torch.testing.assert_close(states, expected)
 
 
 @pytest.mark.parametrize("name", ["t5", "deberta"])

@@ -227,10 +227,7 @@ def measure_locality(
     """Locality of the mean over the selected layers and heads, then of each layer."""
     values: dict[int | None, list[float]] = {None: []}
     uniform: list[float] = []
-
-    def mean_over_heads(weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B S T"]:
-        return (weights[:, [h - 1 for h in c.heads]] if c.heads else weights).mean(1)
-
+    heads = [head - 1 for head in c.heads] or slice(None)
     batches = list(batch_lines(learner, lines, BATCH_SIZE))
     for batch in with_progress(batches, f"reading {c.sentences or 'the sentence'}"):
         padding = batch.inputs.padding
@@ -238,12 +235,13 @@ def measure_locality(
         lengths = (~padding).sum(1)
         long = lengths > MAX_DISTANCE + 1
         uniform += [uniform_concentration(tokens) for tokens in lengths[long].tolist()]
-        maps = dict(enumerate(attention_maps(learner.encoder, batch.inputs, mean_over_heads), 1))
+        found = attention_maps(learner.encoder, batch.inputs, lambda w: w[:, heads].mean(1))
+        maps = dict(enumerate(found, 1))
         layers = {layer: maps[layer] for layer in c.layers or maps}
         mean = torch.stack(list(layers.values())).mean(0)
         for layer, weights in [(None, mean), *layers.items()]:
             values.setdefault(layer, []).extend(concentration(weights, padding)[long].tolist())
-    found = []
+    localities = []
     for layer, ratios in values.items():
         locality = AttentionLocality(path, layer, short=len(lines) - len(ratios))
         if ratios:
@@ -255,8 +253,8 @@ def measure_locality(
                 uniform=summarize(uniform).mean,
                 sentences=summary.n,
             )
-        found.append(locality)
-    return found
+        localities.append(locality)
+    return localities
 
 
 def locality_table(localities: Sequence[AttentionLocality], *, several: bool) -> Table:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -55,19 +55,20 @@ def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[Kern
     """The selected kernels of a checkpoint; omitted ones are reported."""
     learner = load_reader(path, c.device)
     batches = list(batch_lines(learner, lines))
-    learned = extract_kernels(learner.encoder, with_progress(batches, f"reading {c.sentences}"))
-    if not learned.kernels and not learned.undetermined:
+    text = with_progress(batches, f"reading {c.sentences}")
+    kernels, undetermined = extract_kernels(learner.encoder, text)
+    if not kernels and not undetermined:
         raise ToolkitError(
             f"toolkit-plot kernels requires a model with kernels, such as composite_bert; {path} "
             f"has none. Draw its attention maps with toolkit-plot attention."
         )
-    if learned.undetermined:
-        names = " and ".join(learned.undetermined)
+    if undetermined:
+        names = " and ".join(undetermined)
         hint = "Pass --sentences FILE"
-        if not learned.kernels:
+        if not kernels:
             raise ToolkitError(f"the {names} kernels of {path} depend on the text. {hint}.")
         print(f"{names} kernels depend on the text. {hint} to draw them too.", file=sys.stderr)
-    return select_kernels(learned.kernels, path, c)
+    return select_kernels(kernels, path, c)
 
 
 def select_kernels(kernels: Sequence[KernelRows], path: str, c: KernelsConfig) -> list[KernelRows]:
@@ -77,15 +78,6 @@ def select_kernels(kernels: Sequence[KernelRows], path: str, c: KernelsConfig) -
     heads = max((len(kernel.mean) for kernel in kernels if kernel.by == "head"), default=0)
     check_selection("heads", c.heads, range(1, heads + 1), path)
     return [it.select(c.heads, c.radius) for it in kernels if it.layer in (c.layers or layers)]
-
-
-class ExtractedKernels(NamedTuple):
-    """The kernels of a model, and those that could not be determined."""
-
-    kernels: list[KernelRows]
-    """By layer."""
-    undetermined: list[str]
-    """Names of text-dependent kernels for which no token was read."""
 
 
 class TapStatistics:
@@ -125,8 +117,11 @@ class TapStatistics:
 
 
 @torch.no_grad()
-def extract_kernels(encoder: EncoderModel, text: Iterable[TextBatch] = ()) -> ExtractedKernels:
-    """All kernels of all layers by offset, including those of convolutions.
+def extract_kernels(
+    encoder: EncoderModel, text: Iterable[TextBatch] = ()
+) -> tuple[list[KernelRows], list[str]]:
+    """All kernels by layer and offset, including those of convolutions; and the names of kernels
+    that depend on the text if no token of it was read.
 
     Works for any architecture made of `Kernel`s and `DepthwiseConvolution`s.
     """
@@ -161,7 +156,7 @@ def extract_kernels(encoder: EncoderModel, text: Iterable[TextBatch] = ()) -> Ex
         kernels.append(rows)
     # of one layer, those by channel last
     by_layer = sorted(kernels, key=lambda kernel: (kernel.layer, kernel.by != "head"))
-    return ExtractedKernels(by_layer, list(undetermined))
+    return by_layer, list(undetermined)
 
 
 def probe_batch(encoder: EncoderModel) -> TextBatch:

@@ -51,6 +51,10 @@ from toolkit.reporting.console import Output, heartbeat
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
 
+if TYPE_CHECKING:
+    from toolkit.huggingface.model import ToolkitPreTrainedModel
+    from toolkit.huggingface.program import Shape
+
 
 def convert(c: ConversionOptions) -> Path:
     """Convert SOURCE to DESTINATION and report what was converted."""
@@ -134,9 +138,6 @@ def format_fact(value: object) -> str:
         return f"{value:.1e}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
-
-if TYPE_CHECKING:
-    from toolkit.huggingface.model import ToolkitPreTrainedModel
 
 MODEL_TYPE = "toolkit"
 MAX_TOKENIZER_BYTES = 256 << 20
@@ -251,10 +252,6 @@ def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedMod
     ).save_pretrained(folder)
     return None
 
-
-if TYPE_CHECKING:
-    from toolkit.huggingface.model import ToolkitPreTrainedModel
-    from toolkit.huggingface.program import Shape
 
 MODEL_FILE = "model.onnx"
 TOLERANCE = 1e-4

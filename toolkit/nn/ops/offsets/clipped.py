@@ -27,7 +27,7 @@ def read_taps(
     taps: Float[Tensor, "#B H S R"], index: Int[Tensor, "#B S T"], *, shared: bool
 ) -> Float[Tensor, "B H S T"]:
     """out[b, h, i, j] = taps[b, h, i, index[b, i, j]]; `shared`: of plain positions."""
-    scores: Tensor = _ReadTaps.apply(taps, index, shared)
+    scores: Tensor = _Taps.apply(taps, index, None, shared)
     return scores
 
 
@@ -35,7 +35,7 @@ def sum_taps(
     scores: Float[Tensor, "B H S T"], index: Int[Tensor, "#B S T"], taps: int, *, shared: bool
 ) -> Float[Tensor, "B H S R"]:
     """out[b, h, i, r] = sum of scores[b, h, i, j] over the j with index[b, i, j] = r."""
-    sums: Tensor = _SumTaps.apply(scores, index, taps, shared)
+    sums: Tensor = _Taps.apply(scores, index, taps, shared)
     return sums
 
 
@@ -72,31 +72,24 @@ def sum_scores(
     )
 
 
-class _ReadTaps(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, taps, index, shared):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(index)
-        ctx.shared, ctx.radius = shared, taps.shape[-1] // 2
-        return gather_scores(taps, index, shared=shared)
+class _Taps(torch.autograd.Function):
+    """`sum_scores`, or `gather_scores` without a number of taps: each has the other as gradient."""
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        (index,) = ctx.saved_tensors
-        return sum_scores(gradient, index, ctx.radius, shared=ctx.shared), None, None
-
-
-class _SumTaps(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, scores, index, taps, shared):  # type: ignore[no-untyped-def]
+    def forward(ctx, x, index, taps, shared):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(index)
         ctx.shared = shared
-        return sum_scores(scores, index, taps // 2, shared=shared)
+        ctx.taps = None if taps else x.shape[-1]
+        if taps:
+            return sum_scores(x, index, taps // 2, shared=shared)
+        return gather_scores(x, index, shared=shared)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (index,) = ctx.saved_tensors
+        if ctx.taps:
+            return sum_scores(gradient, index, ctx.taps // 2, shared=ctx.shared), None, None, None
         return gather_scores(gradient, index, shared=ctx.shared), None, None, None
 
 
