@@ -68,15 +68,18 @@ def test_tensorboard_sink_groups_metrics_by_event_and_subset(tmp_path):
 
 
 def test_tensorboard_stops_on_a_full_disk(tmp_path, monkeypatch, caplog):
+    tracebacks = []
+    monkeypatch.setattr("threading.excepthook", tracebacks.append)
     sink = TensorBoardSink(tmp_path)
 
-    def fail():
+    def fail(writer, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sink.writer, "flush", fail)
-    for update in (1, 2):
+    monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
+    for update in range(50):
         sink.write("train", {"update": update, "loss": 1.0})
     sink.close()
+    assert not tracebacks
     assert caplog.text.count("cannot be written (No space left on device); it ends here.") == 1
 
 

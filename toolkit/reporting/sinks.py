@@ -7,8 +7,10 @@ update of the checkpoint, so that no update appears twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -88,6 +90,12 @@ class JsonLinesSink:
             self.file.close()
 
 
+def hide_writer_errors(hook: Callable[[Any], object], error: Any) -> None:
+    """For `threading.excepthook`: TensorBoard's thread also stores its error, which is reported."""
+    if not type(error.thread).__module__.startswith("tensorboard."):
+        hook(error)
+
+
 class TensorBoardSink:
     """Metrics as scalars: train/loss, valid/loss, valid/test/loss.
 
@@ -98,6 +106,7 @@ class TensorBoardSink:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
 
         self.folder, self.has_failed = folder, False
+        threading.excepthook = partial(hide_writer_errors, threading.excepthook)
         with report_write_errors("logging.tensorboard_logdir", folder):
             # os.makedirs would recurse without end if the name is too long
             Path(folder).mkdir(parents=True, exist_ok=True)
