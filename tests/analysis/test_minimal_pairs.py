@@ -58,10 +58,10 @@ def test_pooled_accuracy_and_error_equal_those_of_all_pairs():
     for part in outcomes:
         mean = sum(part) / len(part)
         within = sum((x - mean) ** 2 for x in part)
-        parts.append(Paradigm("", "", len(part), mean, math.sqrt(within) / len(part)))
+        parts.append(Paradigm("", "", mean, math.sqrt(within) / len(part), len(part)))
     squares = sum((part.pairs * part.standard_error) ** 2 for part in parts)
     assert pool(parts) == pytest.approx((5.5 / 10, math.sqrt(squares) / 10))
-    assert pool([*parts, Paradigm("", "", 1, 0.5, None)])[1] is None
+    assert pool([*parts, Paradigm("", "", 0.5, None)])[1] is None
 
 
 def test_results_are_read_from_results_json_events_and_published_tables(write):
@@ -76,7 +76,7 @@ def test_results_are_read_from_results_json_events_and_published_tables(write):
     ngram, gpt2 = read_pair_results(write(*TABLE, name="models_summary.jsonl"))
     assert (ngram.source, gpt2.source) == ("ngram", "gpt2")
     assert shared_paradigms([gpt2]) == PHENOMENA
-    assert gpt2.paradigms["gender"] == Paradigm("gender", "anaphors", 1, 0.994, None)
+    assert gpt2.paradigms["gender"] == Paradigm("gender", "anaphors", 0.994, None)
 
 
 def test_models_of_a_table_are_the_fields_with_a_number_in_any_row(write):

@@ -5,7 +5,7 @@ from toolkit.cli.convert import DIRECTIONS
 from toolkit.cli.generate import MODES
 from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.plot import KINDS
-from toolkit.cli.validate import COMMAND as VALIDATE, MINIMAL_PAIRS
+from toolkit.cli.validate import COMMAND as VALIDATE, COMPLETIONS
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
@@ -79,10 +79,10 @@ def test_unknown_single_dash_option_is_rejected(parsed):
 
 
 LISTS = [(TRAIN, "dirs"), (PREPROCESS, "trainpref"), (PREPROCESS, "validpref")]
-LISTS += [(PREPROCESS, "testpref"), (VALIDATE, "path"), (MINIMAL_PAIRS, "path")]
+LISTS += [(PREPROCESS, "testpref"), (VALIDATE, "path"), (COMPLETIONS, "path")]
 LISTS += [(mode, "path") for mode in MODES[:4]] + [
     (command, command.positional)
-    for command in (VALIDATE, MINIMAL_PAIRS, AVERAGE, INSPECT, *DIRECTIONS, *MODES, *KINDS)
+    for command in (VALIDATE, COMPLETIONS, AVERAGE, INSPECT, *DIRECTIONS, *MODES, *KINDS)
     if command.positional
 ]
 

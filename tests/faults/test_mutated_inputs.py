@@ -17,7 +17,7 @@ from toolkit.common.system import read_holder
 from toolkit.conversion.fairseq import read_tokenizer
 from toolkit.conversion.files import read_all_tensors
 from toolkit.reporting.sinks import read_run_id
-from toolkit.tasks.minimal_pairs.pairs import read_pairs
+from toolkit.tasks.completions.items import read_sets
 
 OFFSETS = {"w": {"saved_offsets": [0, 0]}}
 HEADER = {
@@ -85,7 +85,7 @@ READERS = {  # file -> its content, how it is written, how it is read
         lambda path: read_run_id(path.parent, "a"),
     ),
     "encoder.json": ({"a": 0, "b": 1, "ab": 2}, write_text, read_byte_pairs),
-    "pairs.jsonl": (PAIR, write_text, lambda path: read_pairs([str(path)], None)),
+    "pairs.jsonl": (PAIR, write_text, lambda path: read_sets([str(path)], None)),
     "model.safetensors.index.json": (INDEX, write_text, read_index),
     "confusion.jsonl": (CONFUSION, write_text, lambda path: read_confusions(path)[0].checkpoint),
     "results.jsonl": (RESULT, write_text, pool_results),

@@ -30,7 +30,7 @@ COMMAND_LINES = {  # command and config class -> words after the command; they w
     "preprocess PreprocessConfig": "--trainpref {folder}/text.txt --destdir out " + WORDS,
     "train RunConfig": "{data} --arch composite_bert_tiny --task mlm " + RUN,
     "validate ValidateConfig": "{data} --path {run} --num-workers 0 --device cpu",
-    "validate MinimalPairsConfig": "{folder}/sentences.jsonl --task minimal_pairs --path {run} "
+    "validate CompletionsConfig": "{folder}/sentences.jsonl --task minimal_pairs --path {run} "
     "--device cpu",
 }
 MODELS = {  # name -> architecture, task and data

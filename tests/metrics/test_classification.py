@@ -10,17 +10,17 @@ from toolkit.metrics.classification import (
     BINS,
     MAX_LOGIT,
     accuracy,
+    choose,
     class_metrics,
-    compare_scores,
     confusion_matrix,
     f1,
     macro_f1,
     matthews,
-    pair_accuracy,
     pearson,
     roc_auc,
     score_histogram,
     spearman,
+    stratified_error,
 )
 
 sklearn = pytest.importorskip("sklearn.metrics")
@@ -152,25 +152,26 @@ def test_class_metrics_equal_scikit_learn():
     np.testing.assert_array_equal(table, sklearn.confusion_matrix(labels, predictions))
 
 
-def test_ties_count_half_and_tolerances_hold_for_the_difference():
-    good, bad = np.array([-1.0, -2.0, -3.0, -1.0]), np.array([-2.0, -1.0, -3.0, -1.05])
-    assert compare_scores(good, bad).tolist() == [1, 0, 0.5, 1]
-    assert compare_scores(good, bad, 0.1).tolist() == [1, 0, 0.5, 0.5]
-    assert compare_scores(good, bad, np.array([0.1, 2, 0, 0])).tolist() == [1, 0.5, 0.5, 1]
+def test_tied_options_share_the_answer_or_the_first_one_is_chosen():
+    scores = np.array(
+        [[-1, -2, -3], [-2, -1, -np.inf], [-3, -3, -5], [-1, -1, -1], [-1, -1.05, -9]]
+    )
+    answers, tolerance = np.array([0, 0, 1, 2, 1]), np.array([0, 0, 0, 0, 0.1])
+    results, tied = choose(scores, answers, tolerance, first=False)
+    assert results.tolist() == [1, 0, 0.5, pytest.approx(1 / 3), 0.5]
+    assert tied.tolist() == [False, False, True, True, True]
+    assert choose(scores, answers, tolerance, first=True)[0].tolist() == [1, 0, 0, 0, 0]
+    assert choose(scores, answers * 0, tolerance, first=True)[0].tolist() == [1, 0, 1, 1, 1]
 
 
-def test_accuracy_is_a_mean_over_pairs_with_the_error_of_a_stratified_sample():
+def test_standard_error_is_that_of_a_stratified_sample_and_of_the_bootstrap_within_strata():
     results = np.array([1, 1, 0, 1, 0.5, 0, 0, 1.0])
     strata = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    found = pair_accuracy(results, strata)
     first, second = results[:4].var(), results[4:].var()
-    assert found[:2] == (8, pytest.approx(4.5 / 8)) and found.ties == 1
-    weights = (0.5**2 * first / 4 + 0.5**2 * second / 4) ** 0.5
-    assert found.standard_error == pytest.approx(weights)
-
-
-def test_standard_error_of_one_paradigm_is_binomial_and_differences_between_them_add_nothing():
-    one = pair_accuracy(np.array([1.0] * 7 + [0.0] * 3), np.zeros(10, np.int64))
-    assert one.standard_error == pytest.approx((0.7 * 0.3 / 10) ** 0.5)
-    two = pair_accuracy(np.repeat([1.0, 0.0], 5), np.repeat([0, 1], 5))
-    assert (two.accuracy, two.standard_error) == (0.5, 0.0)
+    found = stratified_error(results, strata)
+    assert found == pytest.approx((0.5**2 * first / 4 + 0.5**2 * second / 4) ** 0.5)
+    draw = np.random.default_rng(0).integers(0, 4, (20_000, 8)) + 4 * strata
+    assert results[draw].mean(1).std() == pytest.approx(found, rel=0.02)
+    one = stratified_error(np.array([1.0] * 7 + [0.0] * 3), np.zeros(10, np.int64))
+    assert one == pytest.approx((0.7 * 0.3 / 10) ** 0.5)
+    assert stratified_error(np.repeat([1.0, 0.0], 5), np.repeat([0, 1], 5)) == 0

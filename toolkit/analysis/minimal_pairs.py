@@ -37,11 +37,11 @@ from toolkit.common.json_files import (
     decode,
     name_file,
 )
-from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK
+from toolkit.config.commands.checkpoints import COMPLETIONS_TASK, MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
 from toolkit.reporting.runs import name_without_seed, short_names
 from toolkit.reporting.tables import Table
-from toolkit.tasks.minimal_pairs.pairs import describe_scoring
+from toolkit.tasks.completions.results import describe_scoring
 
 
 def plot_minimal_pairs(c: PairPlotConfig) -> None:
@@ -127,11 +127,18 @@ class Paradigm:
     name: str
     phenomenon: str
     """Empty if unknown."""
-    pairs: PositiveCount
-    """1 for a published accuracy whose number of pairs is unknown."""
     accuracy: float
     standard_error: float | None
     """Over pairs; None if unknown."""
+    pairs: PositiveCount = 1
+    """Pairs or items; 1 for a published accuracy whose number of pairs is unknown."""
+    items: PositiveCount = 1
+    """What completions counts instead of pairs."""
+
+    @property
+    def count(self) -> int:
+        """Number of pairs or items."""
+        return max(self.pairs, self.items)
 
 
 class PairResult(NamedTuple):
@@ -153,9 +160,9 @@ def pool(paradigms: Sequence[Paradigm]) -> tuple[float, float | None]:
 
     n_k pairs of paradigm k, N of all. Paradigms are strata: their choice is no sampling error.
     """
-    pairs = sum(it.pairs for it in paradigms)
-    accuracy = sum(it.pairs * it.accuracy for it in paradigms) / pairs
-    errors = [it.pairs * it.standard_error for it in paradigms if it.standard_error is not None]
+    pairs = sum(it.count for it in paradigms)
+    accuracy = sum(it.count * it.accuracy for it in paradigms) / pairs
+    errors = [it.count * it.standard_error for it in paradigms if it.standard_error is not None]
     return accuracy, math.hypot(*errors) / pairs if len(errors) == len(paradigms) else None
 
 
@@ -171,7 +178,9 @@ def read_pair_results(path: Path) -> list[PairResult]:
         lines = read_bytes(path, MAX_BYTES).decode().split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
         results = []
-        for row in [it for it in rows if it.get("task") == MINIMAL_PAIRS_TASK]:
+        for row in rows:
+            if row.get("task") not in (MINIMAL_PAIRS_TASK, COMPLETIONS_TASK):
+                continue
             record = convert(row, ResultRecord)
             scoring = describe_scoring(record.scoring, record.normalization)
             paradigms = {it.name: it for it in record.paradigms}
@@ -213,7 +222,7 @@ def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
         raise JsonError(f"UID {repeated[0]} must have one row, but has {count}")
     for model in models:
         found = {
-            it.UID: Paradigm(it.UID, it.linguistics_term, 1, parse_accuracy(row, model), None)
+            it.UID: Paradigm(it.UID, it.linguistics_term, parse_accuracy(row, model), None)
             for it, row in zip(paradigms, rows, strict=True)
         }
         yield PairResult(model, "", found)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import program
 from toolkit.config.command import Command
-from toolkit.config.commands.checkpoints import MinimalPairsConfig, ValidateConfig
+from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfig
 from toolkit.config.values import read_words
 
 
 def choose_command(argv: Sequence[str]) -> Command:
-    """MINIMAL_PAIRS with --task; other options of a task have its name before a dot."""
-    return MINIMAL_PAIRS if "task" in [flag.name for flag in read_words(argv).flags] else COMMAND
+    """COMPLETIONS with --task; other options of a task have its name before a dot."""
+    return COMPLETIONS if "task" in [flag.name for flag in read_words(argv).flags] else COMMAND
 
 
 COMMAND = Command(
@@ -20,8 +20,9 @@ COMMAND = Command(
     summary="Evaluate checkpoints: loss, perplexity and the metrics of the task over the full "
     "splits. The results do not depend on batch size and number of processes. Options of the task "
     "may differ from training if the model does not depend on them, and may have several values: "
-    "--task.tokens-per-sample 128,256,512. --task minimal_pairs evaluates them on pairs of "
-    "sentences, such as BLiMP's; it has other options, which --task minimal_pairs --help shows.",
+    "--task.tokens-per-sample 128,256,512. --task completions evaluates them without "
+    "fine-tuning, on BLiMP, EWoK and other sets of options; it has other options, which --task "
+    "completions --help shows.",
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
     "--results-path metrics.json",
     config=ValidateConfig,
@@ -29,21 +30,21 @@ COMMAND = Command(
     variant=choose_command,
     misplaced_paths={
         "raw": "Run toolkit-preprocess --validpref {path}{options} --tokenizer-from RUN --destdir "
-        "data, then toolkit-validate data. For minimal pairs, add --task minimal_pairs.",
+        "data, then toolkit-validate data. For minimal pairs, add --task completions.",
         "checkpoint": "Write --path {path}.",
     },
     overridden="task",
     common=("path", "valid_subset", "results_path", "max_tokens"),
 )
-MINIMAL_PAIRS = Command(
+COMPLETIONS = Command(
     name="toolkit-validate",
-    summary="Evaluate checkpoints on minimal pairs, such as BLiMP's: how often the better of two "
-    "sentences is the more probable one. For models that fill masks or predict the next token. "
-    "The files are read as they are.",
-    example="toolkit-validate blimp/data --task minimal_pairs --path run/checkpoint_best "
+    summary="Evaluate checkpoints without fine-tuning, on minimal pairs such as BLiMP's and other "
+    "sets of options: how often the right one is the most probable. For models that fill masks, "
+    "predict the next token or translate. The files are read as they are.",
+    example="toolkit-validate blimp/data --task completions --path run/checkpoint_best "
     "--results-path blimp.jsonl",
-    config=MinimalPairsConfig,
-    act="toolkit.commands.minimal_pairs:evaluate_minimal_pairs",
+    config=CompletionsConfig,
+    act="toolkit.commands.completions:evaluate_completions",
     misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "scoring", "normalization", "limit", "results_path"),
 )

@@ -116,6 +116,7 @@ TASKS = {
     ),
     **make_builtins(
         "tasks.embed",
+        completions="evaluation only: which of several options is most probable (EWoK)",
         minimal_pairs="evaluation only: which of two sentences is more probable (BLiMP)",
         encode="an encoder without a head, to fine-tune from",
     ),

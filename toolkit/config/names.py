@@ -219,7 +219,7 @@ CONFIGS = {
     "toolkit-train": "train:TRAIN",
     "toolkit-preprocess": "preprocess:PREPROCESS",
     "toolkit-validate": "checkpoints:ValidateConfig",
-    "toolkit-validate --task minimal_pairs": "checkpoints:MinimalPairsConfig",
+    "toolkit-validate --task completions": "checkpoints:CompletionsConfig",
     "toolkit-predict": "checkpoints:PredictConfig",
     "toolkit-average": "checkpoints:AverageConfig",
     "toolkit-convert import": "checkpoints:ImportConfig",

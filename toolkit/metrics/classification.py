@@ -254,35 +254,31 @@ def compute_span_metrics(true: Spans, predicted: Spans, types: Sequence[str]) ->
     ]
 
 
-TIE = 0.5
+def choose(
+    scores: FloatArray, answers: IntArray, tolerance: FloatArray, *, first: bool
+) -> tuple[FloatArray, BoolArray]:
+    """What the right one of the options, N x K, gets, and whether it shares the highest score.
+
+    1 if its score is the highest, and 1/n if n options have it, up to the tolerance. With `first`,
+    the first of these is chosen.
+    """
+    best = scores >= scores.max(1, keepdims=True) - tolerance[:, None]
+    rows = np.arange(len(scores))
+    is_best, count = best[rows, answers], best.sum(1)
+    results = best.argmax(1) == answers if first else is_best / count
+    return results.astype(np.float64), is_best & (count > 1)
 
 
-class PairAccuracy(NamedTuple):
-    """A mean over pairs: 1 if the good sentence has the higher score, 1/2 for a tie, else 0."""
-
-    pairs: int
-    accuracy: float
-    standard_error: float
-    ties: int
-
-
-def compare_scores(
-    good: FloatArray, bad: FloatArray, tolerance: float | FloatArray = 0.0
-) -> FloatArray:
-    """1, 1/2 or 0 for each pair; scores whose difference is within the tolerance are a tie."""
-    difference = good - bad
-    return np.where(np.abs(difference) <= tolerance, TIE, (difference > 0).astype(np.float64))
-
-
-def pair_accuracy(results: FloatArray, strata: IntArray) -> PairAccuracy:
-    """sum_k n_k mean_k / N, with the standard error sqrt(sum_k n_k var_k) / N.
+def stratified_error(results: FloatArray, strata: IntArray) -> float:
+    """The standard error sqrt(sum_k n_k var_k) / N of the mean of all results.
 
     Paradigms are strata (Cochran 1977, section 5.3): var_k is the variance of the results within
-    paradigm k. Differences between paradigms are no sampling error, for they are fixed.
+    paradigm k. Differences between paradigms are no sampling error, for they are fixed. This is
+    the deviation of means of bootstrap samples that are drawn within each paradigm, without the
+    noise of a finite number of them.
     """
     within = 0.0
     for stratum in np.unique(strata):
         part = results[strata == stratum]
         within += float(((part - part.mean()) ** 2).sum())
-    error = float(np.sqrt(within)) / len(results)
-    return PairAccuracy(len(results), float(results.mean()), error, int((results == TIE).sum()))
+    return float(np.sqrt(within)) / len(results)

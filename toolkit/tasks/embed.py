@@ -184,11 +184,18 @@ class Encode(Task[NoOptions, Examples[Batch], Batch]):
         return {}
 
 
-@register_task("minimal_pairs", NoOptions())
-class MinimalPairs(Encode):
-    """Evaluation only: accuracy of score(good) > score(bad) for pairs of sentences."""
+@register_task("completions", NoOptions())
+class Completions(Encode):
+    """Evaluation only: how often score(right option) is the highest of all options."""
 
     remedy = (
-        "Task minimal_pairs evaluates checkpoints and trains nothing. Train with --task mlm, mpm "
-        "or language_modeling, then run toolkit-validate FILES --task minimal_pairs --path RUN."
+        "Task completions evaluates checkpoints and trains nothing. Train with --task mlm, mpm "
+        "or language_modeling, then run toolkit-validate FILES --task completions --path RUN."
     )
+
+
+@register_task("minimal_pairs", NoOptions())
+class MinimalPairs(Completions):
+    """Evaluation only: accuracy of score(good) > score(bad) for pairs of sentences."""
+
+    remedy = Completions.remedy.replace("completions", "minimal_pairs")

@@ -215,6 +215,21 @@ class ScoresTargets(Protocol):
 
 
 @runtime_checkable
+class ScoresTranslations(Protocol):
+    """A task whose models give probabilities of the tokens of a target after a source."""
+
+    def score_translations(
+        self,
+        encoder: EncoderModel,
+        source: Inputs,
+        previous: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        """log p of target tokens; `selected` are flat indices into the B x T of `previous`."""
+
+
+@runtime_checkable
 class OrdersWords(Protocol):
     """A task whose models predict positions."""
 

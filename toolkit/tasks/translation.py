@@ -37,7 +37,15 @@ from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import Event, ItemPrediction, Results
-from toolkit.tasks.task import EncoderFactory, Metric, Task, check_architecture, token_metrics
+from toolkit.tasks.task import (
+    EncoderFactory,
+    Metric,
+    TargetScores,
+    Task,
+    check_architecture,
+    score_targets,
+    token_metrics,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +267,19 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         )[0]  # (N, D)
         table = encoder.output_embedding.weight
         return {OBJECTIVE: project(states, table, None, batch.targets)}
+
+    def score_translations(
+        self,
+        encoder: EncoderModel,
+        source: Inputs,
+        previous: Inputs,
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        read, padding = encoder(source), source.padding
+        states = encoder.decode(previous.tokens, read, padding, selected=selected)[0]  # (N, D)
+        return score_targets(states, encoder.output_embedding.weight, None, targets)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch

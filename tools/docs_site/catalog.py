@@ -22,7 +22,7 @@ EVERY = "toolkit"
 """Section of the options that every command has."""
 WITH_ARCH = "--arch"
 """Mode of toolkit-inspect in which options describe a run."""
-WITH_PAIRS = "--task minimal_pairs"
+WITH_PAIRS = "--task completions"
 """Mode of toolkit-validate that reads sentence pairs."""
 
 
@@ -62,7 +62,7 @@ def command_modes() -> dict[str, dict[str, Command]]:
         for word, it in commands().items()
     }
     found["inspect"][WITH_ARCH] = inspect.COUNT
-    found["validate"][WITH_PAIRS] = validate.MINIMAL_PAIRS
+    found["validate"][WITH_PAIRS] = validate.COMPLETIONS
     return found
 
 

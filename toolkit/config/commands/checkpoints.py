@@ -193,43 +193,52 @@ ONE_EVALUATION = (
 )
 """The error for several evaluations whose predictions would replace each other."""
 MINIMAL_PAIRS_TASK: Literal["minimal_pairs"] = "minimal_pairs"
+COMPLETIONS_TASK: Literal["completions"] = "completions"
 OWN_TASK = "Omit --task: checkpoints are evaluated with the task that they were trained with."
 Scoring = Literal["auto", "pseudo_log_likelihood", "within_word_left_to_right", "log_likelihood"]
-Normalization = Literal["none", "tokens"]
+Normalization = Literal["none", "tokens", "characters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinimalPairsConfig(
+class CompletionsConfig(
     WeightsOptions,
     PrecisionOptions,
     OutputOptions,
     required={
-        "files": "Name files of sentence pairs, or a folder of them, before --path.",
+        "files": "Name files of sentence pairs or items, or a folder of them, before --path.",
         "path": "--path is required: the checkpoints to evaluate.",
     },
     positional="files",
 ):
-    """Options of toolkit-validate --task minimal_pairs."""
+    """Options of toolkit-validate --task completions and --task minimal_pairs."""
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """Files of sentence pairs: JSON lines with sentence_good and sentence_bad, as in BLiMP, or two
-    columns separated by a tab, the better sentence first. A folder stands for its .jsonl and .tsv
-    files. No preprocessing is needed."""
-    task: Annotated[Literal["minimal_pairs"], OWN_TASK] = field(
-        default=MINIMAL_PAIRS_TASK, metadata=ADVANCED
+    """Files of items as published: BLiMP, its supplement and sets of its form, such as ZhoBLiMP and
+    BLiMP-NL, MultiBLiMP, EWoK, entity tracking, COMPS, WUG, GlobalPIQA, LAMBADA, CLAMS, Zorro; a
+    table with the columns prefix, option_1, option_2, answer; or two columns separated by a tab,
+    the better sentence first. A folder stands for its files. No preprocessing is needed."""
+    task: Annotated[Literal["completions", "minimal_pairs"], OWN_TASK] = field(
+        default=COMPLETIONS_TASK, metadata=ADVANCED
     )
-    """Without this option, checkpoints are evaluated with their own task."""
+    """completions: which of several options is most probable; minimal_pairs: its case of two whole
+    sentences. Without this option, checkpoints are evaluated with their own task."""
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoints, or save folders, for their best one, to evaluate."""
     scoring: Scoring = "auto"
-    """Score of a sentence. pseudo_log_likelihood: each token is masked in turn (Salazar et al.
+    """Score of an option. pseudo_log_likelihood: each token is masked in turn (Salazar et al.
     2020). within_word_left_to_right: the rest of its word is masked too (Kauf and Ivanova 2023).
-    log_likelihood: each token from those before it. auto: pseudo_log_likelihood for masked models,
-    log_likelihood for language models."""
+    log_likelihood: each token from those before it; for encoder-decoders, which read the prefix,
+    that of the target. auto: pseudo_log_likelihood for masked models, log_likelihood for others."""
+    scored: Literal["option", "text"] = "option"
+    """Tokens that are scored: those of the option, given its prefix, or those of both."""
     normalization: Normalization = "none"
-    """Length normalization. tokens: the mean over the tokens of a sentence instead of the sum."""
+    """Length normalization: the score divided by the number of tokens that are scored, or of
+    characters of the option."""
+    ties: Literal["half", "first"] = "half"
+    """Options whose scores are equal up to rounding share the answer (half), or the first one is
+    chosen, as the evaluator of the BabyLM challenge does."""
     limit: PositiveInt | None = None
-    """Maximum number of pairs per paradigm: the first ones."""
+    """Maximum number of items per paradigm: the first ones."""
     max_tokens: Tokens | None = None
     """Maximum tokens per batch. Default: 4,096, or 32,768 on a GPU."""
     paradigms: bool = False
@@ -237,7 +246,7 @@ class MinimalPairsConfig(
     results_path: str | None = None
     """File for the results as JSON lines, which toolkit-plot reads."""
     predictions: str | None = None
-    """File for the scores of each pair as JSON lines."""
+    """File for the scores of each item as JSON lines."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -253,7 +262,7 @@ class MinimalPairsConfig(
             path = realpath(file or "-")
             if path in inputs or (option == "--predictions" and file and dirname(path) in inputs):
                 raise ToolkitError(
-                    f"{option} must be outside of the files and folders of sentence pairs, but is "
+                    f"{option} must be outside of the files and folders of items, but is "
                     f"{file}. Write it to another folder."
                 )
 

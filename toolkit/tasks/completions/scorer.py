@@ -1,11 +1,13 @@
-"""Scores of sentences: pseudo-log-likelihoods and log-likelihoods.
+"""Scores of texts: pseudo-log-likelihoods and log-likelihoods.
 
     pseudo_log_likelihood       sum_t log p(x_t | x without x_t)      (Salazar et al. 2020, eq. 1)
     within_word_left_to_right   sum_t log p(x_t | x without x_t and the rest of its word)
                                                                       (Kauf & Ivanova 2023)
     log_likelihood              sum_t log p(x_t | x_1 .. x_{t-1})
 
-t runs over the tokens of the text. Special tokens around it are read, never scored.
+t runs over the tokens of the text after its prefix, those that the whole text has: a token that
+begins with the space before it is the first one. An encoder-decoder reads the prefix, and the log-
+likelihood is that of the target. Special tokens around it are read, never scored.
 
 B inputs   S tokens of an input   N targets
 """
@@ -13,6 +15,7 @@ B inputs   S tokens of an input   N targets
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,25 +33,38 @@ from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.task import ScoresTargets, require
+from toolkit.tasks.task import ScoresTargets, ScoresTranslations, require
 
 
-class EncodedSentence(NamedTuple):
+class EncodedText(NamedTuple):
     """The tokens of a text, without special tokens."""
 
     tokens: IntArray
     ends: IntArray
     """Per token, the index after the last token that is hidden with it."""
+    first: int = 0
+    """Index of the first token that is scored."""
+    source: IntArray = np.zeros(0, np.int64)
+    """What an encoder-decoder reads before it generates the text."""
+
+    @property
+    def size(self) -> int:
+        """Number of tokens that are scored."""
+        return len(self.tokens) - self.first
 
 
-class SentenceScorer:
-    """Scores sentences with a learner that fills masks or predicts the next token."""
+class TextScorer:
+    """Scores texts with a learner that fills masks, predicts the next token or translates."""
 
     def __init__(
         self, learner: Learner, scoring: str, *, precision: Precision, max_tokens: int
     ) -> None:
         self.learner, self.precision, self.max_tokens = learner, precision, max_tokens
-        known = require(learner.task, ScoresTargets).scorings
+        self.translates = isinstance(learner.task, ScoresTranslations)
+        if self.translates:
+            known: Sequence[str] = ("log_likelihood",)
+        else:
+            known = require(learner.task, ScoresTargets).scorings
         if learner.encoder.is_word_level or learner.encoder.fixed_length:
             raise ToolkitError(
                 "Minimal pairs require a model that reads text of any length; this encoder reads "
@@ -62,8 +78,10 @@ class SentenceScorer:
             )
         self.scoring = known[0] if scoring == "auto" else scoring
         self.is_causal = self.scoring == "log_likelihood"
-        vocabulary = learner.tokenizer.vocabulary
+        vocabulary = learner.tokenizer.target.vocabulary
         special = learner.task.special_tokens(vocabulary)
+        if self.translates:  # the end symbol starts a target
+            special = ((vocabulary.sep,), ())
         self.before, self.after = (np.array(ids, np.int64) for ids in special)
         self.mask = vocabulary.mask
 
@@ -75,49 +93,79 @@ class SentenceScorer:
             return None
         return limit - len(self.before) - len(self.after) + self.is_causal
 
-    def encode(self, sentences: Sequence[str]) -> list[EncodedSentence]:
-        """The tokens of each sentence."""
-        tokenizer, lines = self.learner.tokenizer, [to_line(sentence) for sentence in sentences]
+    def encode(
+        self, texts: Sequence[str], options: Sequence[str] | None = None
+    ) -> list[EncodedText]:
+        """The tokens of each text; only those of the option that it ends with are scored.
+
+        A token that is partly before the option is scored; an encoder-decoder reads what is before.
+        """
+        tokenizer, lines = self.learner.tokenizer, [to_line(text) for text in texts]
+        both = zip(lines, lines if options is None else map(to_line, options), strict=True)
+        before = [line[: len(line) - len(option)] for line, option in both]
+        sources = [np.zeros(0, np.int64)] * len(texts)
+        if self.translates:
+            end = [tokenizer.vocabulary.sep]
+            encoded = split_rows(*tokenizer.encode_lines([it.strip() for it in before]))
+            sources = [np.concatenate([row, end]) for row in encoded]
+            lines = [line[len(it) :] for line, it in zip(lines, before, strict=True)]
+            tokenizer, before = tokenizer.target, [""] * len(texts)
         rows = split_rows(*tokenizer.encode_lines(lines))
+        firsts = [0] * len(texts)
+        if any(before):
+            offsets = tokenizer.encode_with_offsets(lines)
+            edges = np.stack([offsets.starts, offsets.ends], 1)
+            for index, spans in enumerate(split_rows(edges, offsets.lengths)):
+                start = len(before[index])
+                # a token without characters, a mark, begins the word after it
+                firsts[index] = int(((spans[:, 1] <= start) & (spans[:, 0] < start)).sum())
         if self.scoring == "within_word_left_to_right":
             ends = find_word_ends(tokenizer, lines)
         else:
             ends = [np.arange(1, len(row) + 1) for row in rows]
-        return [EncodedSentence(*both) for both in zip(rows, ends, strict=True)]
+        return [EncodedText(*parts) for parts in zip(rows, ends, firsts, sources, strict=True)]
 
     @torch.no_grad()
-    def score(self, sentences: Sequence[EncodedSentence]) -> FloatArray:
-        """One score per sentence; it does not depend on the others, up to rounding."""
+    def score(self, texts: Sequence[EncodedText]) -> FloatArray:
+        """Log-probability of each text, and its number of tokens that are not the most probable.
+
+        They do not depend on the other texts, up to rounding.
+        """
         table = TargetTable()
-        for owner, sentence in enumerate(sentences):
-            for row, position, token in self._requests(sentence):
-                table.add(row, position, token, owner)
-        totals = np.zeros(len(sentences))
-        encoder, task = self.learner.encoder, require(self.learner.task, ScoresTargets)
+        for owner, text in enumerate(texts):
+            for row, position, token in self._requests(text):
+                table.add(text.source, row, position, token, owner)
+        totals = np.zeros((2, len(texts)))
+        encoder, task = self.learner.encoder, self.learner.task
         device = encoder.token_embedding.weight.device
         with self.precision.autocast():  # around all batches, so that weights are cast once
-            for inputs, selected, targets, owners in table.batches(self.max_tokens):
+            for source, inputs, selected, targets, owners in table.batches(self.max_tokens):
                 moved = to_device(inputs, device), selected.to(device), targets.to(device)
-                scores = task.score_targets(encoder, *moved).log_probabilities
-                np.add.at(totals, owners, scores.double().cpu().numpy())
+                if isinstance(task, ScoresTranslations):
+                    found = task.score_translations(encoder, to_device(source, device), *moved)
+                else:
+                    found = require(task, ScoresTargets).score_targets(encoder, *moved)
+                columns = found.log_probabilities, ~found.is_best
+                for sums, numbers in zip(totals, columns, strict=True):
+                    np.add.at(sums, owners, numbers.double().cpu().numpy())
         return totals
 
-    def _requests(self, sentence: EncodedSentence) -> Iterator[tuple[IntArray, int, int]]:
+    def _requests(self, text: EncodedText) -> Iterator[tuple[IntArray, int, int]]:
         """Input, position and token: each after those before it, in one input, or masked.
 
         What is hidden with a masked token is masked too.
         """
-        first, (tokens, ends) = len(self.before), sentence
+        first, tokens = len(self.before), text.tokens
         prefix = np.concatenate([self.before, tokens[:-1]])
         whole = np.concatenate([self.before, tokens, self.after])
-        both = zip(tokens.tolist(), ends.tolist(), strict=True)
-        for index, (token, end) in enumerate(both, first):
+        for index in range(text.first, len(tokens)):
+            position, token = first + index, int(tokens[index])
             if self.is_causal:
-                yield prefix, index - 1, token
+                yield prefix, position - 1, token
                 continue
             masked = whole.copy()
-            masked[index : first + end] = self.mask
-            yield masked, index, token
+            masked[position : first + text.ends[index]] = self.mask
+            yield masked, position, token
 
 
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
@@ -154,27 +202,28 @@ class TargetTable:
     """Targets by input; equal inputs are stored, and later computed, once."""
 
     def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-        self._rows: list[IntArray] = []
+        self._numbers: dict[tuple[bytes, bytes], int] = {}
+        self._rows: list[tuple[IntArray, IntArray]] = []
         self._targets: list[tuple[int, int, int, int]] = []
 
-    def add(self, row: IntArray, position: int, target: int, owner: int) -> None:
-        """Ask for log p(target) at a position of an input, on behalf of a sentence."""
-        number = self._numbers.setdefault(row.tobytes(), len(self._rows))
+    def add(self, source: IntArray, row: IntArray, position: int, target: int, owner: int) -> None:
+        """Ask for log p(target) at a position of an input, on behalf of a text."""
+        key = source.tobytes(), row.tobytes()
+        number = self._numbers.setdefault(key, len(self._rows))
         if number == len(self._rows):
-            self._rows.append(row)
+            self._rows.append((source, row))
         self._targets.append((number, position, target, owner))
 
-    def batches(self, max_tokens: int) -> Iterator[tuple[Inputs, Tensor, Tensor, IntArray]]:
-        """All inputs, those of equal length together, so that none is padded.
+    def batches(self, max_tokens: int) -> Iterator[tuple[Inputs, Inputs, Tensor, Tensor, IntArray]]:
+        """All sources and inputs, those of equal length together, so that none is padded.
 
-        With the flat indices of the targets' positions into B x S, the targets, and the sentence
-        that each belongs to.
+        With the flat indices of the targets' positions into B x S, the targets, and the text that
+        each belongs to.
         """
         if not self._rows:
             return
-        lengths = np.array([len(row) for row in self._rows])
-        order = np.argsort(lengths, kind="stable")
+        lengths = np.array([[len(source), len(row)] for source, row in self._rows])
+        order = np.lexsort(lengths.T)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         targets = np.array(self._targets)
@@ -183,17 +232,18 @@ class TargetTable:
         for first, last in _cut(lengths[order], max_tokens):
             low, high = np.searchsorted(targets[:, 0], [first, last])
             number, position, target, owner = targets[low:high].T
-            tokens = np.stack([self._rows[row] for row in order[first:last]])
-            selected = (number - first) * tokens.shape[1] + position
-            inputs = Inputs(torch.from_numpy(tokens))
-            yield inputs, torch.from_numpy(selected), torch.from_numpy(target.copy()), owner
+            rows = zip(*(self._rows[row] for row in order[first:last]), strict=True)
+            source, inputs = (Inputs(torch.from_numpy(np.stack(side))) for side in rows)
+            selected = (number - first) * inputs.tokens.shape[1] + position
+            yield (
+                *(source, inputs, torch.from_numpy(selected)),
+                *(torch.from_numpy(target.copy()), owner),
+            )
 
 
 def _cut(lengths: IntArray, max_tokens: int) -> Iterator[tuple[int, int]]:
-    """First and last row of batches of equal lengths, which ascend; at least one row each."""
-    first = 0
-    for length in np.unique(lengths):
-        last = int(np.searchsorted(lengths, length, "right"))
-        size = max(1, max_tokens // int(length))
+    """First and last row of batches of equal lengths, in order; at least one row each."""
+    edges = np.flatnonzero((lengths[1:] != lengths[:-1]).any(1)) + 1
+    for first, last in pairwise([0, *edges.tolist(), len(lengths)]):
+        size = max(1, max_tokens // int(lengths[first].sum()))
         yield from ((start, min(start + size, last)) for start in range(first, last, size))
-        first = last

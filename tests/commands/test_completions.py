@@ -1,4 +1,4 @@
-"""toolkit-validate --task minimal_pairs on a small checkpoint."""
+"""toolkit-validate --task completions and minimal_pairs on a small checkpoint."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 
 from toolkit import build_model, load_checkpoint
 from toolkit.cli.validate import main
-from toolkit.commands import minimal_pairs as command
-from toolkit.config.commands.checkpoints import MinimalPairsConfig
+from toolkit.commands import completions as command
+from toolkit.config.commands.checkpoints import CompletionsConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.optim.update import Precision
 from toolkit.reporting.console import Progress
-from toolkit.tasks.minimal_pairs.pairs import read_pairs
-from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
+from toolkit.tasks.completions.items import read_sets
+from toolkit.tasks.completions.scorer import TextScorer
 
 TEXTS = ["the cat sat on a mat and saw how dogs run far", "cats see the dog", "a man sees dogs"]
 PAIRS = [
@@ -99,22 +99,22 @@ def test_results_are_reported_by_paradigm_and_phenomenon(runs, blimp, tmp_path, 
 
 
 def test_ranks_share_the_work(runs, blimp, monkeypatch, ranks):
-    monkeypatch.setattr(command, "PAIRS_PER_CHUNK", 2)
-    c = MinimalPairsConfig(files=[str(blimp)], path=[str(runs / "mlm")], precision="fp32")
-    pairs, _ = read_pairs(c.files)
+    monkeypatch.setattr(command, "ITEMS_PER_CHUNK", 2)
+    c = CompletionsConfig(files=[str(blimp)], path=[str(runs / "mlm")], precision="fp32")
+    pairs, _ = read_sets(c.files)
     learner = load_checkpoint(c.path[0])
 
     def score(world):
         precision = Precision("fp32", world.device)
-        scorer = SentenceScorer(learner, c.scoring, precision=precision, max_tokens=4096)
-        sentences = command.encode_pairs(scorer, pairs, "")
+        scorer = TextScorer(learner, c.scoring, precision=precision, max_tokens=4096)
+        texts = command.encode_items(scorer, pairs, "option", "")
         with Progress("", len(pairs), "pairs", quiet=True) as progress:
-            return command.score_pairs(scorer, sentences, progress, world).tolist()
+            return command.score_items(scorer, pairs, texts, progress, world)[0].tolist()
 
     alone = score(World())
-    assert len(alone) == 7 and all(it < -1 for pair in alone for it in pair)
+    assert len(alone) == 14 and all(it < -1 for it in alone)
     for found in ranks(score):
-        assert found == [pytest.approx(pair, abs=1e-4) for pair in alone]
+        assert found == pytest.approx(alone, abs=1e-4)
 
 
 def test_two_columns_are_read_with_a_language_model(runs, tmp_path, capsys):
@@ -144,8 +144,8 @@ def test_sentences_that_the_tokenizer_makes_equal_are_a_remark_and_a_tie(runs, t
 
 def test_scores_that_are_not_finite_are_an_error(runs, tmp_path, monkeypatch, capsys):
     write(tmp_path / "a.jsonl", PAIRS)
-    scores = np.array([[-1.0, -2.0], [np.nan, -1.0], [-np.inf, -np.inf], [0.0, 0.0]])
-    monkeypatch.setattr(command, "score_pairs", lambda *arguments: scores)
+    scores = np.array([-1.0, -2.0, np.nan, -1.0, -np.inf, -np.inf, 0.0, 0.0])
+    monkeypatch.setattr(command, "score_items", lambda *arguments: (scores, np.zeros(8)))
     assert ask(tmp_path / "a.jsonl", "--precision", "fp32", runs=runs) == 2
     assert "a.jsonl:2: scores must be finite, but in fp32 they are nan and -1.0." in (
         capsys.readouterr().err
@@ -158,12 +158,15 @@ GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.jsonl", GOOD + '{"good": "x", "bad": "y"}', r"2: .* no field 'sentence_good'.* 'bad'"),
+        (
+            "a.jsonl",
+            GOOD + '{"good": "x", "bad": "y"}',
+            r"2: its fields are 'good', 'bad'\. .*COMPS",
+        ),
         ("a.jsonl", GOOD.replace('"dogs run"', "3"), r":1: the field .* must hold a string"),
-        ("a.jsonl", GOOD.replace("runs", "run"), r":1: the two sentences must differ, but are"),
+        ("a.jsonl", GOOD.replace("runs", "run"), r":1: the options must differ, but are"),
         ("a.jsonl", GOOD + GOOD.replace("runs", "runs " * 15), r":2: .* at most 14 tokens .* has"),
         ("a.tsv", "dogs run\tdogs runs\nalone\n", r":2: expected two sentences .* found 1 column"),
-        ("a.tsv", "\n Sentence_bad\tSentence_good\n", r":2: sentence_good must be the first col"),
         ("a.tsv", "", r"a\.tsv must hold sentence pairs"),
     ],
 )
@@ -178,8 +181,8 @@ def test_malformed_files_are_one_line(runs, tmp_path, capsys, name, text, messag
 def test_missing_files_and_folders_without_pairs_are_one_line(runs, blimp, capsys):
     for words, message in (
         ([blimp / "none.jsonl"], "No such file or directory"),
-        ([runs / "mlm"], "must hold .jsonl files with sentence_good and sentence_bad"),
-        ([blimp / "models_summary.jsonl"], "Its fields are 'UID', 'gpt2'"),
+        ([runs / "mlm"], "must hold .jsonl files of a known set"),
+        ([blimp / "models_summary.jsonl"], "its fields are 'UID', 'gpt2'"),
         ([blimp, blimp / "verbs.jsonl"], "must be named once, but is named twice"),
     ):
         assert ask(*words, runs=runs) == 2
@@ -191,7 +194,10 @@ def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, cap
     for words, message in (
         (["--scoring", "log_likelihood"], "scoring must be pseudo_log_likelihood or within_word"),
         (["--path", runs / "mlm", runs / "mlm", "--predictions", "x"], "requires one checkpoint"),
-        (["--task", "mlm"], "task must be one of minimal_pairs, but is 'mlm'. Omit --task"),
+        (
+            ["--task", "mlm"],
+            "task must be one of completions, minimal_pairs, but is 'mlm'. Omit --task",
+        ),
         (["--path", runs / "rtd"], "requires a model trained with --task mlm, mpm or"),
         (["--predictions", blimp / "x.jsonl"], "--predictions must be outside of the files and"),
     ):
@@ -206,3 +212,50 @@ def test_results_are_written_after_each_checkpoint(runs, blimp, tmp_path, capsys
     words = ["--task", "minimal_pairs", "--path", runs / "mlm", runs / "rtd"]
     assert main([str(blimp), *map(str, words), "--results-path", str(results)]) == 2
     assert json.loads(results.read_text())["path"] == str(runs / "mlm")
+
+
+ROWS = {
+    "ewok": {"Context1": "a cat", "Context2": "dogs", "Target1": "sees", "Domain": "agents"},
+    "boxes": {"input_prefix": "the ", "numops": 2, "options": ["cat", "dog", "man", "mat", "far"]},
+    "comps": {
+        "prefix_acceptable": "a cat",
+        "prefix_unacceptable": "a mat",
+        "property_phrase": "saw",
+    },
+    "wug": {"sentences": "the cat\tthe dogs", "ratio": 0.7},
+    "piqa": {"prompt": "dogs", "solution0": "run far", "solution1": "run", "label": 1},
+    "lambada": {"text": "the cat sat on a mat"},
+    "multi": {"sen": "dogs run", "wrong_sen": "dogs runs"},
+}
+
+
+def test_published_sets_are_read_by_their_fields(runs, tmp_path, capsys):
+    for name, row in ROWS.items():
+        rows = [row, {**row, "ratio": 0.2, "sentences": "a cat\ta man"}] if name == "wug" else [row]
+        lines = "".join(json.dumps(it) + "\n" for it in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    clams, zorro = tmp_path / "clams.txt", tmp_path / "zorro.txt"
+    clams.write_text("True\tdogs run\nFalse\tdogs runs\n")
+    zorro.write_text("dogs runs\ndogs run\n")
+    (tmp_path / "own.tsv").write_text(
+        "prefix\toption_1\toption_2\toption_3\tanswer\na cat\tsat\tsaw\trun\t2\n"
+    )
+    items, _ = read_sets([str(tmp_path), str(clams), str(zorro)])
+    read = {it.paradigm.name: (it.texts, it.answer) for it in items}
+    assert read["agents"] == (["a cat sees", "dogs sees"], 0)
+    assert read["boxes_2_ops"][0][:2] == ["the cat", "the dog"]
+    assert read["comps"] == (["a cat saw", "a mat saw"], 0)
+    assert read["piqa"] == (["dogs run far", "dogs run"], 1)
+    assert read["lambada"] == (["the cat sat on a mat"], 0)
+    assert read["own"] == (["a cat sat", "a cat saw", "a cat run"], 1)
+    pair = (["dogs run", "dogs runs"], 0)
+    assert read["multi"] == read["clams"] == read["zorro"] == pair
+    results = tmp_path / "results"
+    words = [str(tmp_path), "--task", "completions", "--path", str(runs / "mlm")]
+    assert main([*words, "--results-path", str(results), "--precision", "fp32"]) == 0
+    record = json.loads(results.read_text())
+    assert record["correlations"][0]["items"] == 2
+    chances = {row["name"]: row["chance"] for row in record["paradigms"]}
+    assert chances["boxes_2_ops"] == 0.2 and chances["lambada"] == 0
+    assert main([*words[:2], "minimal_pairs", *words[3:]]) == 2
+    assert "Choose --task completions." in capsys.readouterr().err

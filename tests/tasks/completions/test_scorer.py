@@ -10,7 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
-from toolkit.tasks.minimal_pairs.scorer import SentenceScorer, find_word_ends, word_ends
+from toolkit.tasks.completions.scorer import TextScorer, find_word_ends, word_ends
 
 SENTENCES = [
     "The cats saw how dogs hug.",
@@ -29,12 +29,12 @@ MODELS = [
 
 def make_scorer(learner, scoring="auto", max_tokens=60):
     precision = Precision("fp32", torch.device("cpu"))
-    return SentenceScorer(learner, scoring, precision=precision, max_tokens=max_tokens)
+    return TextScorer(learner, scoring, precision=precision, max_tokens=max_tokens)
 
 
 def score(learner, scoring="auto", sentences=SENTENCES, **options):
     scorer = make_scorer(learner, scoring, **options)
-    return scorer.score(scorer.encode(sentences))
+    return scorer.score(scorer.encode(sentences))[0]
 
 
 def masked_log_probability(learner, row, position, target):
@@ -113,6 +113,53 @@ def test_inputs_have_no_padding_and_fill_batches_by_length(make_learner, monkeyp
     assert all(rows * length <= 40 for rows, length in shapes)
     lengths = [length for _, length in shapes]
     assert lengths == sorted(lengths)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("arch", "task"),
+    [
+        ("bert_tiny", "mlm"),
+        ("deberta_tiny", "mlm"),
+        ("composite_bert_tiny", "mlm"),
+        ("transformer_lm_tiny", "language_modeling"),
+        ("transformer_tiny", "translation"),
+    ],
+)
+def test_options_after_a_prefix_equal_a_loop_over_their_tokens(make_learner, arch, task):
+    learner = make_learner(arch, task).double()
+    scorer, prefix, option = make_scorer(learner), "The cats saw how", "matted dogs hug"
+    found, misses = scorer.score(scorer.encode([f"{prefix} {option}"], [option]))
+    vocabulary, total, best = learner.tokenizer.vocabulary, 0.0, 0
+    before, ids = learner.tokenizer.encode(prefix), learner.tokenizer.encode(option)
+    for t, target in enumerate(ids):
+        if task == "translation":
+            read = learner.encoder(Inputs(torch.tensor([[*before, vocabulary.sep]])))
+            previous = torch.tensor([[vocabulary.sep, *ids[:t]]])
+            states = learner.encoder.decode(previous, read, None)[0]
+            logits = learner.encoder.scores(states.reshape(-1, states.shape[-1])[-1:])
+        elif task == "language_modeling":
+            row = torch.tensor([[vocabulary.sep, *before, *ids[:t]]])
+            logits = learner.encoder.scores(learner.encoder(Inputs(row)).states[0, -1:])
+        else:
+            row = [vocabulary.cls, *before, *ids, vocabulary.sep]
+            row[1 + len(before) + t] = vocabulary.mask
+            states = learner.encoder(Inputs(torch.tensor([row]))).states[0]
+            place = 1 + len(before) + t
+            logits = learner.task.head(
+                states[place : place + 1], learner.encoder.token_embedding.weight
+            )
+        total += float(logits[0].log_softmax(-1)[target])
+        best += int(logits[0].argmax() == target)
+    assert found[0] == pytest.approx(total, abs=1e-5) and total < -1
+    assert misses[0] == len(ids) - best
+
+
+def test_a_token_that_begins_with_the_space_before_an_option_is_scored(byte_pieces, make_learner):
+    learner = make_learner("bert_tiny", tokenizer=byte_pieces)
+    (text,) = make_scorer(learner).encode(["a that"], ["that"])
+    symbols = learner.tokenizer.vocabulary.symbols
+    assert [symbols[it] for it in text.tokens[text.first :].tolist()] == ["Ġth", "a", "t"]
 
 
 LM = ("transformer_lm_tiny", "language_modeling")

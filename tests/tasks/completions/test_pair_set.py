@@ -5,7 +5,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.tasks.minimal_pairs.pairs import read_pairs
+from toolkit.tasks.completions.items import read_sets
 
 
 def write_table(file, *rows):
@@ -21,7 +21,7 @@ def write_objects(file, *rows):
 
 
 def paradigms(names, limit=None):
-    return [pair.paradigm.name for pair in read_pairs(names, limit)[0]]
+    return [pair.paradigm.name for pair in read_sets(names, limit)[0]]
 
 
 def test_each_file_is_a_paradigm_also_with_the_name_of_another(tmp_path):
@@ -44,7 +44,7 @@ def test_a_paradigm_with_two_phenomena_is_an_error(tmp_path, uid):
     file = write_objects(tmp_path / "a.jsonl", *rows)
     message = f"{file}:3: paradigm a must have one linguistics_term and field, as in {file}:1, but"
     with pytest.raises(ToolkitError, match=message):
-        read_pairs([file])
+        read_sets([file])
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_a_paradigm_with_two_phenomena_is_an_error(tmp_path, uid):
 )
 def test_a_header_is_no_pair(tmp_path, header):
     (tmp_path / "a.tsv").write_text(f"{header}\ndogs run\tdogs runs\n")
-    assert [pair.good for pair in read_pairs([str(tmp_path / "a.tsv")])[0]] == ["dogs run"]
+    assert [pair.options[0] for pair in read_sets([str(tmp_path / "a.tsv")])[0]] == ["dogs run"]

@@ -11,8 +11,8 @@ from toolkit import build_model, load_checkpoint
 from toolkit.cli.convert import main as convert
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.optim.update import Precision
-from toolkit.tasks.minimal_pairs.pairs import read_pairs
-from toolkit.tasks.minimal_pairs.scorer import SentenceScorer
+from toolkit.tasks.completions.items import read_sets
+from toolkit.tasks.completions.scorer import TextScorer
 
 transformers = pytest.importorskip("transformers")
 SENTENCES = [
@@ -30,15 +30,15 @@ def sentences(request):
     if request.param == "a few":
         return SENTENCES
     blimp = request.getfixturevalue("real_data") / "blimp"
-    pairs, _ = read_pairs([str(blimp)], limit=2)
+    pairs, _ = read_sets([str(blimp)], limit=2)
     assert len(pairs) == 2 * 67
-    return [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
+    return [sentence for pair in pairs for sentence in pair.options]
 
 
 def score(learner, sentences, scoring="auto"):
     precision = Precision("fp32", torch.device("cpu"))
-    scorer = SentenceScorer(learner, scoring, precision=precision, max_tokens=2000)
-    return scorer.score(scorer.encode(sentences))
+    scorer = TextScorer(learner, scoring, precision=precision, max_tokens=2000)
+    return scorer.score(scorer.encode(sentences))[0]
 
 
 def masked_scores(model, tokenizer, sentences, *, within_word=False):

@@ -3,7 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.tasks.minimal_pairs.pairs import MinimalPair, Paradigm, make_tables, summarize_pairs
+from toolkit.tasks.completions.items import Item, Paradigm
+from toolkit.tasks.completions.results import Outcome, make_tables, summarize
 
 PARADIGMS = [
     Paradigm("verbs", "agreement", "morphology"),
@@ -14,16 +15,22 @@ PARADIGMS = [
 ]
 WON = [[1, 1, 1, 0], [0, 0], [1, 0, 0.5], [1, 1], [0.5]]
 PAIRS = [
-    MinimalPair("a", "b", paradigm, Path("x"), line)
+    Item(["", ""], ["a", "b"], paradigm, Path("x"), line)
     for paradigm, won in zip(PARADIGMS, WON, strict=True)
     for line in range(len(won))
 ]
-RECORD = {"path": "run", "scoring": "log_likelihood", "normalization": "none"}
+RECORD = {
+    "task": "minimal_pairs",
+    "path": "run",
+    "scoring": "log_likelihood",
+    "normalization": "none",
+}
 
 
 @pytest.fixture
 def summary():
-    return summarize_pairs(PAIRS, np.concatenate(WON))
+    won = np.concatenate(WON)
+    return summarize(PAIRS, Outcome(won, won == 0.5, won, won * 0 + 0.5), "pairs")
 
 
 def combined(rows):

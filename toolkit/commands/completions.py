@@ -1,0 +1,266 @@
+"""toolkit-validate --task completions and minimal_pairs: accuracy on options and pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from toolkit.common import json_files
+from toolkit.common.arrays import FloatArray
+from toolkit.common.files import check_output, open_output, write_output
+from toolkit.common.json_files import JsonObject
+from toolkit.common.system import keep_freed_memory
+from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK, CompletionsConfig
+from toolkit.data.text_files import raise_at_line
+from toolkit.data.tokenizers.offsets import to_line
+from toolkit.distributed import World, launch
+from toolkit.optim.update import Precision, resolve_precision
+from toolkit.reporting.console import Output, Progress
+from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.completions.items import Item, read_sets
+from toolkit.tasks.completions.results import (
+    Outcome,
+    Scores,
+    correlate,
+    judge,
+    make_tables,
+    summarize,
+)
+from toolkit.tasks.completions.scorer import EncodedText, TextScorer
+
+MAX_TOKENS = {"cpu": 4096}
+"""Device -> default number of tokens per batch."""
+MAX_TOKENS_GPU = 32_768
+TOLERANCES = {"fp32": 1e-4, "tf32": 5e-3, "fp16": 5e-3, "bf16": 4e-2}
+"""Precision -> largest difference of two scores that is a tie. Models that ignore word order score
+permuted sentences equally up to rounding, by at most 2e-5 in fp32 and 3e-2 in bf16 on BLiMP."""
+
+
+def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
+    """The results of each checkpoint, which are printed and written; see `summarize`."""
+    keep_freed_memory()
+    with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
+        if c.predictions is not None:
+            check_output("--predictions", c.predictions)
+        items, remarks = read_sets(c.files, c.limit)
+        if c.task == MINIMAL_PAIRS_TASK:
+            check_pairs(items)
+        for remark in remarks if world.is_main else ():
+            output.print_line(remark)
+        records: list[JsonObject] = []
+        path = c.results_path if world.is_main else None
+        with nullcontext() if path is None else open_output("--results-path", path) as file:
+            for checkpoint in c.path:
+                records.append(evaluate_on_items(checkpoint, items, c, world, output))
+                if file:
+                    print(json_files.dumps(records[-1]), file=file, flush=True)
+        return records
+
+
+def check_pairs(items: Sequence[Item]) -> None:
+    """Minimal pairs are two whole sentences."""
+    for item in items:
+        if len(item.options) != 2 or any(item.prefixes) or item.rating is not None:
+            raise_at_line(
+                item.file,
+                item.line,
+                "a minimal pair is two sentences, but this is another kind of item. Choose --task "
+                "completions.",
+            )
+
+
+def evaluate_on_items(
+    path: str, items: Sequence[Item], c: CompletionsConfig, world: World, output: Output
+) -> JsonObject:
+    """The results of one checkpoint."""
+    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    precision = Precision(resolve_precision(c.precision, world.device), world.device)
+    max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
+    scorer = TextScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
+    texts = encode_items(scorer, items, c.scored, path)
+    unit = "pairs" if c.task == MINIMAL_PAIRS_TASK else "items"
+    if world.is_main:
+        for remark in describe_tokens(items, texts, scorer, unit, path):
+            output.print_line(remark)
+    started = perf_counter()
+    with Progress(f"scoring with {path}", len(items), unit, quiet=not world.is_main) as progress:
+        scores, misses = score_items(scorer, items, texts, progress, world)
+    seconds = perf_counter() - started
+    found = to_scores(items, scores, misses, texts, c.normalization, precision.name)
+    for number in np.flatnonzero(np.isnan(found.scores).any(1) | np.isinf(found.scores[:, 0]))[:1]:
+        values = [f"{it}" for it in found.scores[number, : len(items[number].options)]]
+        raise_at_line(
+            items[number].file,
+            items[number].line,
+            f"scores must be finite, but in {precision.name} they are {' and '.join(values)}. "
+            f"Choose --precision fp32; if they are the same there, the checkpoint is broken.",
+        )
+    outcome = judge(items, found, c.ties)
+    kept = np.array([item.rating is None for item in items])
+    record: JsonObject = {
+        **{"task": c.task, "path": path},
+        **{"scoring": scorer.scoring, "normalization": c.normalization},
+        "precision": precision.name,
+    }
+    empty: JsonObject = {"overall": {}, "fields": [], "phenomena": [], "paradigms": []}
+    choices = [item for item in items if item.rating is None]
+    record |= summarize(choices, Outcome(*(it[kept] for it in outcome)), unit) if choices else empty
+    if c.task != MINIMAL_PAIRS_TASK:
+        record["correlations"] = correlate(items, found.scores)
+    if world.is_main:
+        report(record, len(items), unit, seconds, output, paradigms=c.paradigms)
+        if c.predictions:
+            write_scores(c.predictions, c.task, items, found, outcome)
+    return record
+
+
+def to_scores(
+    items: Sequence[Item],
+    scores: FloatArray,
+    misses: FloatArray,
+    texts: Sequence[EncodedText],
+    normalization: str,
+    precision: str,
+) -> Scores:
+    """A row for each item, with the normalization."""
+    counts = [len(item.options) for item in items]
+    there = np.arange(max(counts)) < np.array(counts)[:, None]
+    tokens, sizes = np.ones((2, *there.shape), np.int64)
+    tokens[there] = [text.size for text in texts]
+    if normalization == "tokens":
+        sizes = tokens
+    elif normalization == "characters":
+        sizes[there] = [len(to_line(option)) for item in items for option in item.options]
+    grid, missed = np.full(there.shape, -np.inf), np.zeros(there.shape, np.int64)
+    grid[there], missed[there] = scores, misses
+    smallest = np.where(there, sizes, sizes.max()).min(1)
+    return Scores(grid / sizes, tokens, missed, TOLERANCES[precision] / smallest)
+
+
+def report(
+    record: JsonObject, count: int, unit: str, seconds: float, output: Output, *, paradigms: bool
+) -> None:
+    """Write the results as JSON, and print them with the speed."""
+    output.write(record["task"], record)
+    rate = count / max(seconds, 1e-9)
+    output.write("end", {unit: count, "seconds": seconds, f"{unit}_per_second": rate})
+    for table in make_tables(record, paradigms=paradigms):
+        table.print(output.console)
+    one = unit.removesuffix("s") if count == 1 else unit
+    output.print_line(f"{count:,} {one} in {seconds:.1f} s: {rate:,.1f} {unit}/s.")
+
+
+def write_scores(
+    path: str, task: str, items: Sequence[Item], found: Scores, outcome: Outcome
+) -> None:
+    """One JSON line per item."""
+    lines = []
+    for item, score, count, result in zip(
+        items, found.scores.tolist(), found.tokens.tolist(), outcome.correct.tolist(), strict=True
+    ):
+        row: JsonObject = {"paradigm": item.paradigm.name, "file": str(item.file)}
+        row["line"] = item.line
+        size = len(item.options)
+        columns = {"sentence": item.options, "score": score[:size], "tokens": count[:size]}
+        if task == MINIMAL_PAIRS_TASK:
+            for name, values in columns.items():
+                row |= {f"{name}_good": values[0], f"{name}_bad": values[1]}
+        else:
+            row |= {"prefixes": list(item.prefixes), "options": columns.pop("sentence")}
+            row |= {"scores": columns["score"], "tokens": columns["tokens"]}
+            row |= {"answer": item.answer} if item.rating is None else {"rating": item.rating}
+        if item.rating is None:
+            row["correct"] = result
+        lines.append(json_files.dumps(row) + "\n")
+    write_output("--predictions", path, "".join(lines))
+
+
+ITEMS_PER_CHUNK = 256
+"""Items whose inputs exist at a time; equal inputs among them are computed once."""
+TOKENS_PER_CHUNK = 1 << 22
+"""Limit of the tokens of these inputs: a text of T tokens has up to T inputs of this length."""
+
+
+def encode_items(
+    scorer: TextScorer, items: Sequence[Item], scored: str, path: str
+) -> list[EncodedText]:
+    """The options of each item in turn; raises if one cannot be read."""
+    options = [option for item in items for option in item.options]
+    texts = scorer.encode(
+        [text for item in items for text in item.texts], options if scored == "option" else None
+    )
+    owners = [item for item in items for _ in item.options]
+    limit = scorer.max_length
+    for item, text in zip(owners, texts, strict=True):
+        length = max(len(text.tokens), len(text.source))
+        if limit is not None and length > limit:
+            raise_at_line(
+                item.file,
+                item.line,
+                f"a sentence must have at most {limit} tokens for {path}, but has {length}. "
+                f"Shorten it, or remove the item.",
+            )
+        if not text.size:
+            raise_at_line(item.file, item.line, "a sentence has no tokens. Remove the item.")
+    return texts
+
+
+def describe_tokens(
+    items: Sequence[Item], texts: Sequence[EncodedText], scorer: TextScorer, unit: str, path: str
+) -> Iterator[str]:
+    """Remarks on options that the tokenizer makes equal, and on tokens that it lacks."""
+    equal, start = [], 0
+    for item in items:
+        group = texts[start : start + len(item.options)]
+        start += len(group)
+        distinct = {(it.source.tobytes(), it.tokens.tobytes()) for it in group}
+        if len(distinct) < len(group) == len(set(item.texts)):
+            equal.append(item)
+    if equal:
+        subject = f"{len(equal):,} {unit} have" if len(equal) > 1 else f"1 {unit[:-1]} has"
+        what = "both sentences" if unit == "pairs" else "several options"
+        yield (
+            f"{subject} the same tokens in {what} for {path} and will be counted as ties; "
+            f"first {equal[0].file}:{equal[0].line}."
+        )
+    scored = np.concatenate([text.tokens[text.first :] for text in texts])
+    unknown = float((scored == scorer.learner.tokenizer.target.vocabulary.unk).mean())
+    if unknown:
+        yield f"{unknown:.2%} of the tokens are unknown to {path}."
+
+
+def score_items(
+    scorer: TextScorer,
+    items: Sequence[Item],
+    texts: Sequence[EncodedText],
+    progress: Progress,
+    world: World,
+) -> FloatArray:
+    """What `TextScorer.score` gives all options. Each rank computes some of the chunks."""
+    found = torch.zeros(2, len(texts), dtype=torch.float64)
+    chunks = list(cut_chunks(items, texts))
+    for index, (start, end, count) in enumerate(chunks):
+        if index % world.size == world.rank:
+            found[:, start:end] = torch.from_numpy(scorer.score(texts[start:end]))
+            progress.advance(min(count * world.size, len(items) - progress.done))
+    results: FloatArray = world.all_reduce(found).numpy()
+    return results
+
+
+def cut_chunks(
+    items: Sequence[Item], texts: Sequence[EncodedText]
+) -> Iterator[tuple[int, int, int]]:
+    """First and last text, and number of items, of chunks of whole items, at least one each."""
+    start = end = count = tokens = 0
+    for item in items:
+        group = texts[end : end + len(item.options)]
+        size = sum(len(text.tokens) * text.size for text in group)
+        if count and (count == ITEMS_PER_CHUNK or tokens + size > TOKENS_PER_CHUNK):
+            yield start, end, count
+            start, count, tokens = end, 0, 0
+        end, count, tokens = end + len(group), count + 1, tokens + size
+    yield start, end, count

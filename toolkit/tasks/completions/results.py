@@ -1,0 +1,149 @@
+"""Results on items: accuracy with ties, chance and baselines, and correlations, by group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray
+from toolkit.common.json_files import JsonObject
+from toolkit.metrics.classification import choose, stratified_error
+from toolkit.reporting.tables import Cell, Table
+from toolkit.tasks.completions.items import Item, Paradigm
+
+PAIRS = "minimal_pairs"
+
+
+class Scores(NamedTuple):
+    """What a model gives the options of all items, N x K; absent options have -inf."""
+
+    scores: FloatArray
+    """With the normalization."""
+    tokens: IntArray
+    """Number of tokens that are scored."""
+    misses: IntArray
+    """Those of them that are not the most probable token."""
+    tolerance: FloatArray
+    """Per item, the largest difference of two equal scores."""
+
+
+class Outcome(NamedTuple):
+    """Per item, what its right option gets."""
+
+    correct: FloatArray
+    """1 if it is chosen, 1/n for a tie of n options, else 0."""
+    tied: BoolArray
+    """Whether it shares the highest score."""
+    length: FloatArray
+    """What it gets if the option with the fewest tokens is chosen."""
+    chance: FloatArray
+    """1 / number of options; 0 for one option."""
+
+
+def judge(items: Sequence[Item], found: Scores, ties: str) -> Outcome:
+    """A single option is right if all of its tokens are the most probable ones (LAMBADA)."""
+    answers = np.array([item.answer for item in items])
+    counts = np.isfinite(found.scores).sum(1)
+    correct, tied = choose(found.scores, answers, found.tolerance, first=ties == "first")
+    shortest = np.where(np.isfinite(found.scores), -found.tokens.astype(float), -np.inf)
+    length = choose(shortest, answers, np.zeros(len(items)), first=False)[0]
+    alone = counts == 1
+    correct, tied = np.where(alone, found.misses[:, 0] == 0, correct), tied & ~alone
+    return Outcome(correct, tied, length * ~alone, ~alone / counts)
+
+
+METRICS = ("accuracy", "standard_error", "ties", "chance", "length_only")
+MAX_LISTED_PARADIGMS = 12
+"""With more, a table has rows for phenomena only, unless --paradigms asks for all."""
+
+
+def summarize(items: Sequence[Item], found: Outcome, unit: str) -> JsonObject:
+    """Accuracies with their standard errors, for JSON; `unit` names the number of items."""
+    every = list(dict.fromkeys(item.paradigm for item in items))
+    number = {paradigm: index for index, paradigm in enumerate(every)}
+    strata = np.array([number[item.paradigm] for item in items])
+
+    def measure(paradigms: Sequence[Paradigm]) -> JsonObject:
+        kept = np.isin(strata, [number[it] for it in paradigms])
+        return {
+            **{"paradigms": len(paradigms), unit: int(kept.sum())},
+            "accuracy": float(found.correct[kept].mean()),
+            "standard_error": stratified_error(found.correct[kept], strata[kept]),
+            "ties": int(found.tied[kept].sum()),
+            "chance": float(found.chance[kept].mean()),
+            "length_only": float(found.length[kept].mean()),
+        }
+
+    groups: dict[str, list[JsonObject]] = {"field": [], "phenomenon": []}
+    for key, rows in groups.items():
+        for name in sorted({getattr(it, key) for it in every} - {""}):
+            members = [it for it in every if getattr(it, key) == name]
+            rows.append({"name": name, **measure(members)})
+            if key == "phenomenon":  # BLiMP assigns two fields to some
+                rows[-1]["field"] = Counter(it.field for it in members).most_common(1)[0][0]
+    return {
+        "overall": measure(every),
+        "fields": groups["field"],
+        "phenomena": groups["phenomenon"],
+        "paradigms": [{**it._asdict(), **measure([it])} for it in every],
+    }
+
+
+def correlate(items: Sequence[Item], scores: FloatArray) -> list[JsonObject]:
+    """Spearman's correlation of softmax(scores) of the first option with the ratings."""
+    exponents = np.exp(scores - scores.max(1, keepdims=True))
+    shares = exponents[:, 0] / exponents.sum(1)
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for item, share in zip(items, shares.tolist(), strict=True):
+        if item.rating is not None:
+            rows.setdefault(item.paradigm.name, []).append((share, item.rating))
+    return [
+        {"name": name, "items": len(row), "spearman": float(stats.spearmanr(row)[0])}
+        for name, row in rows.items()
+    ]
+
+
+def describe_scoring(scoring: str, normalization: str) -> str:
+    """`log_likelihood`; `log_likelihood, per token` if normalized by the number of tokens."""
+    return scoring + (f", per {normalization[:-1]}" if normalization != "none" else "")
+
+
+def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
+    """Phenomena and overall accuracy; paradigms too on request, or if they are few."""
+    scoring = describe_scoring(record["scoring"], record["normalization"])
+    caption, tables = f"{record['path']}: {scoring}", []
+    if record["paradigms"]:
+        metrics = ("pairs" if record["task"] == PAIRS else "items", *METRICS)
+        rows = sorted(record["phenomena"], key=lambda row: (row["field"], row["name"]))
+        rows.append({"name": "overall", "field": "", **record["overall"]})
+        if paradigms or 1 < len(record["paradigms"]) <= MAX_LISTED_PARADIGMS:
+            columns = ("paradigm", "phenomenon", "field", *metrics)
+            tables.append(make_table(columns, record["paradigms"], caption))
+        columns = ("phenomenon", "field", "paradigms", *metrics)
+        tables.append(make_table(columns, rows, caption))
+    if record.get("correlations"):
+        names = ("paradigm", "items", "spearman")
+        tables.append(make_table(names, record["correlations"], caption))
+    return tables
+
+
+FRACTIONS = ("accuracy", "standard_error", "chance", "length_only", "spearman")
+
+
+def make_table(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]], caption: str) -> Table:
+    """A table of some keys of JSON objects; the first column is their name."""
+    cells: list[list[Cell]] = []
+    for row in rows:
+        cells.append([])
+        for key in ("name", *columns[1:]):
+            value = row[key]
+            if key in FRACTIONS:  # 4 decimals distinguish 10,000 pairs
+                value = f"{value:.4f}"
+            cells[-1].append(f"{value:,}" if isinstance(value, int) else value)
+    names = [name.replace("_", " ") for name in columns]
+    numbers = [it for it in names if it not in ("paradigm", "phenomenon", "field", "paradigms")]
+    return Table(columns=names, rows=cells, caption=caption, right_align=numbers)

@@ -1,1 +1,0 @@
-"""Minimal pairs: which of two sentences a model finds more probable."""
