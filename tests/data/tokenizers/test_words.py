@@ -9,7 +9,7 @@ from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.words import split_words
-from toolkit.tasks.minimal_pairs.scorer import find_word_ends
+from toolkit.tasks.completions.scorer import find_word_ends
 
 TEXTS = {
     "我爱北京的NLP会议。": 9,
