@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS, PairAccuracy
+from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 from toolkit.metrics.translation import DEFAULT_METRICS
+from toolkit.tasks.completions.results import FRACTIONS, METRICS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs/reference/metrics.md").read_text(encoding="utf-8")
@@ -42,7 +43,7 @@ def name_of(node: ast.expr | None) -> str:
 def reported() -> set[str]:
     """Metrics of all tasks and of training; * for the name of an objective or a subset."""
     found = {*CLASSIFICATION_METRICS, *REGRESSION_METRICS, *DEFAULT_METRICS}
-    found |= {*PairAccuracy._fields}
+    found |= {*METRICS, *FRACTIONS, "pairs", "items"}
     for file in FILES:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS:
