@@ -163,6 +163,7 @@ GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
             GOOD + '{"good": "x", "bad": "y"}',
             r"2: its fields are 'good', 'bad'\. .*COMPS",
         ),
+        ("a.jsonl", '{"text": "a b", "label": 1}', r":1: its fields are 'text', 'label'\."),
         ("a.jsonl", GOOD.replace('"dogs run"', "3"), r":1: the field .* must hold a string"),
         ("a.jsonl", GOOD.replace("runs", "run"), r":1: the options must differ, but are"),
         ("a.jsonl", GOOD + GOOD.replace("runs", "runs " * 15), r":2: .* at most 14 tokens .* has"),

@@ -6,7 +6,7 @@ The fields of a row decide which set it belongs to; `READERS` lists the fields o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,6 +133,14 @@ class Reader(NamedTuple):
     fields: Sequence[str]
     """A row with all of these is read so."""
     read: Callable[[Record, str], Parts]
+    others: Sequence[str] | None = None
+    """The fields that it may have besides; None for any."""
+
+    def fits(self, names: Set[str]) -> bool:
+        """Whether a row has the fields."""
+        return names >= {*self.fields} and (
+            self.others is None or names <= {*self.fields, *self.others}
+        )
 
 
 READERS = (
@@ -149,7 +157,7 @@ READERS = (
     Reader("GlobalPIQA", ("prompt", "solution0", "solution1", "label"), solutions),
     Reader("a table", ("option_1",), table),
     Reader("JSON lines", ("options",), table),
-    Reader("LAMBADA", ("text",), last_word),
+    Reader("LAMBADA", ("text",), last_word, others=("domain",)),
 )
 """Sets and the fields of their rows, the first that fits. Those of BLiMP, EWoK, entity tracking,
 COMPS and WUG are as in read_files.py of github.com/babylm/evaluation-pipeline-2025 and its
@@ -162,7 +170,7 @@ def find_reader(row: Record) -> Reader:
     """The reader of a row; an error lists the fields found and those that each reader needs."""
     if row.problem or not isinstance(row.values, Mapping):
         row.value("")  # raises
-    fits = [it for it in READERS if set(it.fields) <= row.values.keys()]
+    fits = [it for it in READERS if it.fits(row.values.keys())]
     if not fits:
         found = ", ".join(map(repr, row.values)) or "none"
         needed = "; ".join(f"{', '.join(it.fields)} ({it.sets})" for it in READERS)
@@ -188,7 +196,7 @@ def read_rows(file: Path) -> Iterator[Record]:
     if first is None:
         return
     lower = [cell.strip().lower() for cell in first.values]
-    if any(set(it.fields) <= set(lower) for it in READERS) and len(lower) > 1:
+    if any(it.fits(set(lower)) for it in READERS) and len(lower) > 1:
         yield from name_cells(chain([first._replace(values=lower)], rows))
         return
     yield from pair_lines(chain([first], rows))
@@ -320,8 +328,9 @@ def list_files(path: Path, remarks: list[str]) -> list[Path]:
         if row_suffix(file) in JSON_SUFFIXES:
             first = next(read_json_lines(whole_file(file)), None)
         if first and isinstance(first.values, dict):
-            fields = {name for it in READERS for name in it.fields}
-            others += [file] * (not fields & first.values.keys())
+            fields = first.values.keys()
+            known = any(it.fits(fields) for it in READERS) or fields & {GOOD, BAD}
+            others += [] if known else [file]
     if others:
         names = join_first([file.name for file in others], 3)
         remarks.append(f"Skipped {names} in {path}: its fields are those of no known set.")
