@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.cli.test_json import documented_keys
-from tests.data.formats.test_rows import KINDS, MOODS
+from tests.data.formats.rows.test_rows import KINDS, MOODS
 from tests.helpers.preprocessing import preprocess_config
 from tests.tasks.conftest import (
     ASKED,

@@ -182,8 +182,7 @@ def next_command(loaded: LoadedConfig) -> str:
     """The command with the folders of this one; empty after a command that is often the last."""
     match loaded.config:
         case PreprocessConfig(destdir=data, format=format) if format.name == "rows":
-            name = "columns" if format.config.has_tags else "tsv"
-            return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[name]}"
+            return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.config.like]}"
         case PreprocessConfig(destdir=data, format=format) if format.name in TRAINING:
             return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.name]}"
         case RunConfig() as run if "sweep" in loaded.extra:

@@ -185,7 +185,7 @@ FORMATS = {
         tsv="labeled texts or pairs: your own tab-separated tables",
     ),
     **make_builtins(
-        "data.formats.rows",
+        "data.formats.rows.kinds",
         rows="labeled rows: JSON lines, CSV, TSV, Parquet, Arrow, saved datasets",
     ),
     **make_builtins(

@@ -63,7 +63,9 @@ def block(tmp_path):
     """Three pairs, the second without a source, in the fourth to sixth lines of their files."""
     for name in "ab":
         (tmp_path / name).write_text("line\n")
-    return LineBlock((tmp_path / "a", tmp_path / "b"), 3, ["x y", "", "z"], ["u", "v", "w"], 9)
+    return LineBlock(
+        (tmp_path / "a", tmp_path / "b"), 3, [4, 5, 6], ["x y", "", "z"], list("uvw"), 9
+    )
 
 
 def limits(max_item_tokens, overlength):

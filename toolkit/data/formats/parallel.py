@@ -87,7 +87,9 @@ class LineBlock(NamedTuple):
 
     files: FilePair
     first: int
-    """Number of the first line, counted from 0."""
+    """Number of lines before them that are read."""
+    lines: Sequence[int]
+    """Line or row of each in its file, counted from 1."""
     source: list[str]
     target: list[str]
     read_bytes: int
@@ -129,7 +131,8 @@ def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[Li
             )
         read_bytes = sum(line[-1] for line in block[-1])
         source, target = ([it[0].strip() for it in side] for side in zip(*block, strict=True))
-        yield LineBlock(files, first, source, target, read_bytes - reported)
+        numbers = range(first + 1, first + 1 + len(block))
+        yield LineBlock(files, first, numbers, source, target, read_bytes - reported)
         first, reported = first + lines, read_bytes
 
 
@@ -196,7 +199,7 @@ def limit_pairs(
         line = (block.source, block.target)[side][row]
         raise_at_line(
             block.files[side],
-            1 + block.first + row,
+            block.lines[row],
             f"an item must have at most {max_tokens} tokens, but {line[:40]!r}... has "
             f"{lengths[side, row]}. Raise --max-item-tokens, or choose --overlength skip or "
             f"truncate.",
@@ -264,8 +267,8 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         pairs = splits.get("train", [])
         names = dict(zip(("source_lang", "target_lang"), self.languages, strict=True))
         if self.options.joined_dictionary:
-            files = [path for pair in pairs for path in pair]
-            return ParallelTokenizer(self.choose_one(files, pool, self.config), None, **names)
+            joined = self.choose_one(pairs, (0, 1), folder, pool, self.config)
+            return ParallelTokenizer(joined, None, **names)
         given_target = self.options.tgtdict or self.options.target_sentencepiece_model
         target_config = replace(
             self.config,
@@ -274,14 +277,20 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
             sentencepiece_model=self.options.target_sentencepiece_model,
             wordpiece_vocab=None,
         )
-        source = self.choose_one([source for source, _ in pairs], pool, self.config)
-        target = self.choose_one([target for _, target in pairs], pool, target_config)
+        source = self.choose_one(pairs, (0,), folder, pool, self.config)
+        target = self.choose_one(pairs, (1,), folder, pool, target_config)
         return ParallelTokenizer(source, target, **names)
 
     def choose_one(
-        self, files: Sequence[Path], pool: WorkerPool, config: PreprocessConfig
+        self,
+        pairs: Sequence[FilePair],
+        sides: Sequence[int],
+        folder: Path,
+        pool: WorkerPool,
+        config: PreprocessConfig,
     ) -> Tokenizer:
-        """A tokenizer of plain text, for the language or languages of the files."""
+        """A tokenizer of plain text, for one side of the pairs or both."""
+        files = [pair[side] for pair in pairs for side in sides]
         parts = plan_parts(files, "lines") if files else []
         text = TrainingText(parts, "lines", self.config.max_line_bytes)
         tokenizer = unwrap_tokenizer(choose_tokenizer(config, text, pool))
@@ -298,14 +307,18 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         vocabularies = {SOURCE: tokenizer.vocabulary, TARGET_TOKENS: tokenizer.target.vocabulary}
         return {**vocabularies, **reference}
 
+    def read_blocks(self, split: str, content: list[FilePair]) -> Iterator[LineBlock]:
+        """The lines of a split."""
+        for pair in content:
+            yield from read_blocks(pair, BLOCK_LINES, self.config.max_line_bytes)
+
     def encode(
         self, split: str, content: list[FilePair], job: Job[ParallelTokenizer]
     ) -> Iterator[Block]:
         """Each pair of files is a document."""
         source_unk = job.tokenizer.vocabulary.unk
         target_unk = job.tokenizer.target.vocabulary.unk
-        limit = self.config.max_line_bytes
-        blocks = (block for pair in content for block in read_blocks(pair, BLOCK_LINES, limit))
+        blocks = self.read_blocks(split, content)
         with Progress(f"binarizing {split}", sum_bytes(content), "tokens") as progress:
             for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
                 source, target, kept, counts = limit_pairs(
@@ -367,7 +380,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
 
 def sum_bytes(pairs: Sequence[FilePair]) -> int:
     """Bytes of all files."""
-    return sum(path.stat().st_size for pair in pairs for path in pair)
+    return sum(path.stat().st_size for path in {path for pair in pairs for path in pair})
 
 
 def encode_bytes(lines: Sequence[str]) -> tuple[AnyArray, IntArray]:

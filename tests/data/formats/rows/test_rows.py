@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.rows import choose_held_out
+from toolkit.data.formats.rows.format import choose_held_out
 from toolkit.data.preprocess import preprocess
 
 MOODS = [('a lovely, "fine" film', "good"), ("dull", "bad"), ("", "bad"), ("naïve", "good")]
@@ -121,6 +121,27 @@ def test_tags_equal_those_of_columns(tmp_path, kind):
     assert (found / "types.txt").read_bytes() == (expected / "types.txt").read_bytes()
 
 
+SENTENCES = [("a dog", "ein Hund"), ('he said "no"', "er sagte nein"), ("", "naïv")]
+NESTED = [{"translation": {"de": de, "en": en}} for en, de in SENTENCES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_translations_equal_those_of_parallel_text(tmp_path, kind):
+    for language, lines in zip(("en", "de"), zip(*SENTENCES, strict=True), strict=True):
+        (tmp_path / f"own.{language}").write_text("".join(f"{it}\n" for it in lines), "utf-8")
+    rows, given = NESTED, {"source_lang": "en", "target_lang": "de"}
+    own = {"trainpref": str(tmp_path / "own"), "validpref": str(tmp_path / "own")}
+    expected = make(tmp_path, "own", format="parallel", **own, **given)
+    if kind in ("a.csv", "a.tsv"):
+        rows = [{"n": n, "german": de, "english": en} for n, (en, de) in enumerate(SENTENCES)]
+        given["text_columns"] = "english,german"
+    KINDS[kind](tmp_path / kind, rows)
+    inputs = {"trainpref": str(tmp_path / kind), "validpref": str(tmp_path / kind)}
+    found = make(tmp_path, "rows", **inputs, **given)
+    assert columns(found) == columns(expected)
+    assert (found / "target/dict.txt").read_bytes() == (expected / "target/dict.txt").read_bytes()
+
+
 def test_a_dataset_has_its_own_splits(tmp_path):
     for split in ("train", "validation", "test"):
         write_saved(tmp_path / "all" / split, REVIEWS)
@@ -148,6 +169,7 @@ def test_held_out_rows_have_the_fraction_of_each_class(tmp_path):
 
 CSV = {"text_columns": "text", "label_column": "label"}
 TAGS = {"label_type": "tags", "tokenizer": None}
+PAIR = {"source_lang": "en", "target_lang": "de"}
 BAD = [
     ("a.csv", 'text,label\n"a,b\n', CSV, "a.csv:2: the row that starts here is malformed"),
     ("a.csv", "text,label\na,b\nc\n", CSV, "a.csv:3: a row must have 2 columns"),
@@ -161,6 +183,9 @@ BAD = [
     ("a.csv", "words\na b\n", TAGS, "a.csv:2: the task reads 'words' and 'tags', but 'tags' is"),
     ("a.jsonl", "3\n", TAGS, "a.jsonl:1: the row must be an object with names of columns"),
     ("a.jsonl", '{"words": ["a"], "tags": ["B X"]}', TAGS, "a.jsonl:1: a word must have a tag wit"),
+    ("a.jsonl", '{"translation": {"en": "a"}}', PAIR, "a.jsonl:1: the task reads 'en' and 'de', "),
+    ("a.jsonl", '{"en": "a", "de": 1}', PAIR, "a.jsonl:1: 'de' must be text, but is a number."),
+    ("a.csv", "en,de\na a,b\n", PAIR | {"max_item_tokens": 1}, "a.csv:2: an item must have at mo"),
     ("a.txt", "a\tb\n", CSV, "a.txt does not. Rename it."),
 ]  # fmt: skip
 
