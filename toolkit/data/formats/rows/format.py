@@ -21,7 +21,6 @@ from toolkit.config.declared import NonNegativeInt, Rate
 from toolkit.data.formats.classification.split import ClassificationFormatConfig
 from toolkit.data.formats.format import AnyTokenizer, Content, Format
 from toolkit.data.formats.parallel import ParallelFormatConfig
-from toolkit.data.formats.qa.format import QaFormatConfig
 from toolkit.data.formats.tagging.tokenizer import TaggingFormatConfig
 from toolkit.data.preprocessing.input_files import list_row_splits
 from toolkit.data.raw_items import (
@@ -34,21 +33,17 @@ from toolkit.data.records import Record, has_rows, open_arrow, read_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsConfig(
-    TaggingFormatConfig, ClassificationFormatConfig, ParallelFormatConfig, QaFormatConfig
-):
+class RowsConfig(TaggingFormatConfig, ClassificationFormatConfig, ParallelFormatConfig):
     """Options of the format for labeled rows."""
 
     text_columns: str = ""
-    """Names of the columns with the texts, separated by commas: one, or two for pairs; source and
-    target; context and options; question and context. Default: sentence or text, the languages, or
-    what toolkit-predict reads."""
+    """Names of the columns with the texts, separated by a comma: one, or two for pairs; source and
+    target of translations. Default: sentence or text; the languages."""
     label_column: str = ""
-    """Name of the column with the label; test files may lack it. Default: label, or answers."""
-    label_type: Literal["auto", "class", "number", "tags", "option", "answer"] = "auto"
-    """What the label is: a class, a number, a tag for each word, the correct one of several
-    options, or an answer in the context. auto: tags if --tags-column or --words-column is given, a
-    translation if --source-lang is given, else a class."""
+    """Name of the column with the label; test files may lack it. Default: label."""
+    label_type: Literal["auto", "class", "number", "tags"] = "auto"
+    """What the label is: a class, a number, or a tag for each word. auto: tags if --tags-column or
+    --words-column is given, a translation if --source-lang is given, else a class."""
     source_lang: str = ""
     """Source language, such as de: the name of its column, or in the column translation."""
     target_lang: str = ""
@@ -70,7 +65,7 @@ class RowsConfig(
             return "parallel"
         if self.label_type == "auto" and (self.words_column or self.tags_column):
             return "columns"
-        return {"tags": "columns", "option": "swag", "answer": "squad"}.get(self.label_type, "tsv")
+        return "columns" if self.label_type == "tags" else "tsv"
 
 
 class LabeledRows(Format[Content, AnyTokenizer]):
