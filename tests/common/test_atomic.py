@@ -1,11 +1,12 @@
 import os
 import stat
+import sys
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from toolkit.common.files import atomic_dir, atomic_file, delete
+from toolkit.common.files import atomic_dir, atomic_file, check_output, delete
 
 
 @pytest.mark.parametrize("sync", [False, True])
@@ -26,13 +27,43 @@ def test_atomic_file_keeps_the_old_file_after_an_error(tmp_path):
     assert (tmp_path / "a").read_text() == "old" and os.listdir(tmp_path) == ["a"]
 
 
+def test_the_next_file_deletes_what_killed_processes_left(tmp_path):
+    left = tmp_path / f".a.{2**22 + 1}.tmp"
+    left.touch()
+    check_output("--output", tmp_path / "a")
+    assert not left.exists()
+    left.touch()
+    with atomic_file(tmp_path / "a") as temporary:
+        temporary.touch()
+    assert os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("sync", [False, True])
-def test_atomic_dir_replaces_the_folder_at_the_end(tmp_path, sync):
+@pytest.mark.parametrize("system", ["linux", "another"])
+def test_atomic_dir_replaces_the_folder_at_the_end(tmp_path, sync, system, monkeypatch):
+    monkeypatch.setattr(sys, "platform", system)
     path = tmp_path / "a"
     for text in ("old", "new"):
         with atomic_dir(path, sync=sync) as temporary:
             (temporary / text).write_text(text)
     assert os.listdir(path) == ["new"] and os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is renamed twice")
+def test_a_folder_lies_there_at_every_step_of_its_replacement(tmp_path):
+    path, there, watching = tmp_path / "a", [], False
+
+    def look(event, arguments):
+        if watching and event.startswith(("os.", "shutil.")):
+            there.append((path / "old").exists() or (path / "new").exists())
+
+    sys.addaudithook(look)
+    for text in ("old", "new"):
+        watching = text == "new"
+        with atomic_dir(path) as temporary:
+            (temporary / text).write_text(text)
+    watching = False
+    assert len(there) > 3 and all(there) and os.listdir(path) == ["new"]
 
 
 def test_atomic_dir_keeps_the_old_folder_after_an_error(tmp_path):

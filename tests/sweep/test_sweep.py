@@ -132,6 +132,22 @@ def test_sweep_says_which_runs_a_time_limit_ended(words, trained, capsys):
     assert [row[-1] for row in rows[1:4]] == ["failed", "0", "1"]
 
 
+def test_nothing_is_written_through_links_in_the_folder_of_a_sweep(words, trained, tmp_path):
+    other, folder = tmp_path / "other", tmp_path / "s"
+    (folder / "seed=0").mkdir(parents=True)
+    other.mkdir()
+    (folder / "sweep.png").symlink_to(other / "image.png")
+    (folder / "seed=0" / "metrics.jsonl").write_text(
+        '{"event": "valid", "update": 4, "subset": "valid", "loss": 2.0}\n'
+    )
+    assert run_sweep(words, SweepConfig(seeds=[0])) == 0
+    assert (folder / "sweep.png").stat().st_size > 5000 and not list(other.iterdir())
+    (folder / "seed=1").symlink_to(other)
+    with pytest.raises(ToolkitError, match=r"s/seed=1 must be a folder to train in, but is a link"):
+        run_sweep(words, SweepConfig(seeds=[0, 1]))
+    assert not list(other.iterdir())
+
+
 def test_sweep_requires_a_validation_split(words, trained):
     with pytest.raises(ToolkitError, match="requires a validation split, by which it compares"):
         run_sweep([*words, "--valid-subset", ""], SweepConfig(seeds=[0]))

@@ -5,6 +5,7 @@ Only regular files are opened, so that no command waits for a pipe or a device.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import io
 import os
@@ -129,7 +130,7 @@ def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
 
     With `sync`, the content is on disk first.
     """
-    temporary = temporary_path(path)
+    temporary = new_temporary_path(path)
     try:
         yield temporary
         if sync:
@@ -145,8 +146,9 @@ def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
 def atomic_dir(path: Path, *, sync: bool = False, replace: bool = True) -> Iterator[Path]:
     """A new folder to fill, which becomes `path` if the block ends without an error.
 
-    With `replace` it replaces another folder; else it is an error if one lies there by then. Its
-    files have the permissions of new files, also those of libraries that write private ones.
+    With `replace` it replaces another folder, where Linux can exchange them without a moment in
+    which none lies there; else it is an error if one lies there by then. Its files have the
+    permissions of new files, also those of libraries that write private ones.
     """
     temporary = new_temporary_path(path)
     temporary.mkdir()
@@ -157,23 +159,35 @@ def atomic_dir(path: Path, *, sync: bool = False, replace: bool = True) -> Itera
             for file in [*temporary.rglob("*"), temporary]:
                 sync_to_disk(file)
         old = path.with_name(f".{path.name}.old.tmp")
-        if replace and path.exists():  # a folder is renamed first and then deleted
-            delete(old)
-            path.rename(old)
-        try:
-            temporary.rename(path)
-        except OSError as error:
-            if replace:
-                raise
-            raise ToolkitError(
-                f"{path} must be new, but cannot be made: {error.strerror}. If another process has "
-                f"written it in the meantime, choose another name."
-            ) from error
+        if not (replace and path.exists() and exchange(temporary, path)):
+            if replace and path.exists():  # a folder is renamed first and then deleted
+                delete(old)
+                path.rename(old)
+            try:
+                temporary.rename(path)
+            except OSError as error:
+                if replace:
+                    raise
+                raise ToolkitError(
+                    f"{path} must be new, but cannot be made: {error.strerror}. If another process "
+                    f"has written it in the meantime, choose another name."
+                ) from error
         shutil.rmtree(old, ignore_errors=True)
         if sync:
             sync_to_disk(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # fcntl.h, linux/fs.h
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step. False, and no effect, where the system cannot."""
+    linux = sys.platform.startswith("linux")
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if linux else None  # glibc, musl 1.2.6
+    paths = (AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other))
+    return rename is not None and rename(*paths, RENAME_EXCHANGE) == 0
 
 
 def apply_umask(folder: Path) -> None:
@@ -298,6 +312,6 @@ def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if is_folder or os.path.isfile(path) or not os.path.exists(path):
             target = Path(os.path.realpath(path))
-            temporary = temporary_path(target / "file" if is_folder else target)
+            temporary = new_temporary_path(target / "file" if is_folder else target)
             temporary.touch()
             temporary.unlink()

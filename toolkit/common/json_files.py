@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,8 +27,9 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
 Number = float | int
 FilePath = Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
-FileName = Annotated[str, msgspec.Meta(pattern=r"^(?!\.\.?$)[^/\0]+$")]
-"""The name of a file in the same folder."""
+_SEPARATORS = "/" if os.sep == "/" else r"/\\:"
+FileName = Annotated[str, msgspec.Meta(pattern=rf"^(?!\.\.?$)[^{_SEPARATORS}\0]+$")]
+"""The name of a file in the same folder, on this system."""
 JSON_TYPES = {
     type(None): "null",
     bool: "a boolean",

@@ -90,6 +90,8 @@ def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, fold
     if len(runs) > MAX_DRAWN:
         print(f"no learning curves of {len(runs)} runs: toolkit-plot curve draws some of them")
         return
+    if image.is_symlink():  # a plot is written to the target of a link
+        image.unlink()
     try:
         subset = source.subset if source.subset != "valid" else ""  # training, if validated once
         c = CurveConfig(runs=runs, output=str(image), metric=[source.metric], subset=subset)

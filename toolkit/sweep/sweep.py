@@ -156,6 +156,11 @@ class SweepRun:
 
     def job(self) -> SweepJob:
         """The job that trains this run, with its options in a file of its folder."""
+        if self.folder.is_symlink():  # copied with the sweep's folder, it may lead anywhere
+            raise ToolkitError(
+                f"{self.folder} must be a folder to train in, but is a link. Delete it, or choose "
+                f"another --save-dir."
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         json_files.write_json(self.folder / OPTIONS_FILE, to_dict(self.config), indent=1)
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, groupby
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -286,8 +286,8 @@ def unpack_tokenizer(content: bytes) -> Tokenizer:
         files = decode(content, dict[FilePath, bytes])
     except JsonError:
         files = {}
-    paths = [PurePosixPath(name) for name in files]
-    if not files or any(len(path.parts) > 2 or {"..", "/"} & set(path.parts) for path in paths):
+    paths = [PurePath(name) for name in files]
+    if not files or any(len(it.parts) > 2 or it.anchor or ".." in it.parts for it in paths):
         raise ToolkitError(
             f"{TOOLKIT_TOKENIZER_FILE} must have the files of a tokenizer, but does not. Export "
             f"the model again."
