@@ -121,6 +121,17 @@ def commands(page: Path) -> list[list[str]]:
     return [shlex.split(m[1], comments=True) for line in lines for m in found.finditer(line)]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_code_of_a_page_fits_the_width_of_the_site(page):
+    lines = [
+        line
+        for block in blocks(page)
+        for line in block.text.splitlines()
+        if block.kind in ("python", "sh") or re.match(r"\$ |toolkit-", line)
+    ]
+    assert not [line for line in lines if len(line) > 84]
+
+
 COMMANDS = [(page, words) for page in PAGES for words in commands(page)]
 
 
