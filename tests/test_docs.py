@@ -191,6 +191,15 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
+def test_dockerfile_of_the_containers_page_installs_as_the_script_does():
+    page = REPOSITORY / "docs/start/containers.md"
+    [text] = [block.text for block in blocks(page) if block.kind == "dockerfile"]
+    script = re.search(r"^RUN (scripts/\S+) (\S+)$", text, re.M)
+    torch = re.search(r"TOOLKIT_TORCH:-(\S+)}", (REPOSITORY / script[1]).read_text())[1]
+    assert f"pip install --no-cache-dir {torch} " in text
+    assert f"\n{script[2]} = [" in (REPOSITORY / "pyproject.toml").read_text()
+
+
 def test_reserved_names_are_in_the_table_of_configuration():
     page = (REPOSITORY / "docs/guides/configuration.md").read_text(encoding="utf-8")
     for name, path in RESERVED_NAMES.items():

@@ -33,6 +33,7 @@ def value(key: str, table: str) -> str:
 def test_version_is_the_same_everywhere():
     assert yaml.safe_load(read("CITATION.cff"))["version"] == toolkit.__version__
     assert value("version", "project") == toolkit.__version__
+    assert f"version = {{{toolkit.__version__}}}" in read("docs/citing.md")
     assert f"\n## {toolkit.__version__} " in read("CHANGELOG.md")
 
 

@@ -40,15 +40,16 @@ def shorten(output: str, shown: str) -> str:
 
 
 def printed(outputs: Sequence[Mapping[str, Any]]) -> str:
-    """The text that a cell printed, and its value."""
+    """The text that a cell printed, and its value; no pictures and no bars."""
     parts = [
         output["text"]
         if output["output_type"] == "stream"
         else output["data"].get("text/plain", "")
         for output in outputs
+        if "image/png" not in output.get("data", {})
     ]
-    text = "".join("".join(part) for part in parts)
-    return "\n".join(visible(line) for line in text.splitlines()).strip("\n")
+    lines = (visible(line) for line in "".join("".join(part) for part in parts).splitlines())
+    return "\n".join(line for line in lines if "━" not in line).strip("\n")
 
 
 def visible(line: str) -> str:
