@@ -6,7 +6,8 @@ from pathlib import Path
 from setuptools import setup
 
 FOLDER = Path(__file__).parent
-LINK = re.compile(r"(?P<start>!?\[[^\]]*\]\()(?P<path>(?!\w+:|#)[^)\s]+)")
+LINK = re.compile(r"(?P<start>!?\[[^\]]*\]\(|\)\]\()(?P<path>(?!\w+:|#)[^)\s]+)")
+"""The target of a link, of an image, or of a link around an image."""
 
 
 def absolute_links(readme: str, version: str) -> str:
