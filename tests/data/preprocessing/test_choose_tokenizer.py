@@ -51,6 +51,31 @@ def test_wordpiece_is_learned(folder_of, capsys):
     assert "WordPiece pieces in" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
+def test_tokenizer_json_is_learned_loses_nothing_and_is_accepted_as_it_is(folder_of, kind):
+    first = folder_of(tokenizer=kind, vocab_size=300)
+    line = "The old  house\tand the [MASK]"
+    if kind != "characters":
+        line += " naïve 我爱 😀"
+    else:
+        line = "The old  house"
+    assert first.tokenizer.decode(first.tokenizer.encode(line)) == line
+    (bare := first.path.parent / "bare").mkdir()
+    (bare / "tokenizer.json").write_bytes((first.path / "tokenizer.json").read_bytes())
+    for number, path in enumerate([bare, bare / "tokenizer.json"]):
+        again = folder_of(f"again{number}", tokenizer_from=str(path))
+        assert again.fingerprint == first.fingerprint
+
+
+def test_missing_special_tokens_are_named(folder_of):
+    path = folder_of(tokenizer="bytes").path / "tokenizer.json"
+    (other := path.parent.parent / "other.json").write_text(
+        path.read_text("utf-8").replace("[PAD]", "[P]").replace("[MASK]", "[M]"), "utf-8"
+    )
+    with pytest.raises(ToolkitError, match="but pad_token, mask_token is missing"):
+        folder_of("again", tokenizer_from=str(other))
+
+
 def test_vocabulary_without_mask_is_rejected(folder_of, tmp_path):
     (tmp_path / "tagged.txt").write_text("the DET\nhouse NOUN\n\n")
     tagged = folder_of("tagged", format="columns", trainpref=str(tmp_path / "tagged.txt"))

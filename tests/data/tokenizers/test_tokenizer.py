@@ -107,7 +107,10 @@ WRONG = {
     "texts must be strings, but text 1 is of type int.": (["one", 2], {}),
     "texts must have at least one that is not blank, but have none.": (["", " \n"], {}),
     "texts must be a list with at least one text, but is empty.": ([], {}),
-    "kind must be one of sentencepiece, wordpiece, words, but is 'bpe'.": (TEXTS, {"kind": "bpe"}),
+    "kind must be one of sentencepiece, wordpiece, words, bpe, bytes, characters, but is 'x'.": (
+        TEXTS,
+        {"kind": "x"},
+    ),
     "vocabulary_size must be at least 4, but is 3.": (TEXTS, {"vocabulary_size": 3}),
 }
 

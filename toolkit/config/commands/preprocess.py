@@ -21,7 +21,7 @@ from toolkit.config.declared import (
 )
 from toolkit.config.sections import ComponentConfig
 
-TokenizerKind = Literal["sentencepiece", "words", "wordpiece"]
+TokenizerKind = Literal["sentencepiece", "words", "wordpiece", "bpe", "characters", "bytes"]
 TOKENIZER_BY_OPTION: dict[
     str, TokenizerKind | None
 ] = {  # option that brings a vocabulary -> the kind of tokenizer it belongs to
@@ -79,10 +79,11 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
 
     tokenizer: TokenizerKind | None = None
     """Kind of tokenizer. sentencepiece: subwords, trained on the text. words: split at white space.
-    wordpiece: BERT's subwords. Default: that of the given vocabulary, else sentencepiece."""
+    wordpiece: BERT's subwords. bpe: GPT-2's byte-level subwords. characters, bytes: single ones.
+    Default: that of the given vocabulary, else sentencepiece."""
     vocab_size: Annotated[int, AtLeast(4)] = 30000
-    """Maximum number of subwords or words to learn from the text, not counting special tokens (4
-    with sentencepiece, 2 in tagged text, 5 otherwise)."""
+    """Maximum number of subwords, words or characters to learn from the text, not counting special
+    tokens (4 with sentencepiece, 2 in tagged text, 5 otherwise)."""
     sentencepiece_model: str | None = None
     """SentencePiece model to use instead of training one."""
     srcdict: str | None = None
@@ -91,7 +92,7 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     """WordPiece vocabulary to use: BERT's vocab.txt."""
     tokenizer_from: str | None = None
     """Data folder or checkpoint whose tokenizer to use, including its lowercasing. A save folder
-    stands for its best checkpoint."""
+    stands for its best checkpoint. Or a tokenizer.json, or a folder that Transformers saved."""
     lowercase: bool = False
     """Lowercase and strip accents, as Chang et al. and ALBERT do: NFKD without combining marks; for
     wordpiece as BERT's uncased models do; not with --tokenizer-from."""
@@ -101,7 +102,7 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
     """Algorithm of a SentencePiece model trained here: unigram, or byte-pair encoding (bpe)."""
     sentencepiece_megabytes: NonNegativeFloat = field(default=20.0, metadata=ADVANCED)
     """Megabytes of training text to train SentencePiece or WordPiece on, spread evenly over all of
-    it; 0 for all. Words are counted in the whole text."""
+    it; 0 for all. Words, characters and byte pairs are counted in the whole text."""
     character_coverage: Annotated[float, AtLeast(0.9), AtMost(1)] = field(
         default=0.9995, metadata=ADVANCED
     )

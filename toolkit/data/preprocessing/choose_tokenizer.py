@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
@@ -19,14 +21,20 @@ from toolkit.config.values import locate_checkpoint
 from toolkit.data.preprocessing.input_files import estimate_bytes, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.text_files import FileChunk
-from toolkit.data.tokenizers.huggingface import WordPieceTokenizer, train_word_pieces
+from toolkit.data.tokenizers.huggingface import SPECIAL, WordPieceTokenizer, train_word_pieces
 from toolkit.data.tokenizers.offsets import (
     lower_without_accents,
     replace_line_breaks,
     split_long_words,
 )
 from toolkit.data.tokenizers.sentencepiece import OPTIONS, SentencePieceTokenizer, train_pieces
-from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
+from toolkit.data.tokenizers.tokenizer import (
+    SYMBOLS_FILE,
+    TOKENIZER_CONFIG_FILE,
+    TRAINERS,
+    Tokenizer,
+)
+from toolkit.data.tokenizers.tokenizer_json import is_transformers, load_tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 
@@ -38,15 +46,15 @@ def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerP
     if (given := load_given_tokenizer(config)) is not None:
         is_complete = len(set(given.vocabulary.special)) > 1
         return check_special(given, config, is_complete, "[CLS], [SEP] and [MASK]")
-    if not text.parts:
+    if not text.parts and config.tokenizer_kind != "bytes":
         kinds = TOKENIZER_BY_OPTION.items()
-        option = next(to_flag(name) for name, kind in kinds if kind == config.tokenizer_kind)
+        options = [to_flag(name) for name, kind in kinds if kind in (config.tokenizer_kind, None)]
         raise ToolkitError(
-            f"no training text to learn a vocabulary from. Give --trainpref, {option} or "
-            f"--tokenizer-from."
+            f"no training text to learn a vocabulary from. Give --trainpref, "
+            f"{' or '.join(options)}."
         )
-    train = _train_words if config.tokenizer_kind == "words" else _train_pieces
-    return train(config, text, pool)
+    train = {"words": _train_words, "sentencepiece": _train_pieces, "wordpiece": _train_pieces}
+    return train.get(config.tokenizer_kind, _train_library)(config, text, pool)
 
 
 def choose_tokenizer_for_texts(
@@ -94,6 +102,8 @@ def load_given_tokenizer(c: PreprocessConfig) -> Tokenizer | None:
     if option == "wordpiece_vocab":
         return WordPieceTokenizer.from_file(path, lowercase=c.lowercase)
     if option == "tokenizer_from":
+        if not (path / SYMBOLS_FILE).exists() and is_transformers(path):
+            return load_tokenizer(path)
         found = locate_checkpoint(path, *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE)
         return Tokenizer.load(found or path)
     try:
@@ -111,10 +121,7 @@ def _sentencepiece(model: bytes, c: PreprocessConfig) -> Tokenizer:
 def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
     """SentencePiece or WordPiece; the training itself does not report progress."""
     started, items = time.perf_counter(), sample_text(text, c, pool)
-    if not items:
-        raise ToolkitError(
-            f"trainpref must hold text, but {c.trainpref} has only blank lines. Give other files."
-        )
+    check_some(c, items)
     is_word_piece = c.tokenizer_kind == "wordpiece"
     what, many = "WordPiece" if is_word_piece else "SentencePiece", "s" * (len(items) != 1)
     characters = sum(map(len, items)) / 1e6
@@ -141,6 +148,35 @@ def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> 
     short = f"; the text has no more, {c.vocab_size} were requested"
     seconds = time.perf_counter() - started
     _log(f"trained {pieces} {what} pieces in {seconds:.1f} s{short * (pieces < c.vocab_size)}")
+    return tokenizer
+
+
+def check_some(c: PreprocessConfig, items: Collection[str] | Mapping[str, int]) -> None:
+    """Raise if no text was found."""
+    if not items:
+        raise ToolkitError(
+            f"trainpref must hold text, but {c.trainpref} has only blank lines. Give other files."
+        )
+
+
+def _train_library(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
+    """Byte-level BPE, bytes or characters; the text is read once and not kept."""
+    started, seen = time.perf_counter(), Counter[str]()
+
+    def read() -> Iterator[str]:
+        for item in chain.from_iterable(map(text.items, text.parts)):
+            seen.update(items=1, characters=len(item))
+            yield item
+
+    train: Callable[..., Tokenizer] = resolve_name(TRAINERS[c.tokenizer_kind])
+    tokenizer = train(read(), vocabulary_size=c.vocab_size, lowercase=c.lowercase)
+    if c.tokenizer_kind != "bytes":
+        check_some(c, seen)
+    _log(
+        f"trained {len(tokenizer.vocabulary) - len(SPECIAL):,} {c.tokenizer_kind} tokens on "
+        f"{seen['items']:,} items, {seen['characters'] / 1e6:.1f} M characters, in "
+        f"{time.perf_counter() - started:.1f} s"
+    )
     return tokenizer
 
 

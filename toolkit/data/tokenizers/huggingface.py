@@ -33,9 +33,10 @@ from toolkit.data.tokenizers.offsets import (
 )
 from toolkit.data.tokenizers.tokenizer import MASK, SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
+    MARKS,
+    SPACE,
     SPACE_BYTE,
     WORD_REST,
-    WORD_START,
     Vocabulary,
     uses_mark,
 )
@@ -193,7 +194,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
                 symbols[number] = symbol
         ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
         # the mark of most symbols, since any may also be an ordinary letter; empty if none is used
-        marks = [it for it in (WORD_START, SPACE_BYTE, WORD_REST) if uses_mark(ordinary, it)]
+        marks = [it for it in MARKS if uses_mark(ordinary, it)]
         mark = max(marks, key=lambda it: sum(s.startswith(it) for s in ordinary), default="")
         super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
 
@@ -216,7 +217,10 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         return np.where(unknown, self.vocabulary.unk, ids)
 
     def encode_parsing_special(self, text: str) -> list[int]:
-        """As in Transformers, but a letter right after a mask continues the word with ##."""
+        """As in Transformers, but a letter right after a mask continues the word with ##, and so
+        does a character."""
+        if self.vocabulary.mark == SPACE:
+            return super().encode_parsing_special(text)
         mask, unknown = self.vocabulary.mask, self.vocabulary.unk
         name, continues = self.vocabulary.symbols[mask], self.vocabulary.mark == WORD_REST
         text = text.replace(MASK, name)
@@ -225,6 +229,10 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         for part in rest:
             ids += [mask, *self._encode_word_rest(self._parser, part)]
         return [i if i < len(self.vocabulary) else unknown for i in ids]
+
+    def _encode_after_special(self, text: str, special: int) -> list[int]:
+        """Characters without the space before the first word."""
+        return self.encode(text)[1:]
 
     @cached_property
     def _parser(self) -> HfTokenizer:
@@ -267,7 +275,8 @@ def library_errors(*, quiet: bool = False) -> Iterator[None]:
         with silence_stderr() if quiet else nullcontext():
             yield
     except BaseException as error:  # the binding raises plain exceptions
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        panics = type(error).__name__ == "PanicException"
+        if isinstance(error, ToolkitError) or not (panics or isinstance(error, Exception)):
             raise
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "

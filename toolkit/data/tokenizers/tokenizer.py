@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from pathlib import Path, PurePath
@@ -51,7 +51,13 @@ KINDS = {
     "parallel": "toolkit.data.tokenizers.wrapped:ParallelTokenizer",
     "tagging": "toolkit.data.formats.tagging.tokenizer:TaggingTokenizer",
 }
-TRAINED_KINDS = ("sentencepiece", "wordpiece", "words")
+TRAINERS = {
+    **{kind: f"{KINDS[kind]}._train" for kind in ("sentencepiece", "wordpiece", "words")},
+    "bpe": "toolkit.data.tokenizers.byte_level:train_byte_pairs",
+    "bytes": "toolkit.data.tokenizers.byte_level:train_bytes",
+    "characters": "toolkit.data.tokenizers.byte_level:train_characters",
+}
+"""What may be trained -> the function that does it."""
 MIN_VOCABULARY_SIZE = 4
 REMEDY = "Run toolkit-preprocess again."
 
@@ -125,20 +131,19 @@ class Tokenizer(ABC):
     ) -> Tokenizer:
         """Train a tokenizer on all of the texts, as toolkit-preprocess does on lines.
 
-        `kind` is sentencepiece (a unigram model), wordpiece (BERT's subwords) or words.
-        `vocabulary_size` is the maximum number of subwords or words, not counting special tokens.
+        `kind` is sentencepiece (a unigram model), wordpiece (BERT's subwords), bpe (GPT-2's
+        byte-level subwords), words, characters or bytes. `vocabulary_size` is the maximum number of
+        subwords, words or characters, not counting special tokens.
         With `lowercase` the tokenizer is uncased: it reads text in lower case without accents.
         """
-        if kind not in TRAINED_KINDS:
-            raise ToolkitError(f"kind must be one of {', '.join(TRAINED_KINDS)}, but is {kind!r}.")
+        if kind not in TRAINERS:
+            raise ToolkitError(f"kind must be one of {', '.join(TRAINERS)}, but is {kind!r}.")
         if vocabulary_size < MIN_VOCABULARY_SIZE:
             raise ToolkitError(
                 f"vocabulary_size must be at least {MIN_VOCABULARY_SIZE}, but is {vocabulary_size}."
             )
-        tokenizer_class: type[Tokenizer] = resolve_name(KINDS[kind])
-        return tokenizer_class._train(
-            clean_texts(texts), vocabulary_size=vocabulary_size, lowercase=lowercase
-        )
+        train: Callable[..., Tokenizer] = resolve_name(TRAINERS[kind])
+        return train(clean_texts(texts), vocabulary_size=vocabulary_size, lowercase=lowercase)
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         """The ids of `encode_lines`, each with the characters of its line that it covers."""

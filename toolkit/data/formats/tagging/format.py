@@ -79,7 +79,7 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
     @property
     def trains_pieces(self) -> bool:
         """Whether subwords are learned; the default is words."""
-        return self.config.tokenizer in ("sentencepiece", "wordpiece")
+        return self.config.tokenizer not in (None, "words")
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
         untagged = split != "train" and self.options.unseen_tags == "wrong"
