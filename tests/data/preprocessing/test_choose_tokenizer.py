@@ -54,12 +54,12 @@ def test_wordpiece_is_learned(folder_of, capsys):
 @pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
 def test_tokenizer_json_is_learned_loses_nothing_and_is_accepted_as_it_is(folder_of, kind):
     first = folder_of(tokenizer=kind, vocab_size=300)
-    line = "The old  house\tand the [MASK]"
-    if kind != "characters":
-        line += " naïve 我爱 😀"
-    else:
-        line = "The old  house"
-    assert first.tokenizer.decode(first.tokenizer.encode(line)) == line
+    line = "The old  house" + "\tand the [MASK] naïve 我爱 😀" * (kind != "characters")
+    encode, decode = first.tokenizer.encode, first.tokenizer.decode
+    assert decode(encode(line)) == line and encode("old house") == encode("old") + encode("house")
+    parsed = first.tokenizer.encode_parsing_special("old [MASK]")  # a mask takes the space along
+    space = encode("old ")[len(encode("old")) :] if kind == "characters" else []
+    assert parsed == [*encode("old"), *space, first.vocabulary.mask]
     (bare := first.path.parent / "bare").mkdir()
     (bare / "tokenizer.json").write_bytes((first.path / "tokenizer.json").read_bytes())
     for number, path in enumerate([bare, bare / "tokenizer.json"]):
@@ -72,7 +72,7 @@ def test_missing_special_tokens_are_named(folder_of):
     (other := path.parent.parent / "other.json").write_text(
         path.read_text("utf-8").replace("[PAD]", "[P]").replace("[MASK]", "[M]"), "utf-8"
     )
-    with pytest.raises(ToolkitError, match="but pad_token, mask_token is missing"):
+    with pytest.raises(ToolkitError, match=r"other\.json must have .* lacks pad_token, mask_token\."):
         folder_of("again", tokenizer_from=str(other))
 
 

@@ -35,11 +35,10 @@ def load_tokenizer(folder: Path, rows: int | None = None) -> Tokenizer:
     may have unused rows; by default, that of the vocabulary.
     """
     if folder.is_file():
-        return from_tokenizer_json(read_bytes(folder, MAX_BYTES).decode(), {}, rows)
+        return from_tokenizer_json(folder, {}, rows)
     settings = read_settings(folder)
     if (folder / TOKENIZER_FILE).exists():
-        text = read_bytes(folder / TOKENIZER_FILE, MAX_BYTES)
-        return from_tokenizer_json(text.decode(), settings, rows)
+        return from_tokenizer_json(folder / TOKENIZER_FILE, settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
             f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save "
@@ -70,9 +69,10 @@ def read_settings(folder: Path) -> JsonObject:
     return {key: value for them in read for key, value in them.items()}
 
 
-def from_tokenizer_json(text: str, settings: JsonObject, rows: int | None) -> Tokenizer:
+def from_tokenizer_json(path: Path, settings: JsonObject, rows: int | None) -> Tokenizer:
     """The tokenizer of a tokenizer.json."""
     try:
+        text = read_bytes(path, MAX_BYTES).decode()
         description = decode(text, JsonObject)
         pieces = description["model"]["vocab"]
         if not isinstance(pieces, dict):  # unigram models list their symbols in order
@@ -87,14 +87,20 @@ def from_tokenizer_json(text: str, settings: JsonObject, rows: int | None) -> To
             names["unk"] = [*pieces][description["model"]["unk_id"]]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
-            f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Use the file "
-            f"written by save_pretrained."
+            f"{path} must be a tokenizer.json, but is not ({error!r}). Use the file written by "
+            f"save_pretrained."
         ) from error
     if symbols is not None:
         lower = bool(description["normalizer"]["lowercase"])
         return build_wordpiece(symbols, lower=lower, rows=rows)
     check_symbol_count(required_rows, rows)
-    return HuggingFaceTokenizer(text, special_token_ids(ids, settings, names), rows=rows)
+    roles = special_token_ids(ids, settings, names)
+    if missing := [ROLE_SETTINGS[role] for role in ROLES if role not in roles]:
+        raise ToolkitError(
+            f"{path} must have all special tokens, but lacks {', '.join(missing)}. Add what is "
+            f"missing with add_special_tokens, and save it again with save_pretrained."
+        )
+    return HuggingFaceTokenizer(text, roles, rows=rows)
 
 
 def template_tokens(description: JsonObject) -> dict[str, str | None]:
@@ -164,10 +170,4 @@ def special_token_ids(
         candidates = (*named, names.get(role), *USUAL_NAMES[role])
         if known := [ids[name] for name in candidates if name is not None and name in ids]:
             roles[role] = known[0]
-    if missing := [ROLE_SETTINGS[role] for role in ROLES if role not in roles]:
-        raise ToolkitError(
-            f"{TOKENIZER_CONFIG_FILE} must name the special symbols of {TOKENIZER_FILE}, but "
-            f"{', '.join(missing)} is missing. Add them to the tokenizer with add_special_tokens, "
-            f"and save it again with save_pretrained."
-        )
     return roles
