@@ -260,3 +260,76 @@ def test_published_sets_are_read_by_their_fields(runs, tmp_path, capsys):
     assert chances["boxes_2_ops"] == 0.2 and chances["lambada"] == 0
     assert main([*words[:2], "minimal_pairs", *words[3:]]) == 2
     assert "Choose --task completions." in capsys.readouterr().err
+
+
+SUITE = """
+grammar: {files: [blimp], average: items}
+mean: {files: [blimp], normalization: tokens}
+gone: {files: [nothing]}
+boxes: {files: [boxes], average: phenomena}
+forms: {files: [wug.jsonl]}
+"""
+
+
+def test_a_suite_scores_its_sets_in_order_and_reports_those_that_are_missing(
+    runs, blimp, tmp_path, capsys
+):
+    boxes, names = tmp_path / "boxes", ROWS["boxes"]["options"]
+    boxes.mkdir()
+    for stem, operations in (("regular", [0, 0, 0, 1]), ("ambiref", [0])):
+        rows = [
+            {**ROWS["boxes"], "numops": it, "options": names[shift:] + names[:shift]}
+            for shift, it in enumerate(operations)
+        ]
+        (boxes / f"{stem}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    wugs = [ROWS["wug"], {"sentences": "a cat\ta man", "ratio": 0.2}]
+    (tmp_path / "wug.jsonl").write_text("".join(json.dumps(row) + "\n" for row in wugs))
+    suite, results, scores = (
+        tmp_path / "own.yaml",
+        tmp_path / "results",
+        tmp_path / "out" / "scores",
+    )
+    suite.write_text(SUITE)
+    words = [str(tmp_path), "--suite", str(suite), "--path", str(runs / "mlm")]
+    options = ["--results-path", str(results), "--predictions", str(scores), "--precision", "fp32"]
+    assert main([*words, *options]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [it["set"] for it in records] == ["grammar", "mean", "boxes", "forms"]
+    grammar, mean, boxes, forms = records
+    accuracies = {it["name"]: it["accuracy"] for it in boxes["paradigms"]}
+    regular = (accuracies["regular_0_ops"] + accuracies["regular_1_ops"]) / 2
+    assert boxes["score"] == pytest.approx((regular + accuracies["ambiref_0_ops"]) / 2)
+    assert (boxes["items"], boxes["chance"]) == (5, pytest.approx(0.2))
+    assert grammar["score"] == grammar["overall"]["accuracy"]
+    assert grammar["standard_error"] == pytest.approx(grammar["overall"]["standard_error"])
+    assert mean["normalization"] == "tokens"
+    assert mean["score"] == pytest.approx(np.mean([it["accuracy"] for it in mean["paradigms"]]))
+    assert forms["score"] == forms["correlations"][0]["spearman"] and forms["chance"] is None
+    assert {it.name for it in scores.iterdir()} == {f"{it['set']}.jsonl" for it in records}
+    printed = capsys.readouterr().out
+    assert "gone is left out: No such file or directory" in printed
+    table = printed.split("own.yaml\n")[-1].splitlines()
+    assert [line.split()[0] for line in table] == [
+        *("set", "grammar", "mean", "gone", "boxes", "forms", "mean")
+    ]
+    assert float(table[-1].split()[4]) == pytest.approx(
+        np.mean([it["score"] for it in records]), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("suite", "message"),
+    [
+        ("babylm", r"no suite is called 'babylm'. Known: babylm-2025-fast"),
+        ("blimp: {files: [.], avrage: items}", r"own.yaml: .*unknown field avrage"),
+        ("blimp: [", r"--suite must name a YAML file, but .*own.yaml: line 1"),
+        ("a: {files: [x]}", r"no set of --suite .*own.yaml could be evaluated. See the lines"),
+    ],
+)
+def test_suites_that_cannot_be_read_are_one_line(runs, blimp, tmp_path, capsys, suite, message):
+    if ":" in suite:
+        (tmp_path / "own.yaml").write_text(suite)
+        suite = str(tmp_path / "own.yaml")
+    assert main([str(blimp), "--suite", suite, "--path", str(runs / "mlm")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and re.search(message, error), error

@@ -177,14 +177,17 @@ def read_pair_results(path: Path) -> list[PairResult]:
     with name_file(path, HOW_TO_WRITE):
         lines = read_bytes(path, MAX_BYTES).decode().split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
-        results = []
+        results: list[PairResult] = []
         for row in rows:
             if row.get("task") not in (MINIMAL_PAIRS_TASK, COMPLETIONS_TASK):
                 continue
             record = convert(row, ResultRecord)
             scoring = describe_scoring(record.scoring, record.normalization)
-            paradigms = {it.name: it for it in record.paradigms}
-            results.append(PairResult(record.path, scoring, paradigms))
+            found = PairResult(record.path, scoring, {it.name: it for it in record.paradigms})
+            if record.set and results and results[-1][:2] == found[:2]:  # of one suite
+                before = results.pop().paradigms
+                found = found._replace(paradigms={**before, **found.paradigms})
+            results.append(found)
     with name_file(path, HOW_TO_CORRECT):
         results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
     if not results:
@@ -202,6 +205,8 @@ class ResultRecord:
     scoring: str
     normalization: str
     paradigms: Annotated[list[Paradigm], Meta(min_length=1)]
+    set: str = ""
+    """Of a suite, whose sets are one result."""
 
 
 @dataclass(frozen=True)

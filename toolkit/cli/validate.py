@@ -11,8 +11,9 @@ from toolkit.config.values import read_words
 
 
 def choose_command(argv: Sequence[str]) -> Command:
-    """COMPLETIONS with --task; other options of a task have its name before a dot."""
-    return COMPLETIONS if "task" in [flag.name for flag in read_words(argv).flags] else COMMAND
+    """COMPLETIONS with --task or --suite; other options of a task have its name before a dot."""
+    names = {flag.name for flag in read_words(argv).flags}
+    return COMPLETIONS if names & {"task", "suite"} else COMMAND
 
 
 COMMAND = Command(
@@ -46,6 +47,6 @@ COMPLETIONS = Command(
     config=CompletionsConfig,
     act="toolkit.commands.completions:evaluate_completions",
     misplaced_paths={"checkpoint": "Write --path {path}."},
-    common=("path", "scoring", "normalization", "limit", "results_path"),
+    common=("path", "suite", "scoring", "normalization", "limit", "results_path"),
 )
 main = program(COMMAND, __name__)

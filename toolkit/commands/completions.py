@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray
+from toolkit.common.errors import ToolkitError
 from toolkit.common.files import check_output, open_output, write_output
 from toolkit.common.json_files import JsonObject
 from toolkit.common.system import keep_freed_memory
@@ -31,6 +33,8 @@ from toolkit.tasks.completions.results import (
     summarize,
 )
 from toolkit.tasks.completions.scorer import EncodedText, TextScorer
+from toolkit.tasks.completions.suites import Part, list_parts, suite_table, summarize_set
+from toolkit.tasks.learner import Learner
 
 MAX_TOKENS = {"cpu": 4096}
 """Device -> default number of tokens per batch."""
@@ -41,24 +45,69 @@ permuted sentences equally up to rounding, by at most 2e-5 in fp32 and 3e-2 in b
 
 
 def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
-    """The results of each checkpoint, which are printed and written; see `summarize`."""
+    """The results of each checkpoint on each set, printed and written; see `summarize`."""
     keep_freed_memory()
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         if c.predictions is not None:
-            check_output("--predictions", c.predictions)
-        items, remarks = read_sets(c.files, c.limit)
-        if c.task == MINIMAL_PAIRS_TASK:
-            check_pairs(items)
-        for remark in remarks if world.is_main else ():
-            output.print_line(remark)
-        records: list[JsonObject] = []
+            if c.suite:
+                Path(c.predictions).mkdir(parents=True, exist_ok=True)
+            check_output("--predictions", c.predictions, allow_folder=bool(c.suite))
+        parts, items, records = list_parts(c), dict[str, list[Item]](), list[JsonObject]()
+        for part in parts:
+            with leave_out(part, world, output):
+                items[part.name], remarks = read_sets(part.config.files, c.limit)
+                if c.task == MINIMAL_PAIRS_TASK:
+                    check_pairs(items[part.name])
+                for remark in remarks if world.is_main else ():
+                    output.print_line(remark)
         path = c.results_path if world.is_main else None
         with nullcontext() if path is None else open_output("--results-path", path) as file:
             for checkpoint in c.path:
-                records.append(evaluate_on_items(checkpoint, items, c, world, output))
-                if file:
-                    print(json_files.dumps(records[-1]), file=file, flush=True)
+                for record in evaluate_checkpoint(checkpoint, parts, items, c, world, output):
+                    records.append(record)
+                    if file:
+                        print(json_files.dumps(record), file=file, flush=True)
         return records
+
+
+def evaluate_checkpoint(
+    path: str,
+    parts: Sequence[Part],
+    items: Mapping[str, Sequence[Item]],
+    c: CompletionsConfig,
+    world: World,
+    output: Output,
+) -> Iterator[JsonObject]:
+    """The results of one checkpoint on each set; the scores of a suite are printed and written."""
+    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    rows: dict[str, JsonObject | None] = {part.name: None for part in parts}
+    for part in parts:
+        with leave_out(part, world, output):
+            if part.name in items:
+                record = evaluate_on_items(
+                    learner, path, items[part.name], part.config, world, output
+                )
+                if c.suite:
+                    rows[part.name] = summary = summarize_set(record, part.average)
+                    record |= {"suite": c.suite, "set": part.name, **summary}
+                yield record
+    if c.suite and not any(rows.values()):
+        raise ToolkitError(f"no set of --suite {c.suite} could be evaluated. See the lines above.")
+    if c.suite and world.is_main:
+        output.write("suite", {"path": path, "suite": c.suite, "sets": rows})
+        suite_table(c.suite, path, rows).print(output.console)
+
+
+@contextmanager
+def leave_out(part: Part, world: World, output: Output) -> Iterator[None]:
+    """Report a set of a suite that is missing or cannot be read, instead of an error."""
+    try:
+        yield
+    except ToolkitError as error:
+        if not part.name:
+            raise
+        if world.is_main:
+            output.print_line(f"{part.name} is left out: {error}")
 
 
 def check_pairs(items: Sequence[Item]) -> None:
@@ -74,10 +123,14 @@ def check_pairs(items: Sequence[Item]) -> None:
 
 
 def evaluate_on_items(
-    path: str, items: Sequence[Item], c: CompletionsConfig, world: World, output: Output
+    learner: Learner,
+    path: str,
+    items: Sequence[Item],
+    c: CompletionsConfig,
+    world: World,
+    output: Output,
 ) -> JsonObject:
-    """The results of one checkpoint."""
-    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    """The results of one checkpoint on one set."""
     precision = Precision(resolve_precision(c.precision, world.device), world.device)
     max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
     scorer = TextScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)

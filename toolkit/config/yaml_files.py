@@ -17,7 +17,7 @@ from toolkit.common.files import open_regular
 from toolkit.common.json_files import name_file
 from toolkit.common.registry import suggest_name
 
-RECIPE, MAX_BYTES = "recipe:", 16 << 20
+RECIPE, SUITE, MAX_BYTES = "recipe:", "suite:", 16 << 20
 
 
 class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
@@ -49,9 +49,10 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         return super().construct_mapping(node, deep)
 
 
-def read_recipes() -> dict[str, str]:
-    """Name -> text of every recipe, a configuration file of the package: recipe:NAME."""
-    found = [f for f in (files("toolkit") / "recipes").iterdir() if f.name.endswith(".yaml")]
+def read_recipes(kind: str = RECIPE) -> dict[str, str]:
+    """Name -> text of every recipe, a configuration file of the package: recipe:NAME; or suite."""
+    folder = files("toolkit") / f"{kind[:-1]}s"
+    found = [f for f in folder.iterdir() if f.name.endswith(".yaml")]
     texts = {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in found}
     return dict(sorted(texts.items()))
 
@@ -61,7 +62,7 @@ def list_recipes() -> dict[str, str]:
     return {name: text.splitlines()[0].lstrip("# ") for name, text in read_recipes().items()}
 
 
-def read_yaml(path: str) -> dict[str, Any]:
+def read_yaml(path: str, option: str = "--config") -> dict[str, Any]:
     """The sections of a configuration file, or of `recipe:NAME`; an unreadable one is an error."""
     is_recipe = not Path(path).exists() and path in read_recipes()
     remedy = f"Write recipe:{path}." if is_recipe else "Check the path."
@@ -72,21 +73,23 @@ def read_yaml(path: str) -> dict[str, Any]:
         where = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
             where = f"line {error.problem_mark.line + 1}: {error.problem}"
-        raise ToolkitError(f"--config must name a YAML file, but {path}: {where}.") from error
+        raise ToolkitError(f"{option} must name a YAML file, but {path}: {where}.") from error
     if tree is not None and not isinstance(tree, dict):
         raise ToolkitError(
-            f"--config must name a file of sections such as `data:`, but {path} holds "
+            f"{option} must name a file of sections such as `data:`, but {path} holds "
             f"a {type(tree).__name__}."
         )
     return tree or {}
 
 
 def read_source(path: str) -> str:
-    """The text of a configuration file, which may be a pipe, or of a recipe."""
-    if path.startswith(RECIPE):
-        name, recipes = path.removeprefix(RECIPE), read_recipes()
-        if name not in recipes:
-            raise ToolkitError(f"no recipe is called {name!r}. {suggest_name(name, list(recipes))}")
-        return recipes[name]
+    """The text of a configuration file, which may be a pipe, or of a recipe or suite."""
+    for kind in (RECIPE, SUITE):
+        if path.startswith(kind):
+            name, known = path.removeprefix(kind), read_recipes(kind)
+            if name not in known:
+                hint = suggest_name(name, list(known))
+                raise ToolkitError(f"no {kind[:-1]} is called {name!r}. {hint}")
+            return known[name]
     with open_regular(Path(path), MAX_BYTES, allow_pipe=True) as file:
         return file.read().decode()

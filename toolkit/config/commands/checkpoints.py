@@ -222,6 +222,10 @@ class CompletionsConfig(
     )
     """completions: which of several options is most probable; minimal_pairs: its case of two whole
     sentences. Without this option, checkpoints are evaluated with their own task."""
+    suite: str = ""
+    """babylm-2025-fast, babylm-2025-full, blimp or a YAML file: the sets to evaluate, how each is
+    scored, and their order in the report. The one folder that is named has the files of all; sets
+    that are missing or cannot be read are reported."""
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoints, or save folders, for their best one, to evaluate."""
     scoring: Scoring = "auto"
@@ -246,7 +250,7 @@ class CompletionsConfig(
     results_path: str | None = None
     """File for the results as JSON lines, which toolkit-plot reads."""
     predictions: str | None = None
-    """File for the scores of each item as JSON lines."""
+    """File for the scores of each item as JSON lines; for a suite, a folder of one for each set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

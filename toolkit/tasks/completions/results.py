@@ -131,17 +131,17 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
     return tables
 
 
-FRACTIONS = ("accuracy", "standard_error", "chance", "length_only", "spearman")
+FRACTIONS = ("accuracy", "standard_error", "chance", "length_only", "spearman", "score")
 
 
 def make_table(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]], caption: str) -> Table:
-    """A table of some keys of JSON objects; the first column is their name."""
+    """A table of some keys of JSON objects, which may lack some; the first column is their name."""
     cells: list[list[Cell]] = []
     for row in rows:
         cells.append([])
         for key in ("name", *columns[1:]):
-            value = row[key]
-            if key in FRACTIONS:  # 4 decimals distinguish 10,000 pairs
+            value = row.get(key)
+            if key in FRACTIONS and value is not None:  # 4 decimals distinguish 10,000 pairs
                 value = f"{value:.4f}"
             cells[-1].append(f"{value:,}" if isinstance(value, int) else value)
     names = [name.replace("_", " ") for name in columns]
