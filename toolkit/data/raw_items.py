@@ -49,10 +49,14 @@ def rename_fields(fields: Fields, names: Sequence[str]) -> tuple[InputField, ...
             f"--text-columns must name {len(required)} columns, in place of {join(required)}, but "
             f"names {len(names)}."
         )
-    renamed = dict(zip(required, names, strict=True))
-    return tuple(
-        field._replace(column=renamed[field.name]) if field.required else field for field in fields
-    )
+    return name_columns(fields, dict(zip(required, names, strict=True)))
+
+
+def name_columns(fields: Fields, columns: Mapping[str, str]) -> tuple[InputField, ...]:
+    """The fields with these columns; an optional one that has the name of a column is left out."""
+    taken = {column for name, column in columns.items() if name != column}
+    named = (field._replace(column=columns.get(field.name, "")) for field in fields)
+    return tuple(field for field in named if field.required or field.name not in taken)
 
 
 def read_item(fields: Fields, item: object) -> ItemValues:
@@ -144,6 +148,8 @@ def to_value(field: InputField, value: object, name: str = "") -> str | list[Any
         if not isinstance(value, str):
             raise ToolkitError(f"{name!r} must be text, but is {describe(value)}.")
         return replace_invalid(value)
+    if field.kind == "texts" and isinstance(value, Mapping):  # as {"text": [...], "label": [...]}
+        value = value.get("text", value)
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise ToolkitError(f"{name!r} must be a list of texts, but is {describe(value)}.")
     for text in value:

@@ -20,15 +20,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from toolkit.common.arrays import IntArray, ragged_arange
-from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.criteria import IGNORED, IMPOSSIBLE, MaskedClasses, Prediction
-from toolkit.data.formats.qa.multiple_choice import encode_choice_questions, fill_blank
+from toolkit.data.formats.qa.multiple_choice import (
+    FIELDS,
+    ChoiceItem,
+    encode_choice_questions,
+    parse_choices,
+)
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.raw_items import InputField, ItemValues, to_single_line
+from toolkit.data.raw_items import ItemValues, to_single_line
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     describe_truncation,
@@ -139,10 +143,6 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         )
 
 
-ChoiceItem = tuple[str, list[str], tuple[str, ...]]
-"""A passage, its options, and what the model reads after the passage: the question with each."""
-
-
 class OptionPrediction(NamedTuple):
     """The most probable option."""
 
@@ -222,23 +222,11 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
 class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
     """Reads a passage and options, and if there is one a question or the start of each option."""
 
-    fields = (
-        InputField(("context", "article", "passage", "sent1")),
-        InputField(("question",), required=False),
-        InputField(("start", "sent2"), required=False),
-        InputField(("options", "endings"), "texts"),
-    )
+    fields = FIELDS
     columns = ("option", "probability", "text")
 
     def parse(self, values: ItemValues) -> ChoiceItem:
-        options = [option.strip() for option in values["options"]]
-        if len(options) < 2 or not all(options):
-            raise ToolkitError(
-                f"an item must have two options or more, none of them blank, but has {options}."
-            )
-        question, start = values.get("question", ""), values.get("start", "").strip()
-        completed = tuple(f"{start} {fill_blank(question, it)}".strip() for it in options)
-        return values["context"].strip(), options, completed
+        return parse_choices(values)
 
     def start(self, items: Sequence[ChoiceItem]) -> MultipleChoiceResults:
         read = [(context, completed) for context, _, completed in items]

@@ -24,7 +24,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.criteria import LazyPrediction, Prediction, compute_logits
 from toolkit.data.loading.batching import BatchPlanner
-from toolkit.data.raw_items import InputField, ItemValues, read_item
+from toolkit.data.raw_items import InputField, ItemValues, name_columns, read_item
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.distributed import World
@@ -137,8 +137,7 @@ class Predictor(ABC, Generic[I, R]):
     @property
     def named_fields(self) -> Sequence[InputField]:
         """The fields, with the names of their columns in the rows of the training data."""
-        columns: Mapping[str, str] = self.tokenizer.columns
-        return [field._replace(column=columns.get(field.name, "")) for field in self.fields]
+        return name_columns(self.fields, self.tokenizer.columns)
 
     @abstractmethod
     def parse(self, values: ItemValues) -> I:

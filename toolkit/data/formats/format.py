@@ -211,6 +211,10 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         return f"{self.path}:{self.where}: {self.what}"
 
+    def row_event(self) -> tuple[str, JsonObject]:
+        """Name and values of the JSON record of a malformed row."""
+        return "left_out", {"file": str(self.path), "line": int(self.where), "what": self.what}
+
 
 def list_first(split: str, handled: str, problems: Sequence[object]) -> Iterator[str]:
     """The first problems as lines, and the number of the others."""

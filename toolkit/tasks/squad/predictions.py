@@ -25,8 +25,8 @@ from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.criteria import IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import character_span, max_context_tokens
-from toolkit.data.formats.qa.squad import encode_span_questions
-from toolkit.data.raw_items import InputField, ItemValues, to_single_line
+from toolkit.data.formats.qa.squad import FIELDS, encode_span_questions
+from toolkit.data.raw_items import ItemValues, to_single_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.translation import best_scores, best_threshold
 from toolkit.models.heads import Features, PreciseLinear
@@ -212,7 +212,7 @@ class SquadPredictor(Predictor[tuple[str, str], AnswerPrediction]):
     A model whose threshold for unanswerable questions was tuned may leave a question unanswered.
     """
 
-    fields = (InputField(("question",)), InputField(("context", "passage", "article")))
+    fields = FIELDS
     columns = ("answer", "probability")
 
     def parse(self, values: ItemValues) -> tuple[str, str]:

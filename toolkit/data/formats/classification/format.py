@@ -189,10 +189,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
             },
             total=rows,
             notes=list(list_first(split, "left out", problems)),
-            events=[
-                ("left_out", {"file": str(it.path), "line": int(it.where), "what": it.what})
-                for it in problems
-            ],
+            events=[problem.row_event() for problem in problems],
         )
 
 

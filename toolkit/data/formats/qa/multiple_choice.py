@@ -36,6 +36,7 @@ from toolkit.data.formats.qa.format import (
     pack_columns,
     read_json_text,
 )
+from toolkit.data.raw_items import InputField, ItemValues
 from toolkit.data.records import Record, name_cells, read_csv_cells, read_tab_cells
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, whole_file
@@ -56,6 +57,15 @@ ENDINGS = (".txt", ".json")
 """Of passages: RACE's own, and that of folders without any such file."""
 BLANK = "_"
 """Stands for the answer in a question."""
+FIELDS = (
+    InputField(("context", "article", "passage", "sent1")),
+    InputField(("question",), required=False),
+    InputField(("start", "sent2"), required=False),
+    InputField(("options", "endings", "choices"), "texts"),
+)
+"""What a question has in rows: a passage, options, and a question or the start of each option."""
+ChoiceItem = tuple[str, list[str], tuple[str, ...]]
+"""A passage, its options, and the texts to read after the passage, one for each option."""
 LISTS = ("questions", "options", "answers")
 
 
@@ -167,6 +177,18 @@ def fill_blank(question: str, option: str) -> str:
     if question.count(BLANK) == 1:
         return question.replace(BLANK, option)
     return f"{question} {option}".strip()
+
+
+def parse_choices(values: ItemValues) -> ChoiceItem:
+    """The item with these values of FIELDS."""
+    options = [option.strip() for option in values["options"]]
+    if len(options) < 2 or not all(options):
+        raise ToolkitError(
+            f"an item must have two options or more, none of them blank, but has {options}."
+        )
+    question, start = values.get("question", ""), values.get("start", "").strip()
+    completed = tuple(f"{start} {fill_blank(question, it)}".strip() for it in options)
+    return values["context"].strip(), options, completed
 
 
 SwagColumns = tuple[str, str, list[str], bool]

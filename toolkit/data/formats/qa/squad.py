@@ -36,6 +36,7 @@ from toolkit.data.formats.qa.format import (
     pack_columns,
     read_json_text,
 )
+from toolkit.data.raw_items import InputField
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.tokenizers.offsets import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -49,6 +50,8 @@ PUBLISHED = {
     split: tuple(f"{name}{version}.json" for version in ("-v1.1", "-v2.0", ""))
     for split, name in (("train", "train"), ("valid", "dev"), ("test", "test"))
 }
+FIELDS = (InputField(("question",)), InputField(("context", "passage", "article")))
+"""What a question has in rows."""
 UNKNOWN_START = -1
 """Offset of an answer that is not at the offset in the file."""
 Span = tuple[int, int]
@@ -78,12 +81,8 @@ def read_squad(
     if not passages and not reader.problems:
         raise ToolkitError(f"{path}:1: the file must hold questions, but has none. Give another.")
     version = str(content.get("version", "")).lower().removeprefix("v")
-    none_allowed = version.startswith("2") or reader.has_unanswerable
-    empty = reader.paragraphs_without_questions
-    notes = [f"{empty:,} paragraphs without questions"] if empty else []
-    if moved := reader.moved_answers:
-        notes.append(f"{moved:,} answers moved by one or two characters to where their text is")
-    return QuestionSource(path, passages, reader.problems, notes, none_allowed)
+    source = reader.finish(passages)
+    return source._replace(none_allowed=source.none_allowed or version.startswith("2"))
 
 
 def describe_value(value: object) -> str:
@@ -145,6 +144,14 @@ class SquadReader:
         ]
         kept = [question for question in read if question is not None]
         return Passage(context, questions=kept) if kept else None
+
+    def finish(self, passages: Sequence[Passage]) -> QuestionSource:
+        """The passages that were read, with what was seen in them."""
+        empty, moved = self.paragraphs_without_questions, self.moved_answers
+        notes = [f"{empty:,} paragraphs without questions"] if empty else []
+        if moved:
+            notes.append(f"{moved:,} answers moved by one or two characters to where their text is")
+        return QuestionSource(self.path, passages, self.problems, notes, self.has_unanswerable)
 
     def add_problem(self, where: str, what: str, *, kept: bool = False, lost: int = 1) -> None:
         self.problems.append(Problem(self.path, where, what, kept, lost))

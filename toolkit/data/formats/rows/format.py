@@ -6,21 +6,30 @@ other formats of its task read, so that data folders do not depend on the kind o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.arrays import BoolArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonError, parse
+from toolkit.common.json_files import JsonError, JsonObject, parse
 from toolkit.config.declared import NonNegativeInt, Rate
 from toolkit.data.formats.classification.split import ClassificationFormatConfig
-from toolkit.data.formats.format import AnyTokenizer, Content, Format
+from toolkit.data.formats.format import (
+    AnyTokenizer,
+    Content,
+    Format,
+    Problem,
+    SplitReport,
+    list_first,
+)
 from toolkit.data.formats.parallel import ParallelFormatConfig
+from toolkit.data.formats.qa.format import QaFormatConfig
 from toolkit.data.formats.tagging.tokenizer import TaggingFormatConfig
 from toolkit.data.preprocessing.input_files import list_row_splits
 from toolkit.data.raw_items import (
@@ -31,19 +40,25 @@ from toolkit.data.raw_items import (
 )
 from toolkit.data.records import Record, has_rows, open_arrow, read_rows
 
+Row = TypeVar("Row")
+
 
 @dataclass(frozen=True, kw_only=True)
-class RowsConfig(TaggingFormatConfig, ClassificationFormatConfig, ParallelFormatConfig):
+class RowsConfig(
+    TaggingFormatConfig, ClassificationFormatConfig, ParallelFormatConfig, QaFormatConfig
+):
     """Options of the format for labeled rows."""
 
     text_columns: str = ""
     """Names of the columns with the texts, separated by a comma: one, or two for pairs; source and
-    target of translations. Default: sentence or text; the languages."""
+    target of translations; context and options; question and context. Default: sentence or text;
+    the languages; the names that toolkit-predict knows."""
     label_column: str = ""
-    """Name of the column with the label; test files may lack it. Default: label."""
-    label_type: Literal["auto", "class", "number", "tags"] = "auto"
-    """What the label is: a class, a number, or a tag for each word. auto: tags if --tags-column or
-    --words-column is given, a translation if --source-lang is given, else a class."""
+    """Name of the column with the label; test files may lack it. Default: label; answers."""
+    label_type: Literal["auto", "class", "number", "tags", "option", "answer"] = "auto"
+    """What the label is: a class, a number, a tag for each word, the correct one of several
+    options, or an answer in the context. auto: tags if --tags-column or --words-column is given, a
+    translation if --source-lang is given, else a class."""
     source_lang: str = ""
     """Source language, such as de: the name of its column, or in the column translation."""
     target_lang: str = ""
@@ -65,7 +80,7 @@ class RowsConfig(TaggingFormatConfig, ClassificationFormatConfig, ParallelFormat
             return "parallel"
         if self.label_type == "auto" and (self.words_column or self.tags_column):
             return "columns"
-        return "columns" if self.label_type == "tags" else "tsv"
+        return {"tags": "columns", "option": "swag", "answer": "squad"}.get(self.label_type, "tsv")
 
 
 class LabeledRows(Format[Content, AnyTokenizer]):
@@ -81,6 +96,8 @@ class LabeledRows(Format[Content, AnyTokenizer]):
         super().check()
         self.kept: dict[tuple[str, Path], BoolArray] = {}
         """Split and file -> whether each row of the file belongs to the split, if not all do."""
+        self.left_out: dict[str, list[Problem]] = defaultdict(list)
+        """Split -> the malformed rows that the format of the task does not report."""
 
     def read(self) -> dict[str, Content]:
         files = list_row_splits(self.config.inputs)
@@ -114,6 +131,25 @@ class LabeledRows(Format[Content, AnyTokenizer]):
         for number, record in enumerate(read_rows(path)):
             if kept is None or kept[number]:
                 yield number, record
+
+    def parse_rows(
+        self, path: Path, parse: Callable[[int, Record], Row], problems: list[Problem]
+    ) -> Iterator[Row]:
+        """The rows of a file, parsed; those for which `parse` raises ValueError are problems."""
+        for number, record in self.records(path):
+            try:
+                yield parse(number, record)
+            except ToolkitError:  # of the whole file
+                raise
+            except ValueError as error:
+                problems.append(Problem(path, str(record.line), str(error)))
+
+    def report_split(self, split: str, content: Content | None, entry: JsonObject) -> SplitReport:
+        report, problems = super().report_split(split, content, entry), self.left_out[split]
+        return report._replace(
+            notes=[*report.notes, *list_first(split, "left out", problems)],
+            events=[*report.events, *(problem.row_event() for problem in problems)],
+        )
 
     def read_values(self, record: Record, fields: Sequence[InputField]) -> ItemValues:
         """What a row has in these fields. Raises ValueError for a malformed row."""

@@ -7,13 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.format import Format
+from toolkit.data.formats.format import Format, Problem, check_malformed
 from toolkit.data.formats.parallel import BLOCK_LINES, FilePair, LineBlock, ParallelFormat
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig
 from toolkit.data.formats.rows.labels import ClassifiedRows, TaggedRows
+from toolkit.data.formats.rows.questions import AnswerRows, ChoiceRows
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.raw_items import InputField, rename_fields, to_single_line
@@ -39,23 +39,24 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
     def read_split(self, split: str, files: Sequence[Path]) -> list[FilePair]:
         return [(path, path) for path in files]
 
-    def read_pairs(self, split: str, path: Path) -> Iterator[tuple[Record, list[str]]]:
+    def read_pairs(
+        self, split: str, path: Path, problems: list[Problem]
+    ) -> Iterator[tuple[Record, list[str]]]:
         """The rows of a split in a file, with their sentences as lines."""
         self.split = split
-        for _, record in self.records(path):
-            if isinstance(record.values, dict) and isinstance(record.values.get(NESTED), Mapping):
-                record = record._replace(values=dict(record.values[NESTED]))
-            try:
-                texts = self.read_values(record, self.fields)
-            except ToolkitError:
-                raise
-            except ValueError as error:
-                raise record.error(str(error)) from None
-            yield record, [to_single_line(texts[name]).strip() for name in self.languages]
+        yield from self.parse_rows(path, self.parse_pair, problems)
+        check_malformed(problems, self.options.on_malformed, labeled=True)
+
+    def parse_pair(self, number: int, record: Record) -> tuple[Record, list[str]]:
+        """The sentences of a row as lines."""
+        if isinstance(record.values, dict) and isinstance(record.values.get(NESTED), Mapping):
+            record = record._replace(values=dict(record.values[NESTED]))
+        texts = self.read_values(record, self.fields)
+        return record, [to_single_line(texts[name]).strip() for name in self.languages]
 
     def read_blocks(self, split: str, content: list[FilePair]) -> Iterator[LineBlock]:
         for files in content:
-            pairs, first, reported = self.read_pairs(split, files[0]), 0, 0
+            pairs, first, reported = self.read_pairs(split, files[0], self.left_out[split]), 0, 0
             while block := list(islice(pairs, BLOCK_LINES)):
                 source, target = ([pair[side] for _, pair in block] for side in (0, 1))
                 numbers, read_bytes = [it.line for it, _ in block], block[-1][0].read_bytes
@@ -71,7 +72,9 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
         config: PreprocessConfig,
     ) -> Tokenizer:
         rows = ((side, path) for path, _ in pairs for side in sides)
-        texts = (pair[side] for side, path in rows for _, pair in self.read_pairs("train", path))
+        texts = (
+            pair[side] for side, path in rows for _, pair in self.read_pairs("train", path, [])
+        )
         return choose_tokenizer_for_texts(config, texts, folder, pool)
 
 
@@ -79,6 +82,8 @@ KINDS: dict[str, Callable[[RowsConfig, PreprocessConfig], Format[Any, Any]]] = {
     "tsv": ClassifiedRows,
     "columns": TaggedRows,
     "parallel": TranslatedRows,
+    "swag": ChoiceRows,
+    "squad": AnswerRows,
 }
 """Format of files -> that of rows with the same data."""
 

@@ -16,7 +16,7 @@ from toolkit.data.formats.classification.tables import (
     TableSchema,
     parse_label,
 )
-from toolkit.data.formats.format import Problem
+from toolkit.data.formats.format import Problem, check_malformed
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig, read_class_names
 from toolkit.data.formats.tagging.format import TaggingFormat
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
@@ -58,20 +58,17 @@ class ClassifiedRows(
         return values.get(column) if isinstance(values, dict) and not number else ""
 
     def read_table(self, path: Path) -> LabeledTable:
-        rows, problems = list[TableRow](), list[Problem]()
+        problems = list[Problem]()
         names = read_class_names(path).get(self.label_column, [])
         if names and not self.schema.classes:
             self.schema = replace(self.schema, classes=tuple(names))
-        for number, record in self.records(path):
-            try:
-                texts = self.read_values(record, self.fields).values()
-                label = self.read_label(record, names)
-                lines = tuple(to_single_line(str(text)).strip() for text in texts)
-                rows.append(TableRow(record.line, number, lines, label))
-            except ToolkitError:  # of the whole file
-                raise
-            except ValueError as error:
-                problems.append(Problem(path, str(record.line), str(error)))
+
+        def parse(number: int, record: Record) -> TableRow:
+            texts = self.read_values(record, self.fields).values()
+            lines = tuple(to_single_line(str(text)).strip() for text in texts)
+            return TableRow(record.line, number, lines, self.read_label(record, names))
+
+        rows = list(self.parse_rows(path, parse, problems))
         if not rows and not problems:
             raise ToolkitError(f"{path} must hold rows, but has none. Give another file.")
         return LabeledTable(path, rows, problems)
@@ -109,20 +106,22 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
         names = read_class_names(path).get(self.tags.name, [])
         untagged = untagged or self.split == "test"
-        sentences = list[TaggedSentence]()
-        for _, record in self.records(path):
+        sentences, problems = list[TaggedSentence](), list[Problem]()
+
+        def parse(number: int, record: Record) -> TaggedSentence:
             has_tags = isinstance(record.values, dict) and self.tags.name in record.values
             fields = [self.words] if untagged and not has_tags else [self.words, self.tags]
-            try:
-                values = self.read_values(record, fields)
-                words = values[self.words.name]
-                tags = values.get(self.tags.name, [MISSING_TAG] * len(words))
-                named, is_first = [name_tag(tag, names) for tag in tags], not sentences
-                sentences.append(make_sentence(words, named, record.line, is_first=is_first))
-            except ToolkitError:
-                raise
-            except ValueError as error:
-                raise record.error(f"{error} Correct the row.") from None
+            values = self.read_values(record, fields)
+            words = values[self.words.name]
+            tags = values.get(self.tags.name, [MISSING_TAG] * len(words))
+            named = [name_tag(tag, names) for tag in tags]
+            return make_sentence(words, named, record.line, is_first=not sentences)
+
+        for sentence in self.parse_rows(path, parse, problems):
+            sentences.append(sentence)
+        labeled = any(tag != MISSING_TAG for sentence in sentences for tag in sentence.tags)
+        check_malformed(problems, self.options.on_malformed, labeled=labeled)
+        self.left_out[self.split] += problems
         if sentences:
             last = sentences.pop()
             sentences.append(last._replace(source=last.source + b"\n"))
