@@ -180,6 +180,40 @@ def test_rows_keep_their_columns_and_equal_those_of_validate(
     assert [row["predicted_label"] for row in found] == expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["a.jsonl", "saved"])
+@pytest.mark.parametrize("label", ["option", "answer"])
+def test_questions_in_rows_equal_those_of_validate(
+    tmp_path, train, validated, predict, kind, label
+):
+    """Nested options as in CommonsenseQA, and answers as in SQuAD of Hugging Face."""
+    rows = [
+        {"id": f"r{n}", "body": TOWN, "asked": text, "label": "B",
+         "choices": {"text": ["a cat", "dogs", text], "label": [*"ABC"]},
+         "answers": {"text": [TOWN[:3]], "answer_start": [0]}}
+        for n, text in enumerate(["Who?", "When was it?", "Where?"])
+    ]  # fmt: skip
+    KINDS[kind](tmp_path / kind, rows)
+    named = {"option": "body,choices", "answer": "asked,body"}[label]
+    given = {"format": "rows", "label_type": label, "text_columns": named, "tokenizer": "words"}
+    files = dict.fromkeys(("trainpref", "validpref"), str(tmp_path / kind))
+    preprocess(preprocess_config(**given, **files, destdir=str(tmp_path / "data")))
+    folder = DataFolder.open(str(tmp_path / "data"))
+    task, column = {"option": ("multiple_choice", "option"), "answer": ("squad", "answer")}[label]
+    path = train(task, folder, **NARROW)
+    output = tmp_path / "out.jsonl"
+    words = ["--input", str(tmp_path / kind), "--output", str(output), "--device", "cpu"]
+    assert main(["--path", path, *words]) == 0
+    found = read_saved(output)
+    assert [{name: row[name] for name in rows[0]} for row in found] == rows
+    expected = validated(path, folder)
+    if label == "option":
+        wanted = [row.split(",")[1] for row in expected.splitlines()[1:]]
+        assert [str(row[column]) for row in found] == wanted
+    else:
+        assert {row["id"]: row[column] for row in found} == json.loads(expected)
+
+
 def test_outputs_of_columns_are_written_whole_or_not_at_all(classifier, predict, tmp_path):
     path, _ = classifier
     row, output = '{"sentence1": "cats", "sentence2": "dogs", "n": %s}\n', tmp_path / "a.parquet"

@@ -199,6 +199,21 @@ def test_malformed_rows_are_named(tmp_path, name, text, options, message):
     assert str(error.value).count(message[:6]) == 1
 
 
+@pytest.mark.parametrize("given", [TAGS, PAIR])
+def test_malformed_rows_may_be_left_out(tmp_path, capsys, given):
+    """They are counted once, although training rows of translations are read several times."""
+    good = {"words": ["a"], "tags": ["O"], "en": "a", "de": "b"}
+    rows = [good, {"words": ["a", "b"], "tags": ["O"], "en": 3, "de": "b"}, good]
+    write_json_lines(tmp_path / "a.jsonl", rows)
+    options = {"trainpref": str(tmp_path / "a.jsonl"), "json": str(tmp_path / "out")}
+    folder = make(tmp_path, "data", on_malformed="skip", **options, **given)
+    splits = json.loads((folder / "meta.json").read_text())["splits"]
+    assert {column["items"] for column in splits["train"]["columns"].values()} == {2}
+    events = map(json.loads, (tmp_path / "out").read_text().splitlines())
+    [event] = [it for it in events if it["event"] == "left_out"]
+    assert event["line"] == 2 and f"left out {event['file']}:2: " in capsys.readouterr().out
+
+
 def test_a_new_label_in_validation_is_named(tmp_path):
     write_csv(tmp_path / "a.csv", REVIEWS)
     write_csv(tmp_path / "b.csv", [REVIEWS[0] | {"mood": "odd"}])
