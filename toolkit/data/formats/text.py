@@ -38,6 +38,7 @@ from toolkit.data.records import (
     row_suffix,
 )
 from toolkit.data.storage.column_files import (
+    WORDS,
     CheckedColumnPart,
     ColumnType,
     ColumnWriter,
@@ -150,19 +151,19 @@ def apply_length_limit(
 ) -> tuple[IntArray, IntArray, IntArray, int]:
     """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split.
 
-    Returns ids, lengths, the index of the original item of each, and the number of long ones.
+    More values of each token may follow its id as further rows. Returns ids, lengths, the index of the original item of each, and the number of long ones.
     """
     long = lengths > limit
     overlength, sources = int(long.sum()), np.arange(len(lengths))
     if overlength == 0:
         return ids, lengths, sources, 0
     if policy == "split":
-        pieces = _split(words.starts(ids), lengths, limit)
+        pieces = _split(words.starts(np.atleast_2d(ids)[0]), lengths, limit)
         counts = np.array([len(sizes) for sizes in pieces], np.int64)
         piece_lengths = np.array([size for sizes in pieces for size in sizes], np.int64)
         return ids, piece_lengths, np.repeat(sources, counts), overlength
     kept_lengths = np.where(long, 0 if policy == "skip" else limit, lengths)
-    kept = ids[ragged_arange(0, lengths) < np.repeat(kept_lengths, lengths)]
+    kept = ids[..., ragged_arange(0, lengths) < np.repeat(kept_lengths, lengths)]
     stays = ~long if policy == "skip" else np.ones(len(long), bool)
     return kept, kept_lengths[stays], sources[stays], overlength
 
@@ -180,11 +181,12 @@ def _split(starts_word: BoolArray, lengths: IntArray, limit: int) -> list[list[i
     return pieces
 
 
-TOKENS = "tokens"
+TOKENS, COUNT = "tokens", "<u1"
 PartTask = tuple[str, int, Sequence[FileChunk]]
 """A part of a split's text: the name of the split, the number of the part, and its chunks."""
 EncodedItems = tuple[IntArray, IntArray, IntArray]
-"""Token ids of items back to back, the lengths of the items, and the document of each."""
+"""Token ids of items back to back and below them the words that start in each, the lengths of the
+items, and the document of each."""
 
 
 class PartWriter:
@@ -192,33 +194,39 @@ class PartWriter:
 
     def __init__(self, stem: Path, vocabulary: Vocabulary, options: TextFormatConfig) -> None:
         self._vocabulary, self._options = vocabulary, options
-        self.column = ColumnWriter(stem, vocabulary)
-        self.counts = Counter(unknown=0, empty=0, overlength=0, lost_tokens=0)
+        kinds: dict[str, ColumnType] = {TOKENS: vocabulary, WORDS: COUNT}
+        self.columns = {
+            name: ColumnWriter(stem.with_name(stem.name.replace(TOKENS, name)), kind)
+            for name, kind in kinds.items()
+        }
+        self.counts = Counter(words=0, unknown=0, empty=0, overlength=0, lost_tokens=0)
         self._last = np.zeros((1, 2), np.int64)
 
     def add(self, batch: EncodedItems, selected: BoolArray, runs: IntArray) -> None:
         ids, lengths, documents = batch
         kept = np.logical_and(selected, lengths > 0)
         self.counts["empty"] += int(selected.sum() - kept.sum())
-        ids, lengths = ids[np.repeat(kept, lengths)], lengths[kept]
-        neighborhood, tokens = np.stack([documents, runs], 1)[kept], len(ids)
+        ids, lengths = ids[:, np.repeat(kept, lengths)], lengths[kept]
+        neighborhood, tokens = np.stack([documents, runs], 1)[kept], ids.shape[1]
         if limit := self._options.max_item_tokens:
             ids, lengths, sources, overlength = apply_length_limit(
                 ids, lengths, limit, self._options.overlength, self._vocabulary.words
             )
             neighborhood = neighborhood[sources]
-            self.counts.update(overlength=overlength, lost_tokens=tokens - len(ids))
+            self.counts.update(overlength=overlength, lost_tokens=tokens - ids.shape[1])
         if len(lengths) == 0:
             return
         starts_document = (np.diff(neighborhood, axis=0, prepend=self._last) != 0).any(1)
         self._last = neighborhood[-1:]
-        self.column.add(ids, lengths, starts_document)
-        self.counts["unknown"] += int(np.count_nonzero(ids == self._vocabulary.unk))
+        for column, values in zip(self.columns.values(), ids, strict=True):
+            column.add(values, lengths, starts_document)
+        self.counts["unknown"] += int(np.count_nonzero(ids[0] == self._vocabulary.unk))
+        self.counts[WORDS] += int(ids[1].sum())
 
 
 def binarize(
     task: PartTask, *, folder: Path, options: TextFormatConfig, max_line_bytes: int
-) -> dict[str, tuple[CheckedColumnPart, Counter[str]]]:
+) -> dict[str, tuple[dict[str, CheckedColumnPart], Counter[str]]]:
     """Write the items of a part, each to the part of its split; returns these and their counts."""
     writers: dict[str, PartWriter] = {}
     (own_split, part, chunks), items = task, 0
@@ -234,7 +242,10 @@ def binarize(
                     writers[split] = PartWriter(stem, vocabulary, options)
                 writers[split].add(batch, selected, runs)
     return {
-        split: (CheckedColumnPart(writer.column.stem, writer.column.finish()), writer.counts)
+        split: (
+            {n: CheckedColumnPart(it.stem, it.finish()) for n, it in writer.columns.items()},
+            writer.counts,
+        )
         for split, writer in writers.items()
     }
 
@@ -247,7 +258,7 @@ def encode_chunks(
     for chunk in chunks:
         before, reported = document, 0
         for batch in read_items(chunk, options.segment_by, max_line_bytes):
-            ids, lengths = tokenizer.encode_lines(batch.items)
+            ids, lengths, words = tokenizer.encode_counting_words(batch.items)
             limit = options.max_item_tokens
             if limit and options.overlength == "error" and (long := lengths > limit).any():
                 first = int(long.argmax())
@@ -260,7 +271,7 @@ def encode_chunks(
             document = int(documents.max(initial=document))
             report_progress(batch.read_bytes - reported, len(ids))
             reported = batch.read_bytes
-            yield ids, lengths, documents
+            yield np.stack([ids, words]), lengths, documents
 
 
 @register_format("text", TextFormatConfig())
@@ -302,7 +313,7 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         return unwrap_tokenizer(choose_tokenizer(self.config, text, pool))
 
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
-        return {TOKENS: tokenizer.vocabulary}
+        return {TOKENS: tokenizer.vocabulary, WORDS: COUNT}
 
     def write(
         self, splits: Mapping[str, list[PartTask]], job: Job[Tokenizer]
@@ -316,32 +327,38 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
             results = job.pool.map(
                 work, tasks, lambda task: sum(map(estimate_bytes, task[-1])), progress.advance
             )
-        parts: dict[str, list[CheckedColumnPart]] = defaultdict(list)
+        parts: dict[str, list[dict[str, CheckedColumnPart]]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for result in results:
             for split, (part, part_counts) in result.items():
                 counts[split].update(part_counts)
                 parts[split].append(part)
-        written = {split for split, found in parts.items() if any(part.items for part in found)}
+        written = {s for s, found in parts.items() if any(part[TOKENS].items for part in found)}
         self.check_not_empty(written)
         return {
-            split: {**counts[split], "columns": self.join_parts(split, parts[split], job)}
+            split: {
+                **counts[split],
+                "columns": {
+                    name: self.join_parts(f"{split}.{name}", kind, [it[name] for it in found], job)
+                    for name, kind in self.columns(split, job.tokenizer).items()
+                },
+            }
             for split in SPLITS
-            if split in written
+            if (found := parts[split]) and split in written
         }
 
     def join_parts(
-        self, split: str, parts: Sequence[CheckedColumnPart], job: Job[Tokenizer]
+        self, name: str, kind: ColumnType, parts: Sequence[CheckedColumnPart], job: Job[Tokenizer]
     ) -> JsonObject:
         """Write the column of a split from its parts, and delete them; returns its entry."""
-        writer = ColumnWriter(job.folder / f"{split}.{TOKENS}", job.tokenizer.vocabulary)
+        writer = ColumnWriter(job.folder / name, kind)
         for part in parts:
             starts_document = np.zeros(part.items, bool)
             starts_document[part.document_starts] = True
             writer.add(part.values, np.diff(part.offsets), starts_document)
             for file in part.files:
                 file.unlink()
-        return {TOKENS: writer.finish()}
+        return writer.finish()
 
     def check_not_empty(self, written: set[str]) -> None:
         """Raise if a requested split has no items."""
@@ -378,7 +395,8 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
     ) -> SplitReport:
         column, limit = entry["columns"][TOKENS], self.options.max_item_tokens
         sizes = count_column(column)
-        counts = {name: entry[name] for name in ("unknown", "overlength", "lost_tokens", "empty")}
+        names = WORDS, "unknown", "overlength", "lost_tokens", "empty"
+        counts = {name: entry[name] for name in names}
         row: dict[str, int | str] = {**sizes}
         row["unknown"] = f"{counts['unknown'] / sizes['tokens']:.3%}"
         if limit:

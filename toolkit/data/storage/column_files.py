@@ -30,6 +30,8 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 BLOCK_BYTES = 1 << 20
 HEADER_BYTES = 128
 REMEDY = "Copy the folder again, or run toolkit-preprocess again."
+WORDS = "words"
+"""Column of text with the number of words that start in each token, as `wc -w` counts them."""
 ColumnType = str | Vocabulary
 """A dtype such as "<i4", or the vocabulary that the values are ids of."""
 

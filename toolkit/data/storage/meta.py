@@ -21,6 +21,7 @@ from toolkit.common.json_files import (
 )
 from toolkit.config.command import identify_path
 from toolkit.data.storage.column_files import (
+    WORDS,
     CheckedColumnPart,
     ColumnEntry,
     ColumnPart,
@@ -132,10 +133,10 @@ class ToolkitFolder(FolderSource):
 
     @property
     def digest(self) -> str:
-        """Digest of the vocabularies and columns, independent of the names of settings."""
+        """Digest of the vocabularies and columns, independent of counts and names of settings."""
         sizes = itemgetter("items", "elements", "documents", "checksums")
         splits = [
-            (split, sorted([sizes(column)] for column in entry["columns"].values()))
+            (split, sorted([sizes(it)] for name, it in entry["columns"].items() if name != WORDS))
             for split, entry in self.meta.splits.items()
         ]
         vocabularies = [v for v in self.meta.vocabulary.values() if isinstance(v, str)]

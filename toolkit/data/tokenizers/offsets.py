@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray, ragged_arange
+from toolkit.common.arrays import AnyArray, IntArray, UInt8, ragged_arange
 from toolkit.common.errors import ToolkitError
 
 MAX_WORD_CHARACTERS = 256
@@ -101,9 +101,14 @@ class WordCache:
     def _clear(self) -> None:
         self._rows = _WordRows()
         self._ids, self._starts = array("i"), array("q", [0])
+        self._sizes = array("i")
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line."""
+        return self.encode_counting_words(lines)[:2]
+
+    def encode_counting_words(self, lines: Sequence[str]) -> tuple[IntArray, IntArray, UInt8]:
+        """The same, and the number of words that start in each token, as `wc -w` counts them."""
         if len(self._rows) > MAX_CACHED_WORDS or len(self._ids) > MAX_CACHED_IDS:
             self._clear()
         words = " ".join(lines).split(" ") if lines else []
@@ -111,23 +116,42 @@ class WordCache:
         starts = np.frombuffer(self._starts, np.int64)
         first, counts = starts[rows], starts[rows + 1] - starts[rows]
         ids = np.frombuffer(self._ids, np.int32)[ragged_arange(first, counts)].astype(np.int64)
-        last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
-        totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[last_words]
-        return ids, np.diff(totals, prepend=0)
+        per_line = np.array([line.count(" ") + 1 for line in lines], np.int64)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        lengths = np.diff(ends[np.cumsum(per_line)], prepend=0)
+        sizes = np.frombuffer(self._sizes, np.int32)[rows]
+        line_of = np.repeat(np.arange(len(lines)), per_line)
+        return ids, lengths, count_word_starts(ends[:-1], line_of, lengths, sizes)
 
     def _number(self, words: Sequence[str]) -> IntArray:
         """The rows of the words. New ones are segmented; if that fails, their numbers go too."""
         try:
             rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
             if self._rows.new:
-                segmented = self._segment(self._rows.new)
-                start, self._rows.new = self._starts.pop(), []
+                new, self._rows.new = self._rows.new, []
+                segmented, start = self._segment(new), self._starts.pop()
                 self._ids.extend(chain.from_iterable(segmented))
                 self._starts.extend(accumulate(map(len, segmented), initial=start))
+                self._sizes.extend(len(word.split()) for word in new)
         except BaseException:
             self._clear()
             raise
         return rows
+
+
+def count_word_starts(
+    tokens: IntArray, line_of: IntArray, lengths: IntArray, sizes: AnyArray
+) -> UInt8:
+    """The number of words that start in each token of lines, given the token where each does.
+
+    Words without a token count with the next one of their line, or with its last. A line without
+    tokens has none.
+    """
+    ends = np.cumsum(lengths)
+    first, last = (ends - lengths)[line_of], ends[line_of] - 1
+    places, filled = np.clip(tokens, first, last), last >= first
+    counts = np.bincount(places[filled], sizes[filled], int(ends[-1]) if len(ends) else 0)
+    return np.minimum(counts, 255).astype(np.uint8)
 
 
 class _WordRows(dict[str, int]):

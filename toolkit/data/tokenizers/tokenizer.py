@@ -14,7 +14,9 @@ from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
-from toolkit.common.arrays import IntArray, pack_rows
+import numpy as np
+
+from toolkit.common.arrays import IntArray, UInt8, pack_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
@@ -32,6 +34,7 @@ from toolkit.data.tokenizers.offsets import (
     TokenSpan,
     WordCache,
     clean_texts,
+    count_word_starts,
     locate_words,
     lower_without_accents,
     pack_token_offsets,
@@ -99,6 +102,21 @@ class Tokenizer(ABC):
         if self.word_by_word:
             return self._words.encode_lines(lines)
         return pack_rows(self._segment(lines))
+
+    def encode_counting_words(self, lines: Sequence[str]) -> tuple[IntArray, IntArray, UInt8]:
+        """`encode_lines`, and the number of words that start in each token.
+
+        Words are separated by white space, as `wc -w` counts them.
+        """
+        if self.word_by_word:
+            return self._words.encode_counting_words(lines)
+        ids, lengths, starts, _ = self.encode_with_offsets(lines)
+        line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
+        starts = starts + np.repeat(line_starts[:-1], lengths)
+        words = np.array([word.start() for word in re.finditer(r"\S+", "\n".join(lines))], np.int64)
+        line_of = np.searchsorted(line_starts, words, side="right") - 1
+        tokens = np.searchsorted(starts, words, side="right") - 1
+        return ids, lengths, count_word_starts(tokens, line_of, lengths, np.ones_like(words))
 
     @cached_property
     def _words(self) -> WordCache:
