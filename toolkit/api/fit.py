@@ -57,7 +57,7 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
     loader = BatchLoader(
         examples, max_tokens=max_tokens, batch_size=batch_size, seed=c.seed, name="the dataset"
     )
-    total = count_total_updates(c, loader.micro_batches, world, TrainingProgress())
+    total = count_total_updates(c, loader.micro_batches, world, TrainingProgress(), loader.words)
     precision = resolve_precision(requested_precision(c), device)
     trainer = Trainer(
         learner,

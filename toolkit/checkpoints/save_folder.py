@@ -255,6 +255,8 @@ class Manifest:
     """File -> its SHA-256."""
     update: Count = 0
     epoch: Count = 0
+    words: Count | None = None
+    """Words seen, if they were counted."""
     reasons: list[str] = field(default_factory=list)
     """Why it was saved."""
     versions: dict[str, str] = field(default_factory=dict)

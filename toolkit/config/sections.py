@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -91,6 +92,35 @@ def check_distinct_files(files: Mapping[str, object]) -> None:
             )
 
 
+WORD_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmMbB]?)")
+THOUSANDS = ("", "k", "m", "b")
+LOG_WORDS = [step * 10**power for power in range(3, 15) for step in (1, 2, 5)]
+
+
+def parse_words(option: str, text: str) -> list[int]:
+    """The numbers of words in 1M,2M,...,10M, where dots stand for equal steps; or LOG_WORDS."""
+    counts, parts = list[int](), [part.strip() for part in text.split(",")]
+    for index, part in enumerate([] if text == "log" else parts):
+        if part == "..." and len(counts) > 1 and index + 1 < len(parts):
+            continue
+        match = WORD_COUNT.fullmatch(part)
+        count = round(float(match[1]) * 1000 ** THOUSANDS.index(match[2].lower())) if match else 0
+        if index and parts[index - 1] == "..." and count > counts[-1]:
+            step, gap = counts[-1] - counts[-2], count - counts[-1]
+            counts += (
+                range(counts[-1] + step, count, step)
+                if gap % step == 0 and gap < 10_000 * step
+                else [count]
+            )
+        if count <= max(counts, default=0):
+            raise ToolkitError(
+                f"{option} must be rising numbers of words, as in 1M,2M,...,10M,20M,...,100M, but "
+                f"is {text!r}: {part!r} does not follow those before it."
+            )
+        counts.append(count)
+    return counts or LOG_WORDS
+
+
 Weight = Annotated[float, Above(0), Limit(10_000)]
 
 
@@ -163,9 +193,12 @@ class StoppingOptions(Options, title="when to stop"):
     """Options that end a run."""
 
     max_update: NonNegativeInt | None = None
-    """Stop after N updates. This or --max-epoch is required."""
+    """Stop after N updates. This, --max-epoch or --max-words is required."""
     max_epoch: NonNegativeInt | None = None
-    """Stop after N epochs. This or --max-update is required."""
+    """Stop after N epochs. This, --max-update or --max-words is required."""
+    max_words: str | None = None
+    """Stop after the update that reaches this number of words of the text, such as 100M. Words are
+    separated by spaces, and counted by toolkit-preprocess."""
     stop_time_hours: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
     """Stop with a checkpoint after this many hours, including those before resuming (0: never)."""
     stop_min_lr: NonNegativeFloat = field(default=0.0, metadata=ADVANCED)
@@ -276,6 +309,13 @@ class TrainingConfig(
         named = [precision for precision, is_named in flags.items() if is_named]
         if len(named) > 1:
             raise ToolkitError(f"--precision must be one, but is {' and '.join(named)}.")
+        _ = self.word_limit
+
+    @property
+    def word_limit(self) -> int | None:
+        """`max_words` as a number."""
+        words = self.max_words
+        return None if words is None else parse_words("training.max_words", words)[-1]
 
     def micro_batches_per_rank(self, ranks: int) -> int:
         """Micro-batches that each rank accumulates for one update."""
@@ -307,6 +347,10 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     --arch is given."""
     save_interval_updates: NonNegativeInt = 0
     """Also save every N updates, not only after each epoch."""
+    save_at_words: str = ""
+    """Also save, and keep, the first checkpoint after each of these numbers of words of the text,
+    as in 1M,2M,...,10M,20M,...,100M, where dots stand for equal steps. log: 1K,2K,5K,10K, and so
+    on up to the end of the run."""
     keep_last_epochs: NonNegativeInt = 0
     """Keep only the last N end-of-epoch checkpoints (0: all). The last and the best always stay."""
     keep_interval_updates: NonNegativeInt = field(default=1, metadata=ADVANCED)
@@ -319,6 +363,16 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     """Number of consecutive failed saves that stops the run. Earlier failures are logged."""
     no_save: bool = False
     """Save no checkpoints, only the log and the result."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.word_marks
+
+    @property
+    def word_marks(self) -> list[int]:
+        """`save_at_words` as numbers."""
+        text = self.save_at_words
+        return parse_words("checkpoint.save_at_words", text) if text else []
 
 
 @dataclass(frozen=True, kw_only=True)

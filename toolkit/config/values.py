@@ -277,7 +277,7 @@ SAVE_DIR, RESTORE_FILE = "checkpoint.save_dir", "checkpoint.restore_file"
 START_OPTIONS = (SAVE_DIR, RESTORE_FILE, FINETUNE_OPTION)
 """Options that name a checkpoint with the defaults of others."""
 ALTERNATIVES = (
-    ("training.max_update", "training.max_epoch"),
+    ("training.max_update", "training.max_epoch", "training.max_words"),
     ("training.update_freq", "training.micro_batches_per_update"),
     ("training.precision", "training.fp16", "training.bf16"),
     ("lr_scheduler.warmup_updates", "lr_scheduler.warmup_fraction"),

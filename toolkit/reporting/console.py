@@ -186,6 +186,7 @@ def format_duration(seconds: float) -> str:
 
 
 FORMATS = {  # name -> format and column width; other metrics go to the files only
+    "words": ("{:,} words", 17),
     "loss": ("loss {:.3f}", 11),
     "ppl": ("ppl {:.5g}", 11),
     "accuracy": ("accuracy {:.3f}", 14),
@@ -200,7 +201,7 @@ FORMATS = {  # name -> format and column width; other metrics go to the files on
 }
 PRINTED_EVENTS = ("train", "valid", "save", "save_failed", "skipped_update", "split_update")
 """Events that are printed; those of callbacks are if they have a text."""
-BAR_METRICS = ("loss", "tokens_per_second", "updates_per_second")
+BAR_METRICS = ("words", "loss", "tokens_per_second", "updates_per_second")
 VALIDATION_LINE_SECONDS = 60.0  # between progress lines of a validation without a bar
 
 

@@ -114,6 +114,10 @@ class Examples(ABC, Generic[B]):
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def count_words(self) -> IntArray | None:
+        """Words that start in each example; None if its task or its data does not count them."""
+        return None
+
     @property
     def longest(self) -> int:
         """Tokens of the longest row that the encoder reads."""

@@ -76,8 +76,9 @@ class BlockExamples(Examples[BlockBatch]):
 
     def __init__(self, c: LanguageModelingConfig, source: SplitSource) -> None:
         folder, self.row_multiple = source.folder, source.row_multiple
+        self._split = folder.split(source.name)
         self._blocks = TokenBlocks(
-            folder.split(source.name).column("tokens"),
+            self._split.column("tokens"),
             folder.vocabulary,
             sample_mode=c.sample_mode,
             eos_after="items" if c.sample_mode == "items" else c.eos_after,
@@ -105,6 +106,9 @@ class BlockExamples(Examples[BlockBatch]):
             sentences=len(ids),
             tokens=len(targets),
         )
+
+    def count_words(self) -> IntArray | None:
+        return self._blocks.count_words(self._split)
 
     def to_idle(self, batch: BlockBatch) -> BlockBatch:
         return super().to_idle(batch)._replace(word_count=0.0)

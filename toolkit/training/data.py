@@ -67,6 +67,7 @@ def open_split(
         pin_memory=world.device.type == "cuda",
         corpus_weights=weights,
         name=f"{name} of {folder.name}",
+        words=examples.count_words() if training else None,
     )
     return LoadedSplit(name=name, examples=examples, loader=loader, weights=weights)
 
@@ -140,6 +141,10 @@ class TrainingData:
         if shard not in self._sizes:
             self._sizes[shard] = self.loader_for(epoch).micro_batches(epoch)
         return self._sizes[shard]
+
+    def words(self, epoch: int) -> IntArray | None:
+        """Words before each of the epoch's micro-batches and at its end; None if not counted."""
+        return self.loader_for(epoch).words(epoch)
 
     def example_ids(self, epoch: int, micro_batch: int) -> IntArray:
         """The examples of one of the epoch's micro-batches."""

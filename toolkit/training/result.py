@@ -29,6 +29,8 @@ class RunResult:
     """The contents of `result.json`."""
 
     updates: int
+    words: int | None = None
+    """Words seen, as `wc -w` counts them; None if they are not counted."""
     epochs: int
     """Completed epochs."""
     seconds: float
@@ -96,6 +98,10 @@ def start_rows(
     averaged = f", weights averaged with decay {decay:g}" if decay else ""
     ranks = f" x {world.size} ranks" if world.size > 1 else ""
     factors = f" x {trainer.update_freq}{ranks}" if ranks or trainer.update_freq > 1 else ""
+    seen, of_epoch = trainer.progress.words_seen, train.words(trainer.progress.epoch)
+    words = ""
+    if seen is not None and of_epoch is not None:
+        words = f", {seen:,} words seen; {of_epoch[-1]:,} an epoch"
     misfit, schedule = describe_misfit(trainer.schedule, total), config.lr_scheduler.config
     warmup = schedule.warmup(total) if isinstance(schedule, WarmupConfig) else 0
     warm = f" after {warmup:,} updates of warm-up" if warmup else ""
@@ -109,7 +115,7 @@ def start_rows(
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
         f"{config.lr_scheduler.name}{warm}{averaged}",
         **({"caution": misfit} if misfit else {}),
-        "updates": f"{trainer.progress.update:,} of {total:,} done",
+        "updates": f"{trainer.progress.update:,} of {total:,} done{words}",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
     }

@@ -32,6 +32,7 @@ from toolkit.training.callbacks.non_finite import (
 from toolkit.training.callbacks.registered import build_callbacks
 from toolkit.training.callbacks.stopping import (
     StoppingCriteria,
+    check_word_marks,
     count_total_updates,
     listen_for_signals,
 )
@@ -98,8 +99,10 @@ class TrainingRun:
         check_same_on_all_ranks(config, self.train.fingerprints, world)
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
         resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
-        batches, c = self.train.micro_batches, config.training
-        self.total_updates = total = count_total_updates(c, batches, world, progress)
+        batches, words, c = self.train.micro_batches, self.train.words, config.training
+        self.total_updates = total = count_total_updates(c, batches, world, progress, words)
+        per_update = world.size * c.micro_batches_per_rank(world.size)
+        check_word_marks(config.checkpoint.word_marks, total, words, per_update, progress)
         self.trainer = make_trainer(
             config,
             self.folder,
@@ -268,6 +271,7 @@ class TrainingRun:
         progress = self.trainer.progress
         result = RunResult(
             updates=progress.update,
+            words=progress.words,
             epochs=progress.epoch - 1,
             seconds=self.metrics_logger.seconds,
             train=self.metrics_logger.latest,

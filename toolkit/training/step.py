@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import Count, JsonObject, PositiveCount
 from toolkit.optim.update import Update
 from toolkit.tasks.examples import Batch
@@ -24,18 +25,41 @@ class TrainingProgress:
     """Epoch that the next update belongs to, from 1."""
     consumed: Count = 0
     """Micro-batches of that epoch that all ranks together have consumed."""
+    words: Count | None = None
+    """Words seen, as `wc -w` counts them in the text; None if they are not counted."""
 
     @property
     def latest_epoch(self) -> int:
         """Epoch that the latest update belonged to."""
         return max(1, self.epoch - (self.consumed == 0))
 
-    def advance(self, micro_batches: int, epoch_micro_batches: int) -> TrainingProgress:
-        """Progress after one more update, in an epoch of `epoch_micro_batches`."""
-        consumed = self.consumed + micro_batches
+    @property
+    def words_seen(self) -> int | None:
+        """None if some updates were made without a count."""
+        return self.words if self.update else 0
+
+    @property
+    def clock(self) -> dict[str, int]:
+        """The words for a record of an event; empty if they are not counted."""
+        return {} if self.words is None else {"words": self.words}
+
+    def advance(
+        self, micro_batches: int, epoch_micro_batches: int, epoch_words: IntArray | None = None
+    ) -> TrainingProgress:
+        """Progress after one more update, in an epoch of `epoch_micro_batches`.
+
+        `epoch_words` are the words before each of them and at the end.
+        """
+        consumed, words = self.consumed + micro_batches, self.words_seen
+        if epoch_words is None or words is None:
+            words = None
+        else:
+            words += int(epoch_words[min(consumed, epoch_micro_batches)])
+            words -= int(epoch_words[self.consumed])
+        update, epoch = self.update + 1, self.epoch
         if consumed < epoch_micro_batches:
-            return TrainingProgress(update=self.update + 1, epoch=self.epoch, consumed=consumed)
-        return TrainingProgress(update=self.update + 1, epoch=self.epoch + 1)
+            return TrainingProgress(update=update, epoch=epoch, consumed=consumed, words=words)
+        return TrainingProgress(update=update, epoch=epoch + 1, words=words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +72,8 @@ class Step:
     """Epoch that it belonged to."""
     start: int = 0
     """Micro-batches of that epoch before this update."""
+    words_before: int | None = None
+    """Words seen before this update; None if they are not counted."""
     losses: dict[str, Tensor]
     """Objective -> summed loss over this rank's micro-batches."""
     weights: dict[str, float]

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
+from toolkit.common.arrays import IntArray
 from toolkit.criteria import Criterion
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World, wrap_data_parallel
@@ -89,13 +90,14 @@ class Trainer:
         self.gradient_observers = [each for each in every if isinstance(each, GradientObserver)]
         while not self.finished and not self.reached_limit(max_update, max_epoch):
             epoch, loader = self.progress.epoch, get_loader(self.progress.epoch)
-            epoch_micro_batches, waiting_since = loader.micro_batches(epoch), perf_counter()
+            of_epoch = loader.micro_batches(epoch), loader.words(epoch)
+            waiting_since = perf_counter()
             self.accumulate_gradients.loader = loader
             for micro_batches in loader.updates(
                 epoch, start=self.progress.consumed, update_freq=self.update_freq
             ):
                 started = perf_counter()
-                step = self.step(micro_batches, epoch_micro_batches)
+                step = self.step(micro_batches, *of_epoch)
                 if step is None:
                     self.stopped = True
                     return
@@ -122,7 +124,12 @@ class Trainer:
             max_epoch is not None and self.progress.epoch > max_epoch
         )
 
-    def step(self, micro_batches: Sequence[Batch], epoch_micro_batches: int) -> Step | None:
+    def step(
+        self,
+        micro_batches: Sequence[Batch],
+        epoch_micro_batches: int,
+        epoch_words: IntArray | None = None,
+    ) -> Step | None:
         """One update with the gradient of sum_o coefficient_o total_o / W_o over all ranks.
 
         W_o, the weight of objective o over all micro-batches of all ranks, is known before the
@@ -138,11 +145,13 @@ class Trainer:
         if any(weights.values()):
             losses = self.accumulate_gradients(micro_batches, weights, before)
         outcome = self.apply_update(losses, weights)
-        self.progress = before.advance(len(micro_batches) * self.world.size, epoch_micro_batches)
+        consumed = len(micro_batches) * self.world.size
+        self.progress = before.advance(consumed, epoch_micro_batches, epoch_words)
         return Step(
             progress=self.progress,
             epoch=before.epoch,
             start=before.consumed,
+            words_before=before.words_seen,
             losses=losses,
             weights=weights,
             tokens=sum(batch.tokens for batch in micro_batches),

@@ -151,7 +151,8 @@ def apply_length_limit(
 ) -> tuple[IntArray, IntArray, IntArray, int]:
     """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split.
 
-    More values of each token may follow its id as further rows. Returns ids, lengths, the index of the original item of each, and the number of long ones.
+    More values of each token may follow its id as further rows. Returns ids, lengths, the index of
+    the original item of each, and the number of long ones.
     """
     long = lengths > limit
     overlength, sources = int(long.sum()), np.arange(len(lengths))

@@ -47,6 +47,7 @@ class BatchLoader(Generic[Batch]):
         corpus_weights: CorpusWeights | None = None,
         timeout_seconds: int = 0,
         name: str = "the data",
+        words: IntArray | None = None,
     ) -> None:
         self._rank, self._ranks, self._shuffle = rank, ranks, shuffle
         self._latest: tuple[int | None, BatchPlan] | None = None
@@ -65,7 +66,7 @@ class BatchLoader(Generic[Batch]):
         """Changes when the micro-batches of any epoch do."""
         self.waited_seconds = 0.0
         """Time that the consumer has waited for batches so far."""
-        self._lengths = examples.lengths
+        self._lengths, self._words = examples.lengths, words
         self._prefetcher = BatchPrefetcher(
             examples,
             name=name,
@@ -77,6 +78,14 @@ class BatchLoader(Generic[Batch]):
     def micro_batches(self, epoch: int) -> int:
         """Micro-batches of the epoch over all ranks; every epoch has the same number."""
         return len(self._planner)
+
+    def words(self, epoch: int) -> IntArray | None:
+        """Words before each of the epoch's micro-batches and at its end; None if not counted."""
+        if self._words is None:
+            return None
+        plan = self._plan(epoch)
+        words = np.add.reduceat(self._words[plan.ids % len(self._words)], plan.starts[:-1])
+        return np.cumsum(np.append(0, words[plan.order]))
 
     def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Batch]]:
         """This rank's micro-batches, update by update, after the first `start` micro-batches.

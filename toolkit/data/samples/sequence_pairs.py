@@ -6,13 +6,16 @@ of running text; and ELECTRA's: items packed to a target length and assigned to 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, mix, ragged_arange, uniform
-from toolkit.data.storage.column_files import Column, ColumnPart
+from toolkit.data.storage.column_files import WORDS, Column, ColumnPart
+from toolkit.data.storage.data_folder import Split
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 SPECIAL_OF_SINGLE, SPECIAL_OF_PAIR = 2, 3
@@ -100,6 +103,34 @@ class TokenColumn:
         return TokenTexts(values[positions < counts[:, None]], lengths)
 
 
+class TokenSamples(ABC):
+    """Samples of a column, whose batches are read with their special tokens."""
+
+    lengths: IntArray
+    _column: Column
+    _vocabulary: Vocabulary
+
+    @abstractmethod
+    def read_tokens(self, ids: IntArray) -> IntArray:
+        """The tokens of samples with their special tokens, B x S."""
+
+    def count_words(self, split: Split) -> IntArray | None:
+        """Words that start in each sample; None unless all folders of the split count words."""
+        words = split.columns.get(WORDS)
+        if not words or [p.elements for p in words.parts] != [
+            p.elements for p in self._column.parts
+        ]:
+            return None
+        counting = copy(self)  # reads counts in place of tokens, and 0 in place of special ones
+        counting._column, counting._vocabulary = words, NO_WORDS
+        ids = np.arange(len(self.lengths))
+        parts = np.split(ids, range(COUNTED_SAMPLES, len(ids), COUNTED_SAMPLES))
+        return np.concatenate([counting.read_tokens(part).sum(1) for part in parts])
+
+
+NO_WORDS = Vocabulary(["0"], pad=0, cls=0, sep=0, mask=0, unk=0)
+COUNTED_SAMPLES = 1024
+"""Samples whose words are counted at once."""
 MAX_LOST = 0.02
 """Share of lost tokens above which the summary of a run says how to keep them."""
 
@@ -167,7 +198,7 @@ def describe_truncation(full_lengths: IntArray, lengths: IntArray) -> str:
     return f"{cut:,} cut, {lost:,} tokens lost ({lost / full_lengths.sum():.1%})"
 
 
-class TextSamples:
+class TextSamples(TokenSamples):
     """[CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut at `tokens_per_sample` (the tail is lost).
 
     As in Chang et al. the cut may remove the last [SEP].
@@ -187,6 +218,9 @@ class TextSamples:
         self.remark = describe_truncation(full_lengths, self.lengths)
         self.loses_much = self.lengths.sum() < (1 - MAX_LOST) * full_lengths.sum()
 
+    def read_tokens(self, ids: IntArray) -> IntArray:
+        return self.read_batch(ids).tokens
+
     def read_batch(self, ids: IntArray) -> SentenceBatch:
         """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""
         starts, middles, ends = (edges[ids][:, None] for edges in self._spans)
@@ -204,7 +238,7 @@ class TextSamples:
         return SentenceBatch(tokens, lengths, candidates)
 
 
-class TokenBlocks:
+class TokenBlocks(TokenSamples):
     """Samples in which each token of a text is predicted once, from those before it.
 
     A sample that continues the text of another starts after that one's last token. One that starts
@@ -240,6 +274,9 @@ class TokenBlocks:
         self._starts, self._ends = np.concatenate(starts), np.concatenate(ends)
         self._fresh: BoolArray = np.concatenate(fresh)
         self.lengths: IntArray = self._ends - self._starts
+
+    def read_tokens(self, ids: IntArray) -> IntArray:
+        return self.read_batch(ids)[1]
 
     def read_batch(self, ids: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
         """The token before each, the tokens, and False at padding, B x T.
@@ -349,7 +386,7 @@ def _assign_segments(
     return in_second, first
 
 
-class SegmentedSamples:
+class SegmentedSamples(TokenSamples):
     """[CLS] a [SEP] or [CLS] a [SEP] b [SEP] with token types 0 and 1 (Clark et al. 2020, code).
 
     The first segment keeps at most T - 2 tokens, the second what remains of T - 3.
@@ -377,6 +414,9 @@ class SegmentedSamples:
         self.lengths: IntArray = self._first_lengths + 2 + second_lengths + (second_lengths > 0)
         self.loses_much = False
         self.remark = describe_truncation(full_lengths, self._first_lengths + second_lengths)
+
+    def read_tokens(self, ids: IntArray) -> IntArray:
+        return self.read_batch(ids).tokens
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:
         """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""

@@ -101,7 +101,8 @@ class MaskedExamples(Examples[Any]):
     """The sentences of one split, with masked tokens; every epoch masks others."""
 
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
-        folder, column = source.folder, source.folder.split(source.name).column("tokens")
+        folder, self._split = source.folder, source.folder.split(source.name)
+        column = self._split.column("tokens")
         self._seed, self._training = source.seed, source.training
         self.row_multiple = source.row_multiple
         mode, tokens = config.sample_mode, config.tokens_per_sample
@@ -144,6 +145,9 @@ class MaskedExamples(Examples[Any]):
         tokens, masked = self._masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
         return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
+
+    def count_words(self) -> IntArray | None:
+        return self._samples.count_words(self._split)
 
     def noise(self, ids: IntArray, epoch: int | None) -> HashNoise:
         """Random numbers per sentence; those of copies differ."""

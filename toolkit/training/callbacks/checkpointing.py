@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,6 +50,8 @@ from toolkit.training.step import State, Stateful, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
+WORDS = "words"
+"""The reason of checkpoints at --save-at-words, which always stay."""
 
 
 def find_superfluous(
@@ -62,7 +65,7 @@ def find_superfluous(
     others: list[Path] = []
     for folder in folders:
         reasons = read_save_reasons(folder)
-        if reasons is not None:
+        if reasons is not None and WORDS not in reasons:
             (ends if "epoch" in reasons else others).append(folder)
     needed = {*ends[: c.keep_last_epochs or None], *others[: c.keep_interval_updates or None]}
     if pattern := c.keep_interval_updates_pattern:
@@ -120,18 +123,20 @@ class Checkpointer:
     ) -> None:
         self.sink = sink
         self.trainer, self.folder, self.write_checkpoint = trainer, folder, write_checkpoint
-        self.config, self.validation = config, validation
+        self.config, self.validation, self.word_marks = config, validation, config.word_marks
         self.saved_at = self.saved_validation = -1
         """The update that was saved last, and the update of the validation in its checkpoint."""
         self.failures = 0
         """Consecutive saves that could not be written."""
 
     def __call__(self, step: Step) -> None:
-        interval = self.config.save_interval_updates
+        interval, words = self.config.save_interval_updates, step.progress.words or 0
+        reached = (bisect(self.word_marks, it) for it in (step.words_before or 0, words))
         conditions = {
             "epoch": step.ends_epoch,
             "interval": interval > 0 and step.update % interval == 0,
             "best": self.validation.improved_at == step.update,
+            WORDS: len({*reached}) > 1,
         }
         if reasons := [reason for reason, holds in conditions.items() if holds]:
             self.save(step.update, step.epoch, reasons)
@@ -181,6 +186,7 @@ class Checkpointer:
             self.write_checkpoint(update, epoch, reasons)
             if self.sink:
                 values: dict[str, EventValue] = {"update": update, "epoch": epoch, "path": name}
+                values |= self.trainer.progress.clock
                 self.sink.write("save", {**values, "seconds": perf_counter() - started})
         if self.trainer.world.is_main:
             self.folder.link(LAST, name)
@@ -237,7 +243,7 @@ def write_checkpoint(
         write_config(folder, config, sizes)
         tokenizer.save(folder)
 
-    facts = {"update": update, "epoch": epoch, "reasons": reasons}
+    facts = {"update": update, "epoch": epoch, "reasons": reasons, **trainer.progress.clock}
     versions = {"toolkit": __version__, "torch": torch.__version__}
     save_folder.write(name, fill, {**facts, "versions": versions})
     if shared:

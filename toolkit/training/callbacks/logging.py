@@ -106,7 +106,7 @@ class MetricsLogger:
         }
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
-        return {"update": step.update, "epoch": step.epoch, **values}
+        return {"update": step.update, "epoch": step.epoch, **step.progress.clock, **values}
 
     @property
     def since_report(self) -> tuple[float, float]:

@@ -7,23 +7,30 @@ terminates immediately, unless it arrives within a second.
 
 from __future__ import annotations
 
+import itertools
 import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from types import FrameType
 
+import numpy as np
+
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import convert
 from toolkit.common.system import REPEAT_SECONDS, known_signals
-from toolkit.config.sections import TrainingConfig
+from toolkit.config.sections import LOG_WORDS, TrainingConfig
 from toolkit.distributed import World
 from toolkit.training.step import State, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
+
+WordsOfEpoch = Callable[[int], IntArray | None]
+"""Words before each micro-batch of an epoch and at its end; None if they are not counted."""
 
 
 def count_total_updates(
@@ -31,22 +38,77 @@ def count_total_updates(
     micro_batches: Callable[[int], int],
     world: World,
     progress: TrainingProgress,
+    words: WordsOfEpoch = lambda epoch: None,
 ) -> int:
-    """The updates that max_update and max_epoch allow, whichever is reached first.
+    """The updates that max_update, max_epoch and max_words allow, whichever is reached first.
 
     `micro_batches` is their number in an epoch. Updates that are done count as they are, even if
     they were done with other ranks or accumulation.
     """
-    if c.max_update is None and c.max_epoch is None:
-        raise ToolkitError("Set --max-update or --max-epoch: one of them must end the run.")
-    if c.max_epoch is None:
-        return int(c.max_update or 0)
+    if c.max_update is None and c.max_epoch is None and c.word_limit is None:
+        raise ToolkitError(
+            "Set --max-update, --max-epoch or --max-words: one of them must end the run."
+        )
     per_update = world.size * c.micro_batches_per_rank(world.size)
+    limits = [] if c.max_update is None else [c.max_update]
+    if c.word_limit is not None:
+        limits.append(find_update(c.word_limit, "--max-words", words, per_update, progress))
+    if c.max_epoch is None:
+        return min(limits)
     total, consumed = progress.update, progress.consumed
     for epoch in range(progress.epoch, c.max_epoch + 1):
         left = micro_batches(epoch) - consumed
         total, consumed = total + math.ceil(left / per_update), 0
-    return total if c.max_update is None else min(total, c.max_update)
+    return min([total, *limits])
+
+
+def check_word_marks(
+    marks: Sequence[int],
+    total_updates: int,
+    words: WordsOfEpoch,
+    per_update: int,
+    progress: TrainingProgress,
+) -> None:
+    """Raise if the run ends before it has seen the words of its last checkpoint."""
+    if not marks:
+        return
+    log = marks == LOG_WORDS
+    last = find_update(
+        marks[0] if log else marks[-1], "--save-at-words", words, per_update, progress
+    )
+    if last > total_updates and not log:
+        raise ToolkitError(
+            f"checkpoint.save_at_words must be at most the words of the run, but {marks[-1]:,} "
+            f"words are reached at update {last:,} of {total_updates:,}. Set --max-words "
+            f"{marks[-1]} in place of --max-update and --max-epoch, or leave them out."
+        )
+
+
+def find_update(
+    wanted: int, option: str, words: WordsOfEpoch, per_update: int, progress: TrainingProgress
+) -> int:
+    """The update after which this many words have been seen."""
+    update, seen, start = progress.update, progress.words_seen, progress.consumed
+    if seen is None:
+        raise ToolkitError(
+            f"{option} must count words from the first update, but the checkpoint was trained "
+            f"without a count. Start another run with --save-dir, or leave the option out."
+        )
+    for epoch in itertools.count(progress.epoch):
+        of_epoch = words(epoch)
+        if of_epoch is None or not of_epoch[-1]:
+            raise ToolkitError(
+                f"{option} requires the number of words, which the data or the task does not "
+                f"count. Run toolkit-preprocess --format text again, or leave the option out."
+            )
+        if seen >= wanted:
+            return update
+        after = np.append(of_epoch[start + per_update : -1 : per_update], of_epoch[-1])
+        after += seen - of_epoch[start]
+        if after[-1] >= wanted:
+            return update + 1 + int(np.searchsorted(after, wanted))
+        update, seen, start = update + len(after), int(after[-1]), 0
+    raise AssertionError("epochs have no end")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,6 +105,7 @@ class Validation:
                 if self.sink:
                     seconds = perf_counter() - started
                     head: dict[str, EventValue] = {"update": update, "epoch": epoch}
+                    head |= self.trainer.progress.clock
                     values = {"subset": subset, **self.latest[subset], "seconds": seconds}
                     self.sink.write("valid", {**head, **values})
         self.update_best(self.latest[next(iter(self.subsets))], update)
