@@ -101,8 +101,7 @@ class TrainingRun:
         resume.check_same_data(self.resume_point, self.train.fingerprints, self.folder)
         batches, words, c = self.train.micro_batches, self.train.words, config.training
         self.total_updates = total = count_total_updates(c, batches, world, progress, words)
-        per_update = world.size * c.micro_batches_per_rank(world.size)
-        check_word_marks(config.checkpoint.word_marks, total, words, per_update, progress)
+        check_word_marks(config, total, words, world, progress)
         self.trainer = make_trainer(
             config,
             self.folder,

@@ -12,7 +12,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -24,7 +24,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import convert
 from toolkit.common.system import REPEAT_SECONDS, known_signals
-from toolkit.config.sections import LOG_WORDS, TrainingConfig
+from toolkit.config.sections import LOG_WORDS, RunConfig, TrainingConfig
 from toolkit.distributed import World
 from toolkit.training.step import State, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
@@ -63,19 +63,19 @@ def count_total_updates(
 
 
 def check_word_marks(
-    marks: Sequence[int],
+    config: RunConfig,
     total_updates: int,
     words: WordsOfEpoch,
-    per_update: int,
+    world: World,
     progress: TrainingProgress,
 ) -> None:
     """Raise if the run ends before it has seen the words of its last checkpoint."""
+    marks, c = config.checkpoint.word_marks, config.training
     if not marks:
         return
-    log = marks == LOG_WORDS
-    last = find_update(
-        marks[0] if log else marks[-1], "--save-at-words", words, per_update, progress
-    )
+    log, per_update = marks == LOG_WORDS, world.size * c.micro_batches_per_rank(world.size)
+    wanted = marks[0] if log else marks[-1]
+    last = find_update(wanted, "--save-at-words", words, per_update, progress)
     if last > total_updates and not log:
         raise ToolkitError(
             f"checkpoint.save_at_words must be at most the words of the run, but {marks[-1]:,} "
