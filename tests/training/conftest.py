@@ -97,6 +97,9 @@ class Memory(BatchLoader):
     def micro_batches(self, epoch):
         return len(self.batches)
 
+    def words(self, epoch):
+        return None
+
     def updates(self, epoch, *, start=0, update_freq=1):
         per_update = self.ranks * update_freq
         for begin in range(start, len(self.batches), per_update):

@@ -21,7 +21,8 @@ def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
     assert {path.name for path in folder.iterdir()} == names
     saved = json_files.loads((folder / "config.json").read_text())
     assert saved["run"]["optimizer"]["lr"] == 0.01 and saved["plugins"] == []
-    assert require_state(folder).progress == TrainingProgress(update=3, epoch=1, consumed=3)
+    progress = TrainingProgress(update=3, epoch=1, consumed=3, words=289)
+    assert require_state(folder).progress == progress
 
 
 def test_checkpoint_state_keeps_non_finite_numbers(config, tmp_path):

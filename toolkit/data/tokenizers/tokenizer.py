@@ -108,7 +108,7 @@ class Tokenizer(ABC):
 
         Words are separated by white space, as `wc -w` counts them.
         """
-        if self.word_by_word:
+        if self.word_by_word and type(self).encode_lines is Tokenizer.encode_lines:
             return self._words.encode_counting_words(lines)
         ids, lengths, starts, _ = self.encode_with_offsets(lines)
         line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
