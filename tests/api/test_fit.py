@@ -104,7 +104,7 @@ def test_fit_rejects_options_that_it_does_not_read(learner):
         fit(learner, dataset, **RECIPE, save_dir="run")
     with pytest.raises(ToolkitError, match=r"fit does not read arch.layers"):
         fit(learner, dataset, **RECIPE, **{"arch.layers": 3})
-    with pytest.raises(ToolkitError, match=r"Set --max-update or --max-epoch"):
+    with pytest.raises(ToolkitError, match=r"Set --max-update, --max-epoch or --max-words"):
         fit(learner, dataset, lr=1e-3)
     with pytest.raises(ToolkitError, match=r"one of learner.dataset or .*, but is of type list"):
         check_dataset(TEXTS)

@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.parallel import KIND as PARALLEL, ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING, TaggedSplit
-from toolkit.data.storage.column_files import Column, FolderSource
+from toolkit.data.storage.column_files import WORDS, Column, FolderSource
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
@@ -62,8 +62,8 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
 
 
 HEADS = [
-    *("split", "documents", "items", "tokens", "mean", "median", "90%", "longest", "unknown"),
-    *("too long", "lost tokens", "parts", "size"),
+    *("split", "documents", "items", "tokens", "words", "mean", "median", "90%", "longest"),
+    *("unknown", "too long", "lost tokens", "parts", "size"),
 ]
 
 
@@ -104,6 +104,8 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
     """A record for each column of a split: counts, lengths and unknown tokens."""
     folder = DataFolder([source])
     for column in folder.split(split).columns.values():
+        if column.name == WORDS:
+            continue
         is_text = column.name == TEXT
         counts = source.counts(split) if is_text else {}
         lengths = count_lengths(column)
@@ -116,6 +118,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
             "documents": column.documents,
             "items": column.items,
             "tokens": column.elements,
+            "words": counts.get(WORDS, 0),
             "mean": column.elements / max(1, column.items),
             "median": quantile(lengths, 0.5),
             "ninety_percent": quantile(lengths, 0.9),
@@ -135,6 +138,7 @@ def format_table(records: Iterable[JsonObject]) -> str:
         [
             it["name"],
             *(f"{it[key]:,}" for key in ("documents", "items", "tokens")),
+            f"{it['words']:,}" if it["words"] else "",
             f"{it['mean']:.1f}",
             *(f"{it[key]:,}" for key in ("median", "ninety_percent", "longest")),
             "~" * it["unknown_is_estimated"]
