@@ -4,7 +4,13 @@ import pytest
 
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
-LINES = ["the cat  sat on\tthe mat", "a\u00a0man's dog, and it ran", "\u4e2d\u6587 text", "the \u200b", "cat"]
+LINES = [
+    "the cat  sat on\tthe mat",
+    "a\u00a0man's dog, and it ran",
+    "\u4e2d\u6587 text",
+    "the \u200b",
+    "cat",
+]
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece", "words"])
