@@ -115,6 +115,7 @@ def test_sharded_run_supports_all_options_and_resumes(config, ranks):
     """With EMA, rank checks, spike detection, memory probe and activation checkpointing."""
     options = {"sharding": "full", "checkpoint_activations": True, "optimizer": "muon"}
     options |= {"ema_decay": 0.9, "check_ranks_interval": 1, "skip_spikes": True}
+    options |= {"optimizer.normuon_beta2": 0.9}
     sharded = config(**options, memory_probe="always", validate_interval_updates=2)
     ranks(lambda world: made(sharded, world, until=3) and None)
     first, second = ranks(lambda world: made(sharded, world))

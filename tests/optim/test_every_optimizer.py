@@ -16,6 +16,7 @@ VARIANTS = [
     ("rmsprop", {"momentum": 0.9, "centered": True}),
     ("adafactor", {"beta1": 0.9}),
     ("muon", {"bias_correction": False}),
+    ("muon", {"normuon_beta2": 0.9, "newton_schulz": "polar_express", "cautious_decay": True}),
 ]
 
 

@@ -1,11 +1,9 @@
 import pytest
 import torch
-from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.nn.ops.linear import FusedLinear, list_parameters
-from toolkit.optim.muon import ChainedOptimizer, MuonConfig, orthogonalize
+from toolkit.optim.muon import ITERATIONS, ChainedOptimizer, MuonConfig, orthogonalize
 
 LR, REST, MU, DECAY = 0.01, 0.005, 0.95, 0.1
 MATRICES = ("encoder.layers.0.output.weight", "encoder.layers.0.wide.weight")
@@ -53,22 +51,51 @@ def test_muon_equals_its_definition_on_matrices_and_adamw_on_the_rest(
     assert largest_difference("muon", loop, **options) < 1e-6
 
 
-def test_maps_of_one_product_are_orthogonalized_each_alone(monkeypatch):
+def polar(x, polynomials):
+    """x with each singular value s moved by a s + b s^3 + c s^5 in turn, by decomposition."""
+    u, s, v = torch.linalg.svd(x / (1.02 * x.norm()), full_matrices=False)
+    for a, b, c in polynomials:
+        s = a * s + b * s**3 + c * s**5
+    return u @ torch.diag(s) @ v
+
+
+@pytest.mark.parametrize("steps", [3, 7])
+def test_polar_express_moves_singular_values_by_its_polynomials(monkeypatch, steps):
     monkeypatch.setattr("toolkit.optim.muon.bf16_is_fast", lambda device: False)
-    torch.manual_seed(0)
-    model = nn.ModuleDict({"layers": nn.ModuleList([FusedLinear(6, [4, 9, 4], bias=False)])})
-    weight = model["layers"][0].weight
-    before = weight.detach().double()
-    optimizer = OPTIMIZERS["muon"].factory(
-        MuonConfig(lr=LR, split_fused=True), list_parameters(model)
-    )
-    weight.grad = torch.randn(17, 6) * torch.tensor([1.0] * 4 + [30.0] * 9 + [0.1] * 4)[:, None]
-    optimizer.step()
-    for rows in (slice(0, 4), slice(4, 13), slice(13, 17)):
-        step = iterate_quintic(weight.grad[rows].double())
-        scale = 0.2 * max(step.shape) ** 0.5
-        expected = before[rows] - LR * (scale * step + 0.01 * before[rows])
-        assert (weight.detach()[rows] - expected).abs().max() < 1e-6
+    x = torch.randn(2, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    polynomials = (ITERATIONS["polar_express"] + [ITERATIONS["polar_express"][-1]] * 2)[:steps]
+    expected = torch.stack([polar(matrix, polynomials) for matrix in x])
+    assert torch.allclose(orthogonalize(x, steps, "polar_express"), expected)
+    if steps == 7:
+        assert (torch.linalg.svdvals(expected) - 1).abs().max() < 0.1
+
+
+@pytest.mark.parametrize(("beta", "cautious"), [(0.9, False), (0.0, True), (0.9, True)])
+def test_rows_are_normalized_and_decay_is_cautious_as_defined(
+    largest_difference, beta, cautious, monkeypatch
+):
+    monkeypatch.setattr("toolkit.optim.muon.bf16_is_fast", lambda device: False)
+
+    def loop(p, gradients, name):
+        if name not in MATRICES:
+            return p  # with a learning rate of 0 for all others
+        m, v, size = 0.0, torch.zeros(len(p), dtype=p.dtype), 0.2 * max(p.shape) ** 0.5
+        for g in gradients:
+            m = MU * m + (1 - MU) * g
+            step = iterate_quintic((1 - MU) * g + MU * m)
+            if beta:
+                norm = step.norm()
+                for row in range(len(p)):
+                    v[row] = beta * v[row] + (1 - beta) * (step[row] ** 2).sum() / len(step[row])
+                step = torch.stack([step[row] / v[row] ** 0.5 for row in range(len(p))])
+                step = step * norm / step.norm()
+            decayed = p * DECAY * (step * p >= 0) if cautious else p * DECAY
+            p = p - LR * (size * step + decayed)
+        return p
+
+    options = {"normuon_beta2": beta, "cautious_decay": cautious, "adamw_lr": 0.0}
+    options |= {"lr": LR, "weight_decay": DECAY, "momentum": MU}
+    assert largest_difference("muon", loop, **options) < 1e-6
 
 
 def test_orthogonalize_in_bf16_is_close_to_fp32(monkeypatch):

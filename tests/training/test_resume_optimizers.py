@@ -16,6 +16,7 @@ from toolkit.training.run import TrainingRun, run
 OPTIMIZER_VARIANTS = [
     *((name, {}) for name in sorted(OPTIMIZERS.builtins)),
     ("adamw", {"bias_correction": False, "layerwise_lr_decay": 0.8}),
+    ("muon", {"normuon_beta2": 0.9, "newton_schulz": "polar_express", "cautious_decay": True}),
     ("sgd", {"momentum": 0.9, "nesterov": True}),
     ("rmsprop", {"momentum": 0.9, "centered": True}),
     ("adafactor", {"beta1": 0.9}),

@@ -21,7 +21,6 @@ from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data import preprocess as preprocessing
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
-from toolkit.nn.ops.linear import list_parameters
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
 from toolkit.reporting.console import in_notebook
 from toolkit.tasks.examples import TaskDataset
@@ -62,7 +61,7 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
     trainer = Trainer(
         learner,
         CRITERIA[run.criterion.name].factory(run.criterion.config),
-        OPTIMIZERS[run.optimizer.name].factory(run.optimizer.config, list_parameters(learner)),
+        OPTIMIZERS[run.optimizer.name].factory(run.optimizer.config, learner.named_parameters()),
         LR_SCHEDULERS[run.lr_scheduler.name].factory(run.lr_scheduler.config, total),
         world=world,
         precision=Precision(precision, device),

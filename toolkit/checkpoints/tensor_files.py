@@ -199,7 +199,7 @@ def restore(
                 f"parameter of it. Load only the weights with --finetune-from."
             )
         p, state = parameters[name], states.setdefault(name, {})
-        if value.shape and value.shape == p.shape:
+        if value.shape and value.shape[:1] == p.shape[:1]:
             state[quantity] = shard_like(p, value[local_rows(p)])
             continue
         tensor = value[...]

@@ -65,7 +65,7 @@ def local_rows(tensor: Tensor) -> slice | EllipsisType:
 
 
 def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
-    """These rows as this rank's part of a tensor with the sharding of `tensor`."""
+    """These rows, of any width, as this rank's part of a tensor whose rows are sharded alike."""
     rows = rows.to(tensor.device)
     if not is_sharded_tensor(tensor):
         return rows
@@ -74,8 +74,8 @@ def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
         tensor.device_mesh,
         tensor.placements,
         run_check=False,
-        shape=tensor.shape,
-        stride=tensor.stride(),
+        shape=(shape := torch.Size([len(tensor), *rows.shape[1:]])),
+        stride=torch.empty(shape, device="meta").stride(),
     )
 
 

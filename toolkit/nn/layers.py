@@ -24,7 +24,6 @@ from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.batched_products import average_by_head
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm
-from toolkit.nn.ops.linear import FusedLinear
 
 NormName = Literal["layer", "rms"]
 NORM_EPS = 1e-12
@@ -103,9 +102,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation, self.gated = ACTIVATIONS[activation], activation in GATED
         assert groups == 1 or not self.gated, "the halves of the product are no groups"
-        self.wide = (
-            FusedLinear(width, [inner, inner]) if self.gated else build_linear(width, inner, groups)
-        )
+        self.wide = build_linear(width, 2 * inner if self.gated else inner, groups)
         self.back = build_linear(inner, width, groups)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:

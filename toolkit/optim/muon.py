@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import ADVANCED, AtLeast, Limit, NonNegativeFloat, Rate
-from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full
+from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full, to_local
 from toolkit.optim.adam import AdamConfig, EagerOptimizer, build_adam
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State
 from toolkit.optim.parameter_groups import (
@@ -22,7 +22,6 @@ from toolkit.optim.parameter_groups import (
     ParameterGroup,
     build_parameter_groups,
     is_hidden_matrix,
-    map_sizes,
 )
 from toolkit.optim.update import bf16_is_fast
 
@@ -45,11 +44,22 @@ class ChainedOptimizer(EagerOptimizer):
             part.step()
 
 
-QUINTIC = (3.4445, -4.7750, 2.0315)
-"""a, b, c of a x + b x^3 + c x^5; iterating it soon moves singular values close to 1 (Jordan et
-al. 2024)."""
+ITERATIONS = {
+    "quintic": [(3.4445, -4.7750, 2.0315)],
+    "polar_express": [
+        (8.156554524902461, -22.48329292557795, 15.878769915207462),
+        (4.042929935166739, -2.808917465908714, 0.5000178451051316),
+        (3.8916678022926607, -2.772484153217685, 0.5060648178503393),
+        (3.285753657755655, -2.3681294933425376, 0.46449024233003106),
+        (2.3465413258596377, -1.7097828382687081, 0.42323551169305323),
+    ],
+}
+"""a, b, c of a x + b x^3 + c x^5 in each step, the last ones in all others; they soon move singular
+values close to 1 (Jordan et al. 2024; Amsel et al. 2025, for five steps)."""
+SAFETY = {"quintic": 1.0, "polar_express": 1.02}
+"""Factor of the norm that a momentum is divided by: optimal steps diverge above 1."""
 TINY = 1e-7
-"""Minimum norm that a momentum is divided by."""
+"""Minimum norm that a momentum, and root mean square that a row, is divided by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +74,14 @@ class MuonConfig(AdamConfig):
         default=5, metadata=ADVANCED
     )
     """Newton-Schulz iterations that orthogonalize the momentum."""
-    split_fused: bool = False
-    """Orthogonalize each of the linear maps that are computed as one product alone: queries, keys
-    and values; the two halves of a gated layer. Otherwise they are one matrix, in which the maps
-    with larger gradients take most of the step."""
+    newton_schulz: Literal["quintic", "polar_express"] = field(default="quintic", metadata=ADVANCED)
+    """Coefficients of the iterations: quintic, the same in each (Jordan et al. 2024), or
+    polar_express, the best in each for a closer result (Amsel et al. 2025)."""
+    normuon_beta2: Rate = 0.0
+    """NorMuon: decay rate of the running mean square of each row of the step, which the row is
+    divided by; 0.95 in the paper, 0 for none (Li et al. 2025)."""
+    cautious_decay: bool = False
+    """Decay only entries that the step moves toward 0 (Chen et al. 2025), of matrices of layers."""
     match_adamw_rms: bool = True
     """Scale a matrix's step to the length of AdamW's, so that AdamW's learning rates fit. If false,
     the step is as first published, with rates near 0.02."""
@@ -76,13 +90,16 @@ class MuonConfig(AdamConfig):
 
 
 class MatrixMuon(ForeachOptimizer[MuonConfig]):
-    """Muon for matrices; those of one shape and of maps of the same sizes are updated together."""
+    """Muon for matrices; those of one shape are updated together."""
 
     def batch_key(self, p: Tensor) -> Hashable:
-        return tuple(p.shape), map_sizes(p)
+        return tuple(p.shape)
 
     def init_state(self, p: Tensor) -> State:
-        return {"mean": torch.zeros_like(p)}
+        state = {"mean": torch.zeros_like(p)}
+        if self.c.normuon_beta2:
+            state["square"] = shard_like(p, torch.zeros_like(to_local(p)[:, :1]))
+        return state
 
     def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
         """Sharded matrices are gathered: orthogonalization needs all rows."""
@@ -90,17 +107,32 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
         torch._foreach_lerp_(mean, batch.g, 1 - c.momentum)
         momentum = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
         full = [to_full(shard_like(p, m)) for p, m in zip(batch.parameters, momentum, strict=True)]
-        momentum_of_all, scale = torch.stack(full), self.scale(full[0])
-        sizes = map_sizes(batch.parameters[0]) if c.split_fused else ()
-        if len(sizes) > 1:
-            maps, scale = momentum_of_all.split(sizes, 1), 1.0
-            scaled = [self.scale(x[0]) * orthogonalize(x, c.newton_schulz_steps) for x in maps]
-            steps = torch.cat(scaled, 1).unbind()
+        steps = orthogonalize(torch.stack(full), c.newton_schulz_steps, c.newton_schulz)
+        if c.normuon_beta2:
+            steps = self.normalize_rows(steps, batch)
+        pairs = zip(batch.parameters, steps.unbind(), strict=True)
+        local = [step[local_rows(p)] for p, step in pairs]
+        kept = 1 - group["lr"] * group["weight_decay"]
+        if c.cautious_decay:
+            for p, step in zip(batch.p, local, strict=True):
+                p.mul_(torch.where(step * p >= 0, kept, 1.0))
         else:
-            steps = orthogonalize(momentum_of_all, c.newton_schulz_steps).unbind()
-        local = [step[local_rows(p)] for p, step in zip(batch.parameters, steps, strict=True)]
-        torch._foreach_mul_(batch.p, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(batch.p, local, alpha=-group["lr"] * scale)
+            torch._foreach_mul_(batch.p, kept)
+        torch._foreach_add_(batch.p, local, alpha=-group["lr"] * self.scale(full[0]))
+
+    def normalize_rows(
+        self, steps: Float[Tensor, "N A B"], batch: ParameterBatch
+    ) -> Float[Tensor, "N A B"]:
+        """O / sqrt(v), of the norm of O; v is the running mean of the mean square of each row (Li
+        et al. 2025, algorithm 1)."""
+        parameters, squares = batch.parameters, batch.state("square")
+        means = steps.square().mean(2, keepdim=True)
+        local = [mean[local_rows(p)] for p, mean in zip(parameters, means, strict=True)]
+        torch._foreach_lerp_(squares, local, 1 - self.c.normuon_beta2)
+        full = [to_full(shard_like(p, v)) for p, v in zip(parameters, squares, strict=True)]
+        normalized = steps / torch.stack(full).sqrt().clamp_min(TINY)
+        norms = [x.flatten(1).norm(dim=1)[:, None, None] for x in (steps, normalized)]
+        return normalized * (norms[0] / norms[1].clamp_min(TINY))
 
     def scale(self, matrix: Float[Tensor, "A B"]) -> float:
         """s of a matrix."""
@@ -109,18 +141,21 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
         return float(matched if self.c.match_adamw_rms else first)
 
 
-def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
+def orthogonalize(
+    x: Float[Tensor, "N A B"], steps: int, iteration: str = "quintic"
+) -> Float[Tensor, "N A B"]:
     """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|.
 
     In bf16 where that is fast, which is precise enough (Jordan et al. 2024); else in the dtype
     of x. On a CPU with AMX, bf16 takes a third of the time.
     """
     if x.shape[1] > x.shape[2]:
-        return orthogonalize(x.mT, steps).mT
-    a, b, c = QUINTIC
+        return orthogonalize(x.mT, steps, iteration).mT
     y = x.bfloat16() if x.is_cuda or bf16_is_fast(x.device) else x
-    y = y / y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None]
-    for _ in range(steps):
+    y = y / (SAFETY[iteration] * y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None])
+    coefficients = ITERATIONS[iteration]
+    for step in range(steps):
+        a, b, c = coefficients[min(step, len(coefficients) - 1)]
         gram = y @ y.mT
         y = torch.baddbmm(y, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), y, beta=a)
     return y.to(x.dtype)
@@ -133,6 +168,7 @@ def muon(c: MuonConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer
     2024; Liu et al. 2025).
 
     m' = (1 - mu) g + mu m with Nesterov's momentum, else m; s = 0.2 sqrt(max(rows, columns)).
+    Linear maps of one input that are computed as one product are one matrix.
     """
     named = list(named_parameters)
     adamw = c if c.adamw_lr is None else replace(c, lr=c.adamw_lr)

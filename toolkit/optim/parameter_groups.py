@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from torch import Tensor
 from torch.nn import Parameter
 
 from toolkit.common.errors import ToolkitError
@@ -31,11 +30,6 @@ class OptimizerConfig(Options, section="optimizer"):
     layerwise_lr_decay: Annotated[float, Above(0), AtMost(1)] = 1.0
     """Layer-wise learning-rate decay: factor from each layer to the one below. Heads learn at the
     full rate, the top layer at this fraction of it, the embeddings slowest."""
-
-
-def map_sizes(p: Tensor) -> tuple[int, ...]:
-    """Rows of each linear map that a matrix holds (`toolkit.nn.ops.linear.list_parameters`)."""
-    return getattr(p, "sizes", (len(p),))
 
 
 def is_exempt_from_decay(name: str) -> bool:

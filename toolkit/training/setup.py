@@ -23,7 +23,6 @@ from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel
 from toolkit.nn.layers import LayerStack
-from toolkit.nn.ops.linear import list_parameters
 from toolkit.optim.update import (
     DTYPES,
     Precision,
@@ -107,7 +106,7 @@ def make_trainer(
         world.device
     )
     parallelize(learner, world, c.training, precision)
-    optimizer = OPTIMIZERS[c.optimizer.name].factory(c.optimizer.config, list_parameters(learner))
+    optimizer = OPTIMIZERS[c.optimizer.name].factory(c.optimizer.config, learner.named_parameters())
     trainer = Trainer(
         learner,
         CRITERIA[c.criterion.name].factory(c.criterion.config),

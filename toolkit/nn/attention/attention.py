@@ -21,7 +21,6 @@ from toolkit.nn.decoding_cache import AttentionCache, EncoderKV, EncoderKVCache,
 from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, SeparableConvolution, mask_padding
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.ops.linear import FusedLinear
 
 
 class Attention(nn.Module):
@@ -81,7 +80,7 @@ class CrossAttention(nn.Module):
     def __init__(self, width: int, heads: int, attention_map: SoftmaxMap) -> None:
         super().__init__()
         self.heads, self.map = heads, attention_map
-        self.query, self.key_value = nn.Linear(width, width), FusedLinear(width, [width, width])
+        self.query, self.key_value = nn.Linear(width, width), nn.Linear(width, 2 * width)
         self.output = nn.Linear(width, width)
 
     def forward(

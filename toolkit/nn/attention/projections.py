@@ -15,7 +15,6 @@ from toolkit.nn.attention.terms import ContentChange
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.batched_products import heads_first
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
-from toolkit.nn.ops.linear import FusedLinear
 
 PROJECTIONS = ("query", "key", "value")
 
@@ -55,7 +54,7 @@ class LinearProjections(Projections):
         super().__init__()
         self.heads, self.parts = heads, 3 + convolution_values
         inner = heads * (head_width or width // heads)
-        self.qkv = FusedLinear(width, [inner] * self.parts)
+        self.qkv = nn.Linear(width, self.parts * inner)
         self.changes, self.changes_content = nn.ModuleList(changes), bool(changes)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
@@ -82,7 +81,7 @@ class GatedProjection(Projections):
     def __init__(self, width: int, heads: int, *, gated: bool) -> None:
         super().__init__()
         self.heads, self.gated = heads, gated
-        self.project = FusedLinear(width, [width] * (1 + gated))
+        self.project = nn.Linear(width, (1 + gated) * width)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         y = self.project(x)
@@ -96,7 +95,7 @@ class StreamProjections(Projections):
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
         self.heads, self.parts = heads, [heads * head_width, heads * head_width, width]
-        self.qkv = FusedLinear(width, self.parts)
+        self.qkv = nn.Linear(width, sum(self.parts))
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         q, k, v = (split_heads(y, self.heads) for y in self.qkv(x).split(self.parts, -1))
@@ -162,7 +161,7 @@ class TemperedProjections(Projections):
     def __init__(self, width: int, heads: int, *, temperature: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = FusedLinear(width, [width] * 3, bias=False)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.temperature = nn.Parameter(torch.ones(3, heads)) if temperature else None
         for head in self.qkv.weight.detach().split(width // heads):
             glorot_normal_(head, width, width // heads)

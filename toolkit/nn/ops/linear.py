@@ -1,9 +1,8 @@
-"""Linear maps: several of one input as one product, and weights packed for inference on CPUs."""
+"""Linear maps with weights packed for inference on CPUs."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,20 +13,6 @@ from toolkit.nn.ops.dispatch import fast
 
 TUNED_ROWS = 32
 """Number of rows that the order is chosen for; others work too."""
-
-
-class FusedLinear(nn.Linear):
-    """Several linear maps of one input as one product, such as queries, keys and values.
-
-    The weight holds the rows of each map in turn, `sizes` of them. Muon can treat them as
-    separate matrices (`map_sizes` in toolkit.optim). Initial weights do not: for Glorot's bound the
-    fan-out is that of all maps, so three maps of as many columns as rows get 1 / sqrt(2) of the
-    bound of one, which is fairseq's gain.
-    """
-
-    def __init__(self, width: int, sizes: Sequence[int], bias: bool = True) -> None:
-        super().__init__(width, sum(sizes), bias)
-        self.sizes = tuple(sizes)
 
 
 def supports_packing(weight: Tensor) -> bool:
@@ -46,17 +31,6 @@ def supports_packing(weight: Tensor) -> bool:
     if weight.dtype == torch.bfloat16:
         return bool(ops._is_mkldnn_bf16_supported())
     return weight.dtype == torch.float32
-
-
-def list_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """Names and parameters of a model, for an optimizer.
-
-    Fused weights get the `sizes` of their maps here, after FSDP has replaced the parameters.
-    """
-    for part in model.modules():
-        if isinstance(part, FusedLinear):
-            vars(part.weight)["sizes"] = part.sizes
-    return list(model.named_parameters())
 
 
 class PackedLinear(nn.Module):
@@ -85,11 +59,11 @@ def pack_linear(weight: Float[Tensor, "O I"], bias: Tensor | None = None) -> Pac
 
 
 def pack_linear_layers(model: nn.Module) -> None:
-    """Replace plain and fused linear maps by packed ones if supported, for inference only."""
+    """Replace linear maps by packed ones if supported, for inference only."""
     packed: dict[nn.Linear, PackedLinear | None] = {}
     for parent in list(model.modules()):
         for name, child in parent.named_children():
-            if type(child) is nn.Linear or type(child) is FusedLinear:
+            if type(child) is nn.Linear:
                 if child not in packed:
                     packed[child] = pack_linear(child.weight, child.bias)
                 if (replacement := packed[child]) is not None:

@@ -15,6 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from toolkit.nn.ops.dispatch import compile_disabled
+
 
 class MovedTokens(NamedTuple):
     """Tokens whose position id differs from their index, the same number in every sentence."""
@@ -66,6 +68,7 @@ def first_true_indices(mask: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor,
     return mask.int().argsort(dim=1, descending=True, stable=True)[:, :count]
 
 
+@compile_disabled  # its backward pass writes through a strided view, which compilers refuse
 def scatter_by_position(
     taps: Float[Tensor, "B H S R"], ids: Int[Tensor, "B S"], m: MovedTokens
 ) -> Float[Tensor, "B H S T"]:
