@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,7 @@ def test_a_long_line_has_the_sentences_of_the_line_cut_by_hand(tmp_path, sentenc
     assert items == [*expected, "And one more.", "The end."]
     assert [number for batch in batches for number in batch.lines] == [0] * 90_001 + [3]
     assert max(len(batch.items) for batch in batches) < 80_000
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
+    rows = whole_file(tmp_path / "a.jsonl", 8 << 20)._replace(field="text")
+    batches = read_items(rows, "sentences", 500_000)
+    assert [item for batch in batches for item in batch.items] == expected

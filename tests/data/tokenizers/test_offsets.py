@@ -5,7 +5,12 @@ import pytest
 
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.tokenizers.huggingface import SPECIAL, HuggingFaceTokenizer, WordPieceTokenizer
-from toolkit.data.tokenizers.offsets import WordCache, lower_without_accents, span_mapper
+from toolkit.data.tokenizers.offsets import (
+    WordCache,
+    lower_without_accents,
+    span_mapper,
+    to_line,
+)
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
@@ -112,6 +117,10 @@ def test_tokens_cover_every_letter_of_their_line_in_order(any_tokenizer: Tokeniz
         assert covered >= {p for p, c in enumerate(line) if c.isalnum()}
         edges = [*begins[begins < stops], *(stops[begins < stops] - 1)]
         assert not any(line[edge].isspace() for edge in edges)
+
+
+def test_tabs_and_line_breaks_become_spaces_and_no_break_spaces_stay():
+    assert to_line("10\u00a0000\tdogs\u2028and\u2009cats") == "10\u00a0000 dogs and\u2009cats"
 
 
 def test_offsets_are_mapped_back_through_lower_casing():

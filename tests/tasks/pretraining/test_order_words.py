@@ -73,6 +73,7 @@ def test_all_words_are_ordered_without_braces(tokenizer):
 
 
 def test_byte_level_words_keep_the_space_before_them(byte_level):
+    assert len(encode_hidden_words(byte_level, "b {c\u00a0a} b")[1]) == 1  # no space ends the word
     ids, hidden = encode_hidden_words(byte_level, "b {c} {ab} b")
     named = "<s> b Ġc Ġ a b Ġb </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()

@@ -170,7 +170,7 @@ def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
     )
 
 
-HIDDEN_WORD = re.compile(r"\{([^\s{}]+)\}")
+HIDDEN_WORD = re.compile(r"\{([^ {}]+)\}")
 
 
 class HiddenWord(NamedTuple):

@@ -102,7 +102,7 @@ def test_texts_equal_those_of_a_table(tmp_path, kind):
     assert json.loads((found / "labels.json").read_text())["classes"] == ["bad", "good"]
 
 
-TAGGED = [(["the", "dog"], ["O", "B-X"]), (["naïve"], ["O"])]
+TAGGED = [(["the", "dog"], ["O", "B-X"]), (["naïve", "10\u00a0000"], ["O", "B\u00a0Y"])]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,7 +112,9 @@ def test_tags_equal_those_of_columns(tmp_path, kind):
     rows = [{"tokens": words, "ner": tags} for words, tags in TAGGED]
     if kind in ("a.csv", "a.tsv"):
         rows = [{name: " ".join(values) for name, values in row.items()} for row in rows]
-    KINDS[kind](tmp_path / kind, rows, *([{"ner": ["B-X", "O"]}] if kind in TYPED else []))
+    KINDS[kind](
+        tmp_path / kind, rows, *([{"ner": ["B-X", "B\u00a0Y", "O"]}] if kind in TYPED else [])
+    )
     own = {"format": "columns", "trainpref": str(tmp_path / "own.txt")}
     expected = make(tmp_path, "own", tokenizer=None, **own)
     given = {"words_column": "tokens", "tags_column": "ner", "tokenizer": None}
@@ -140,6 +142,18 @@ def test_translations_equal_those_of_parallel_text(tmp_path, kind):
     found = make(tmp_path, "rows", **inputs, **given)
     assert columns(found) == columns(expected)
     assert (found / "target/dict.txt").read_bytes() == (expected / "target/dict.txt").read_bytes()
+
+
+def test_rows_whose_class_is_minus_one_are_left_out(tmp_path, capsys):
+    table = to_table(REVIEWS, {"mood": ["bad", "good"]})
+    rows = [*table.to_pylist(), {"id": "r4", "review": "no agreement", "mood": -1}]
+    table = type(table).from_pylist(rows, schema=table.schema)
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "a.parquet")
+    given = {"text_columns": "review", "label_column": "mood"}
+    folder = make(tmp_path, "data", trainpref=str(tmp_path / "a.parquet"), **given)
+    split = json.loads((folder / "meta.json").read_text())["splits"]["train"]
+    assert split["labels"] == {"bad": 2, "good": 2}
+    assert "a.parquet:5: its annotators did not agree" in capsys.readouterr().out
 
 
 def test_a_dataset_has_its_own_splits(tmp_path):

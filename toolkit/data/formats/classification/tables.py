@@ -312,7 +312,7 @@ def leave_out_undecided(tables: Sequence[LabeledTable], task: TableSchema) -> li
     decided = []
     for table in tables:
         problems = [
-            Problem(table.path, str(row.line), "its annotators did not agree: the label is -.")
+            Problem(table.path, str(row.line), "its annotators did not agree on a label.")
             for row in table.rows
             if row.label == UNDECIDED
         ]

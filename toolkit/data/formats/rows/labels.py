@@ -11,6 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.format import ClassificationFormat
 from toolkit.data.formats.classification.split import ClassificationTokenizer
 from toolkit.data.formats.classification.tables import (
+    UNDECIDED,
     LabeledTable,
     TableRow,
     TableSchema,
@@ -82,7 +83,7 @@ class ClassifiedRows(
         if isinstance(value, list | dict):
             raise ValueError(f"the answer must be a text or a number, but is {describe(value)}.")
         if names and isinstance(value, int):
-            value = names[value] if 0 <= value < len(names) else None
+            value = {-1: UNDECIDED, **dict(enumerate(names))}.get(value)
         return parse_label("" if value is None else str(value).strip(), self.schema)
 
 
