@@ -33,6 +33,19 @@ def test_tag_column_selects_the_tags(read, column):
     assert [sentence.source[b:e].decode() for b, e in sentence.tag_spans] == sentence.tags
 
 
+UNER = "# sent_id = 1\n# text = EU #\n1\tEU\tB-ORG\t-\n# a\n2\t#\tO\t-\n\n#\thttp://x\n1\tb\tO\t-\n"
+
+
+def test_comments_are_no_words_and_words_may_follow_their_number(read):
+    """As in Universal NER and GermEval 2014."""
+    first, second = read(UNER, word_column=2, tag_column=3)
+    assert (first.words, first.tags, second.words) == (["EU", "#"], ["B-ORG", "O"], ["b"])
+    assert b"".join(s.source for s in (first, second)).decode() == UNER
+    assert [first.source[b:e] for b, e in first.tag_spans] == [b"B-ORG", b"O"]
+    assert (first.lines, second.lines) == ([3, 5], [8])
+    assert [s.words for s in read("# #\n5 CD\n\n# #\n")] == [["#", "5"], ["#"]]
+
+
 def test_document_starts_are_no_words(read):
     text = (
         "-DOCSTART- -X- O O\n\na X O O\n\n-DOCSTART- O\nb Y O O\nc Y O O\n-DOCSTART- O\n\nd Z O O\n"
@@ -51,6 +64,7 @@ def test_document_starts_are_no_words(read):
         ("a\tX\nb\tY\tZ\n", r"a.txt:2: a line must have 2 columns separated by tabs, .* has 3"),
         ("a X\nb  Y\n", r"a.txt:2: a line must have 2 columns separated by single spaces"),
         ("a\tX\n\tY\n", r"a.txt:2: word and tag must not be empty"),
+        ("a\tX\n# Y\n#\tZ\n", r"a.txt:2: a line must have a word and its tag with tabs between"),
         ("a\tX\n\nb\t_\n", r"a.txt:3: a word must have a tag, but 'b' has _"),
     ],
 )

@@ -186,3 +186,14 @@ def test_byte_level_pieces_include_the_space_before_each_word(folder, byte_level
     ids, counts = found.encode_types(["b", "a", "cab"])
     symbols = [found.vocabulary.symbols[i] for i in ids]
     assert symbols == ["Ġb", "Ġ", "a", "Ġc", "a", "b"] and counts.tolist() == [1, 2, 3]
+
+
+def test_words_that_are_numbers_of_words_are_a_warning(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("1\tEU\tB-X\n2\t5\tO\n\n1\ta\tO\n")
+    options = {"format": "columns", "trainpref": str(tmp_path / "a.txt"), "tag_column": 3}
+    for column, warned in [(1, True), (2, False)]:
+        destdir = str(tmp_path / str(column))
+        preprocess(preprocess_config(word_column=column, destdir=destdir, **options))
+        assert ("a.txt are numbers that count up" in capsys.readouterr().out) == warned
+    with pytest.raises(ToolkitError, match=r"must differ, but both are 3\. Give --tag-column\."):
+        preprocess(preprocess_config(word_column=3, destdir=destdir, **options))

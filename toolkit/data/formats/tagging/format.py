@@ -88,6 +88,11 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             sentences = list(self.read_file(path, untagged=untagged))
             if not sentences:
                 raise_at_line(path, 1, "the file holds no sentence. Give another file.")
+            if all(it.words == [str(n) for n in range(1, 1 + len(it.words))] for it in sentences):
+                self.remarks.append(
+                    f"warning: all words of {path} are numbers that count up. The words of a file "
+                    f"of columns may be in --word-column 2"
+                )
             for sentence in sentences:
                 if 0 < limit < len(sentence.words):
                     raise_at_line(
@@ -279,8 +284,18 @@ class ConllColumnsFormat(TaggingFormat):
     suffixes = (".txt", ".tsv", ".tagged")
     options: ConllColumnsConfig
 
+    def check(self) -> None:
+        super().check()
+        if self.options.word_column == self.options.tag_column:
+            raise ToolkitError(
+                f"--word-column and --tag-column must differ, but both are "
+                f"{self.options.tag_column}. Give --tag-column."
+            )
+
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
-        return read_conll_columns(path, tag_column=self.options.tag_column, untagged=untagged)
+        words, tags = self.options.word_column, self.options.tag_column
+        return read_conll_columns(path, word_column=words, tag_column=tags, untagged=untagged)
 
     def settings(self, tokenizer: TaggingTokenizer) -> JsonObject:
-        return {**super().settings(tokenizer), "tag_column": self.options.tag_column}
+        columns = {"word_column": self.options.word_column, "tag_column": self.options.tag_column}
+        return {**super().settings(tokenizer), **columns}

@@ -87,9 +87,12 @@ class PennTreebankConfig(TaggingFormatConfig):
 class ConllColumnsConfig(TaggingFormatConfig):
     """A word and its tag per line."""
 
+    word_column: Annotated[int, AtLeast(1)] = 1
+    """Number of the column with the words, from 1; 2 for lines that begin with the number of the
+    word, as in GermEval 2014 and Universal NER."""
     tag_column: Annotated[int, AtLeast(2)] = 2
-    """Number of the column with the tags, from 1; the first column has the words. 3 for the chunks
-    of CoNLL-2000, 4 for the named entities of CoNLL-2003."""
+    """Number of the column with the tags; 3 for the chunks of CoNLL-2000, and after a column of
+    numbers, 4 for the named entities of CoNLL-2003."""
 
 
 class TaggingTokenizer(WrappedTokenizer):

@@ -77,38 +77,44 @@ DOCUMENT_START = b"-DOCSTART-"
 
 
 def read_conll_columns(
-    path: Path, *, tag_column: int = 2, untagged: bool = False
+    path: Path, *, word_column: int = 1, tag_column: int = 2, untagged: bool = False
 ) -> Iterator[TaggedSentence]:
-    """The word in the first column of each line, and the tag in `tag_column`, counted from 1.
+    """The word and the tag in two columns of each line, counted from 1.
 
     Tabs separate them if the first line has one, else single spaces; all lines have equally many.
-    With `untagged`, `_` may stand for an unknown tag.
+    Lines that start with # are comments unless one of them has as many. With `untagged`, `_` may
+    stand for an unknown tag.
     """
     data, _ = read_strict_text(path)
-    return attach_source(parse_sentences(path, data, tag_column, untagged), data)
+    columns = (word_column, tag_column)
+    return attach_source(parse_sentences(path, data, columns, untagged), data)
 
 
 def parse_sentences(
-    path: Path, data: bytes, tag_column: int, untagged: bool
+    path: Path, data: bytes, columns: tuple[int, int], untagged: bool
 ) -> Iterator[ParsedSentence]:
-    """The sentences of a file, whose lines are checked."""
-    separator, columns = b"", 0
-    offset = find_text_start(data)
-    sentence = TaggedSentence.empty()
-    for number, line in enumerate(data[offset:].split(b"\n"), 1):
-        if line.strip() and not line.startswith(DOCUMENT_START):
-            separator = separator or (b"\t" if b"\t" in line else b" ")
+    """The sentences of a file, whose lines are checked; `columns` are those of word and tag."""
+    offset, (word_column, tag_column) = find_text_start(data), columns
+    sentence, lines = TaggedSentence.empty(), data[offset:].split(b"\n")
+    filled = [line for line in lines if line.strip() and not line.startswith(DOCUMENT_START)]
+    hashed = [line for line in filled if line.startswith(b"#")]
+    first = next((line for line in filled if not line.startswith(b"#")), (*hashed, b"")[0])
+    separator = b"\t" if b"\t" in first else b" "
+    width = len(first.split(separator))
+    has_comments = all(len(line.split(separator)) != width for line in hashed)
+    for number, line in enumerate(lines, 1):
+        is_comment = has_comments and line.startswith(b"#")
+        if line.strip() and not (is_comment or line.startswith(DOCUMENT_START)):
             parts = line.removesuffix(b"\r").split(separator)
-            columns = columns or len(parts)
-            check_columns(path, number, parts, columns, separator, tag_column)
-            word, tag = parts[0].decode(), parts[tag_column - 1].decode()
+            check_columns(path, number, parts, width, separator, columns)
+            word, tag = parts[word_column - 1].decode(), parts[tag_column - 1].decode()
             if tag == MISSING_TAG and not untagged:
                 raise_at_line(
                     path, number, f"a word must have a tag, but {word!r} has {MISSING_TAG}."
                 )
             first = offset + sum(len(part) + 1 for part in parts[: tag_column - 1])
             sentence.add(word, tag, (first, first + len(parts[tag_column - 1])), number)
-        elif sentence.words:
+        elif sentence.words and not is_comment:
             yield sentence, offset
             sentence = TaggedSentence.empty()
         offset += len(line) + 1
@@ -120,9 +126,9 @@ def check_columns(
     path: Path,
     number: int,
     parts: list[bytes],
-    columns: int,
+    width: int,
     separator: bytes,
-    tag_column: int,
+    columns: tuple[int, int],
 ) -> None:
     """Raise a ToolkitError unless a line has the columns of the lines before it."""
     name = "tabs" if separator == b"\t" else "single spaces"
@@ -130,21 +136,22 @@ def check_columns(
         raise_at_line(
             path, number, f"a line must have a word and its tag with {name} between them."
         )
-    if len(parts) != columns:
+    if len(parts) != width:
         raise_at_line(
             path,
             number,
-            f"a line must have {columns} columns separated by {name}, as the first one, but has "
+            f"a line must have {width} columns separated by {name}, as the first one, but has "
             f"{len(parts)}.",
         )
-    if columns < tag_column:
-        raise_at_line(
-            path,
-            number,
-            f"--tag-column {tag_column} requires {tag_column} columns separated by {name}, but the "
-            f"line has {columns}.",
-        )
-    if not parts[0].strip() or not parts[tag_column - 1].strip():
+    for option, column in zip(("--word-column", "--tag-column"), columns, strict=True):
+        if width < column:
+            raise_at_line(
+                path,
+                number,
+                f"{option} {column} requires {column} columns separated by {name}, but the line "
+                f"has {width}.",
+            )
+    if not all(parts[column - 1].strip() for column in columns):
         raise_at_line(path, number, "word and tag must not be empty, but one is.")
 
 
