@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.cli.test_json import documented_keys
-from tests.data.formats.rows.test_rows import KINDS, MOODS
+from tests.data.formats.rows.test_rows import KINDS, MOODS, TYPED
 from tests.helpers.preprocessing import preprocess_config
 from tests.tasks.conftest import (
     ASKED,
@@ -23,6 +23,7 @@ from toolkit import load_checkpoint
 from toolkit.cli.predict import main
 from toolkit.cli.validate import main as validate
 from toolkit.config.load import compose
+from toolkit.data.formats.rows.format import read_class_names
 from toolkit.data.preprocess import preprocess
 from toolkit.data.records import read_records
 from toolkit.data.storage.data_folder import DataFolder
@@ -162,7 +163,8 @@ def test_rows_keep_their_columns_and_equal_those_of_validate(
 ):
     """The checkpoint knows the column of the texts; the label of the row keeps its name."""
     rows = [{"label": mood, "n": n, "review": text} for n, (text, mood) in enumerate(MOODS)]
-    KINDS[kind](tmp_path / kind, rows)
+    names = {"label": ["bad", "good"]} if kind in TYPED else {}
+    KINDS[kind](tmp_path / kind, rows, *([names] if names else []))
     given = {"format": "rows", "text_columns": "review", "tokenizer": "words"}
     files = dict.fromkeys(("trainpref", "validpref"), str(tmp_path / kind))
     preprocess(preprocess_config(**given, **files, destdir=str(tmp_path / "data")))
@@ -176,6 +178,10 @@ def test_rows_keep_their_columns_and_equal_those_of_validate(
     found = read_saved(output)
     assert [str(row["n"]) for row in found] == ["0", "1", "2", "3"]
     assert [row["review"] for row in found] == [text for text, _ in MOODS]
+    if names:
+        [file] = [output] if output.is_file() else output.glob("*.arrow")
+        assert read_class_names(file) == names
+        found = [{**row, "label": names["label"][row["label"]]} for row in found]
     assert [row["label"] for row in found] == [mood for _, mood in MOODS]
     assert [row["predicted_label"] for row in found] == expected
 

@@ -41,6 +41,7 @@ from toolkit.data.records import (
     LineStream,
     Record,
     read_csv,
+    read_features,
     read_json_lines,
     read_rows,
     read_tab_cells,
@@ -64,13 +65,17 @@ def open_records(c: PredictConfig, lines: Iterable[bytes]) -> Iterator[Record]:
     path = Path("standard input" if c.input == "-" else c.input)
     if c.resolved_input in READERS:
         return READERS[c.resolved_input](LineStream(path, lines))
+    return chain.from_iterable(map(read_rows, list_inputs(path)))
+
+
+def list_inputs(path: Path) -> list[Path]:
+    """The files of a saved dataset, or the file itself."""
     if (path / "dataset_dict.json").is_file():
         names = ", ".join(sorted(folder.name for folder in path.iterdir() if folder.is_dir()))
         raise ToolkitError(
             f"--input must be one split, but {path} has {names}. Give its folder, as {path}/test."
         )
-    files = list_saved_files(path) if path.is_dir() else [check_exists("--input", path)]
-    return chain.from_iterable(map(read_rows, files))
+    return list_saved_files(path) if path.is_dir() else [check_exists("--input", path)]
 
 
 def read_input(
@@ -144,7 +149,9 @@ class LinePredictor:
     def open_answers(self) -> AbstractContextManager[WriteAnswers]:
         """Writes the predictions to --output."""
         columns = self.predictor.columns
-        return open_answers(self.c.resolved_output, self.c.output, columns, self.conllu)
+        rows = [] if self.c.reads_lines else list_inputs(Path(self.c.input))
+        features = read_features(rows[0]) if rows else b"{}"
+        return open_answers(self.c.resolved_output, self.c.output, columns, self.conllu, features)
 
     def run(
         self,

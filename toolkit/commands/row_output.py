@@ -20,6 +20,7 @@ from toolkit.common.json_files import JsonObject, write_json
 from toolkit.data.formats.tagging.conllu import ConlluOptions, replace_sentence_tags
 from toolkit.data.formats.tagging.treebanks import TaggedSentence
 from toolkit.data.raw_items import to_single_line
+from toolkit.data.records import FEATURES
 from toolkit.data.text_files import import_pyarrow
 from toolkit.reporting.console import TextStream
 from toolkit.tasks.predictions import ItemPrediction
@@ -49,16 +50,19 @@ WriteAnswers = Callable[[Sequence[Answer]], None]
 
 @contextmanager
 def open_answers(
-    kind: str, path: str, columns: Sequence[str], options: ConlluOptions
+    kind: str, path: str, columns: Sequence[str], options: ConlluOptions, features: bytes
 ) -> Iterator[WriteAnswers]:
-    """Writes answers to a file of this kind; `columns` are those of a prediction in a table."""
+    """Writes answers to a file of this kind; `columns` are those of a prediction in a table.
+
+    `features` are the types of the input's columns, as Hugging Face stores them.
+    """
     if kind in ("parquet", "arrow", "dataset"):
         if kind == "dataset":
             check_new_folder(Path(path), "--output")
         tables: list[Any] = []
         yield lambda answers: tables.append(to_table([to_row(*it) for it in answers]))
         with report_write_errors("--output", path):
-            write_tables(kind, path, tables)
+            write_tables(kind, path, tables, features)
         return
     with open_output("--output", path) as file:
         to_line = {
@@ -153,11 +157,12 @@ def one_type_in_columns() -> Iterator[None]:
         ) from error
 
 
-def write_tables(kind: str, path: str, tables: Sequence[Any]) -> None:
+def write_tables(kind: str, path: str, tables: Sequence[Any], features: bytes) -> None:
     """Write a Parquet or Arrow file, or a folder as `save_to_disk` of Hugging Face does."""
     arrow, buffer = import_pyarrow(), import_pyarrow().BufferOutputStream()
     with one_type_in_columns():
         table = arrow.concat_tables(tables or [arrow.table({})], promote_options="permissive")
+    table = table.replace_schema_metadata({FEATURES: features})
     if kind == "parquet":
         import_pyarrow("parquet").write_table(table, buffer)
     else:

@@ -30,6 +30,7 @@ MAX_ROW_BYTES = 1 << 30
 """A row may hold a whole book; --max-line-bytes limits the lines of its text."""
 BATCH_BYTES, BATCH_ROWS = 1 << 20, 1024
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+FEATURES = b"huggingface"
 CONVERT = "Convert a list of rows with jq -c '.[]' rows.json > rows.jsonl."
 BLANK = "expected JSON, but the line is blank. Remove it."
 
@@ -304,6 +305,16 @@ def open_arrow(path: Path) -> Iterator[Any]:
     except (arrow.ArrowException, OSError, EOFError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())
         raise ToolkitError(f"{path} is truncated or damaged: {message} Copy it again.") from error
+
+
+def read_features(path: Path) -> bytes:
+    """The types of the columns in JSON, as Hugging Face stores them; {} if there are none."""
+    if not has_rows(path):
+        return b"{}"
+    with open_arrow(path) as file:
+        schema = file.schema_arrow if path.suffix == ".parquet" else file.schema
+        found: bytes = (schema.metadata or {}).get(FEATURES, b"{}")
+    return found
 
 
 def open_reader(path: Path) -> Any:

@@ -38,7 +38,7 @@ from toolkit.data.raw_items import (
     check_names,
     read_record,
 )
-from toolkit.data.records import Record, has_rows, open_arrow, read_rows
+from toolkit.data.records import Record, read_features, read_rows
 
 Row = TypeVar("Row")
 
@@ -182,14 +182,9 @@ def choose_held_out(strata: Sequence[str], fraction: float, seed: int) -> BoolAr
 
 def read_class_names(path: Path) -> dict[str, list[str]]:
     """Column -> names of the classes that its numbers stand for, as Hugging Face stores them."""
-    if not has_rows(path):
-        return {}
-    with open_arrow(path) as file:
-        schema = file.schema_arrow if path.suffix == ".parquet" else file.schema
-        stored = (schema.metadata or {}).get(b"huggingface", b"{}")
     try:
-        features = parse(stored.decode()).get("info", {}).get("features", {})
-    except (JsonError, AttributeError, UnicodeDecodeError):
+        features = parse(read_features(path)).get("info", {}).get("features", {})
+    except (JsonError, AttributeError):
         features = {}
     names = dict[str, list[str]]()
     for column, feature in features.items():

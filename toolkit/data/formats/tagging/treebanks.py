@@ -98,9 +98,9 @@ def parse_sentences(
     sentence, lines = TaggedSentence.empty(), data[offset:].split(b"\n")
     filled = [line for line in lines if line.strip() and not line.startswith(DOCUMENT_START)]
     hashed = [line for line in filled if line.startswith(b"#")]
-    first = next((line for line in filled if not line.startswith(b"#")), (*hashed, b"")[0])
-    separator = b"\t" if b"\t" in first else b" "
-    width = len(first.split(separator))
+    usual = next((line for line in filled if not line.startswith(b"#")), (*hashed, b"")[0])
+    separator = b"\t" if b"\t" in usual else b" "
+    width = len(usual.split(separator))
     has_comments = all(len(line.split(separator)) != width for line in hashed)
     for number, line in enumerate(lines, 1):
         is_comment = has_comments and line.startswith(b"#")
