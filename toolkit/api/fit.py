@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -136,12 +141,47 @@ def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) ->
 RESUMABLE_RUN = replace(RUN, find_saved_run=find_saved_run)
 
 
-def preprocess(**options: object) -> None:
+def preprocess(rows: Any = None, **options: object) -> None:
     """Write a data folder, as toolkit-preprocess does, with its options.
 
     `preprocess(trainpref="a.txt", validpref="b.txt", destdir="data", vocab_size=8000)`.
+    `preprocess(rows, destdir="data", label_column="mood")` reads a list of dictionaries, a data
+    frame of pandas, or a dataset of Hugging Face, and so does a dictionary of several, by their
+    splits: `{"train": rows, "validation": more}`.
     """
-    preprocessing.preprocess(resolve_mapping(options, PREPROCESS).build_configs()[""])
+    if rows is None:
+        preprocessing.preprocess(resolve_mapping(options, PREPROCESS).build_configs()[""])
+        return
+    if isinstance(rows, str | Path):
+        raise ToolkitError(f"the first argument must be rows, not a file. Give trainpref={rows!r}.")
+    with TemporaryDirectory() as folder:
+        store_rows(rows if isinstance(rows, Mapping) else {"train": rows}, Path(folder))
+        try:
+            preprocess(format="rows", trainpref=folder, **options)
+        except ToolkitError as error:
+            message = str(error).replace(folder + os.sep, "").replace(folder, "the data")
+            raise ToolkitError(message) from error
+
+
+def store_rows(splits: Mapping[str, Any], folder: Path) -> None:
+    """A folder like that of a saved `DatasetDict`, whose splits may be JSON lines."""
+    (folder / "dataset_dict.json").touch()
+    for split, rows in splits.items():
+        if hasattr(rows, "save_to_disk"):
+            rows.save_to_disk(folder / split)
+            continue
+        (folder / split).mkdir()
+        file = folder / split / "rows.jsonl"
+        if hasattr(rows, "to_json"):
+            rows.to_json(file, orient="records", lines=True, double_precision=15)
+            continue
+        with file.open("w") as lines:
+            lines.writelines(json.dumps(row, default=to_plain) + "\n" for row in rows)
+
+
+def to_plain(value: Any) -> Any:
+    """A scalar or an array of NumPy in Python's types; anything else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def train(*data: str | Path, **options: object) -> RunResult:

@@ -169,6 +169,8 @@ def test_held_out_rows_have_the_fraction_of_each_class(tmp_path):
     strata = ["a"] * 100 + ["b"] * 40 + ["c"]
     held = choose_held_out(strata, 0.1, 1)
     assert [held[:100].sum(), held[100:140].sum(), held[140]] == [10, 4, False]
+    assert [choose_held_out([*labels], 0.5, 1).sum() for labels in ("aabb", "a", "ab")] == [2, 0, 0]
+    assert choose_held_out([*"aab"], 0.01, 1).sum() == 1
     assert np.array_equal(held, choose_held_out(strata, 0.1, 1))
     assert not np.array_equal(held, choose_held_out(strata, 0.1, 2))
     write_csv(tmp_path / "a.csv", REVIEWS * 5)

@@ -167,16 +167,18 @@ class LabeledRows(Format[Content, AnyTokenizer]):
 
 
 def choose_held_out(strata: Sequence[str], fraction: float, seed: int) -> BoolArray:
-    """Hold out row k of n if round(k f) increases from k to k + 1.
+    """Hold out round(n f) of n rows, at least one, and of every stratum its part, up to one row.
 
-    Rows are in random order within their stratum, whose first row always stays. Every stratum has
-    its fraction, up to one row.
+    Rows are in random order within their stratum, whose first row always stays. Of the m others,
+    row k is held out if round(k f') increases from k to k + 1, with f' = round(n f) / m.
     """
     _, ids = np.unique(np.array(strata, object), return_inverse=True)
     order = np.lexsort((np.random.default_rng(seed).random(len(ids)), ids))
-    steps = np.floor(np.arange(len(ids) + 1) * fraction + 0.5)
+    others = np.cumsum([0, *(np.diff(ids[order], prepend=-1) == 0)])
+    count = min(max(1, int(len(ids) * fraction + 0.5)), others[-1])
+    steps = np.floor(others * (count / max(1, others[-1])) + 0.5)
     held: npt.NDArray[np.bool_] = np.zeros(len(ids), bool)
-    held[order] = (np.diff(steps) > 0) & (np.diff(ids[order], prepend=-1) == 0)
+    held[order] = np.diff(steps) > 0
     return held
 
 
