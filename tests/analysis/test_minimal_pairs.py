@@ -4,13 +4,16 @@ import json
 import math
 
 import pytest
+from scipy import stats
 
 from toolkit.analysis.minimal_pairs import (
     GroupAccuracy,
     Paradigm,
+    compare_seeds,
     draw_panels,
     group_paradigms,
     group_seeds,
+    measure,
     pool,
     read_pair_results,
     shared_paradigms,
@@ -153,6 +156,35 @@ def test_groups_are_all_paradigms_then_phenomena_then_paradigms_without_one():
         group_paradigms(PHENOMENA, "island")
 
 
+def test_sets_of_a_suite_are_one_result_with_the_mean_of_their_chances(write):
+    first = result("run", 0.5, 1.0, set="a")
+    boxes = {**first["paradigms"][0], "name": "boxes", "chance": 0.2}
+    second = {**first, "set": "b", "paradigms": [boxes]}
+    other = result("other", 0.5, 0.5, set="a")
+    run, other = read_pair_results(write(first, second, other))
+    assert list(run.paradigms) == ["gender", "number", "boxes"] and len(other.paradigms) == 2
+    assert measure([run], list(run.paradigms)).chance == pytest.approx(40)
+
+
+def test_models_are_compared_with_the_best_over_equal_seeds(write):
+    accuracies = {"best": (0.9, 0.8, 0.9, 0.7), "near": (0.85, 0.8, 0.8), "far": (0.1, 0.2, 0.2)}
+    models = {
+        name: read_pair_results(
+            write(*(result(f"{name},seed={seed}", it) for seed, it in enumerate(values)))
+        )
+        for name, values in accuracies.items()
+    }
+    found = compare_seeds({**models, "published": models["far"][:1]}, ["gender"])
+    assert [(name, it.n) for name, it in found.items()] == [("near", 3), ("far", 3)]
+    p = [stats.ttest_rel(accuracies[a][:3], accuracies[b][:3]).pvalue for a, b in PAIRS]
+    assert found["near"].mean == pytest.approx(-5)
+    assert found["near"].p == pytest.approx(max(sorted(p)[-1], 2 * sorted(p)[-2]))
+    assert found["far"].low < found["far"].mean < found["far"].high < 0
+
+
+PAIRS = [("best", "near"), ("best", "far"), ("near", "far")]
+
+
 def test_models_are_compared_on_the_paradigms_that_all_have(write):
     long, short = read_pair_results(write(result("a", 0.5, 0.5, 0.5), result("b", 0.5, 0.5)))
     assert list(shared_paradigms([long, short])) == ["gender", "number"]
@@ -222,7 +254,7 @@ GROUPS = [
 LABELS = {name: name for name in (*MODELS, *GROUPS)}
 
 
-def draw(c, groups=GROUPS, models=MODELS, seeds=2):
+def draw(c, groups=GROUPS, models=MODELS, seeds=2, chances=()):
     accuracies = {
         model: GroupAccuracy(90.0 - row, 0.5 if row else None, [90.0 - row] * seeds)
         for row, model in enumerate(models)
@@ -230,7 +262,10 @@ def draw(c, groups=GROUPS, models=MODELS, seeds=2):
     figures = []
 
     def draw():
-        figures.append(draw_panels({group: accuracies for group in groups}, LABELS, c))
+        panels = {group: accuracies for group in groups}
+        for group, chance in zip(groups, chances, strict=False):
+            panels[group] = {name: it._replace(chance=chance) for name, it in accuracies.items()}
+        figures.append(draw_panels(panels, LABELS, c))
         return figures[0]
 
     write_plot(c, draw)
@@ -258,11 +293,11 @@ def test_fourteen_models_fit_a_column_without_overlap(config):
 
 
 def test_panels_share_a_scale_with_a_line_at_chance(config):
-    fig = draw(config(), GROUPS[:3], MODELS[:2], seeds=1)
+    fig = draw(config(), GROUPS[:3], MODELS[:2], seeds=1, chances=[50.0, 20.0, 50.0])
     assert len({ax.get_xlim() for ax in fig.axes}) == 1
-    for ax in fig.axes:
-        assert 50.0 in [line.get_xdata()[0] for line in ax.get_lines()]
-        assert ax.get_xlim()[0] < 50.0
+    for ax, chance in zip(fig.axes, (50.0, 20.0, 50.0), strict=True):
+        assert chance in [line.get_xdata()[0] for line in ax.get_lines()]
+        assert ax.get_xlim()[0] < 20.0
     assert [it.get_text() for it in fig.axes[0].get_yticklabels()] == MODELS[:2]
     assert fig.axes[0].get_ylim()[0] > fig.axes[0].get_ylim()[1]  # the first model on top
 

@@ -257,9 +257,28 @@ def test_published_sets_are_read_by_their_fields(runs, tmp_path, capsys):
     record = json.loads(results.read_text())
     assert record["correlations"][0]["items"] == 2
     chances = {row["name"]: row["chance"] for row in record["paradigms"]}
-    assert chances["boxes_2_ops"] == 0.2 and chances["lambada"] == 0
+    assert chances == {
+        **{"agents": 0.5, "boxes_2_ops": 0.2, "comps": 0.5, "lambada": 0, "multi": 0.5},
+        **{"own": pytest.approx(1 / 3), "piqa": 0.5},
+    }
     assert main([*words[:2], "minimal_pairs", *words[3:]]) == 2
     assert "Choose --task completions." in capsys.readouterr().err
+
+
+def test_tokens_of_the_option_or_of_the_text_are_scored_and_characters_counted(runs, tmp_path):
+    table, scores = tmp_path / "a.tsv", tmp_path / "scores"
+    table.write_text("prefix\toption_1\toption_2\nthe cat\tsees dogs\tsat\n")
+
+    def ask(*words):
+        start = [str(table), "--task", "completions", "--path", str(runs / "mlm")]
+        assert main([*start, "--precision", "fp32", "--predictions", str(scores), *words]) == 0
+        return json.loads(scores.read_text())
+
+    option, text, mean = ask(), ask("--scored", "text"), ask("--normalization", "characters")
+    encode = load_checkpoint(runs / "mlm").tokenizer.encode
+    assert option["tokens"] == mean["tokens"] == [len(encode("sees dogs")), len(encode("sat"))]
+    assert text["tokens"] == [len(encode("the cat sees dogs")), len(encode("the cat sat"))]
+    assert np.multiply(mean["scores"], [9, 3]) == pytest.approx(option["scores"])
 
 
 SUITE = """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeGuard
 
@@ -39,8 +41,10 @@ from toolkit.common.json_files import (
 )
 from toolkit.config.commands.checkpoints import COMPLETIONS_TASK, MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
+from toolkit.metrics.seeds import PairedDifference, compare_pairs, holm
+from toolkit.reporting.console import Output
 from toolkit.reporting.runs import name_without_seed, short_names
-from toolkit.reporting.tables import Table
+from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.completions.results import describe_scoring
 
 
@@ -71,11 +75,29 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
         ]
         columns = ["accuracy (%)", *(labels[model] for model in next(iter(panels.values())))]
         Table(columns=columns, rows=rows, right_align=columns[1:]).print(output.console)
+        differences = compare_seeds(
+            {name: models[name] for name in order}, groups[next(iter(groups))]
+        )
+        if differences:
+            write_differences(labels, differences, output)
         if others := len(set().union(*(it.paradigms for it in results))) - len(shared):
             plural = "s" * (others != 1)
             output.print_line(f"left out {others} paradigm{plural} that not all models have")
         output.write("end", {"output": c.output_file})
         output.print_line(f"wrote {c.output_file}")
+
+
+def write_differences(
+    labels: Mapping[str, str], differences: Mapping[str, PairedDifference], output: Output
+) -> None:
+    """The difference of each model from the best one over equal seeds, with its 95% interval."""
+    rows: list[list[Cell]] = []
+    for name, it in differences.items():
+        rows.append([labels[name], it.n, it.mean, it.low, it.high, it.p])
+        output.write("difference", {"model": name, **asdict(it)})
+    columns = ["difference from the best (%)", "seeds", "mean", "low", "high", "p"]
+    if rows:
+        Table(columns=columns, rows=rows, shared_precision=columns[2:5]).print(output.console)
 
 
 def group_seeds(results: Sequence[PairResult]) -> dict[str, list[PairResult]]:
@@ -102,11 +124,41 @@ def group_seeds(results: Sequence[PairResult]) -> dict[str, list[PairResult]]:
 
 def measure(seeds: Sequence[PairResult], paradigms: Sequence[str]) -> GroupAccuracy:
     """The accuracy of one model on some paradigms."""
-    pooled = [pool([it.paradigms[name] for name in paradigms]) for it in seeds]
+    pooled = [pool(it.only(paradigms)) for it in seeds]
     accuracies = [100 * accuracy for accuracy, _ in pooled]
     errors = [100 * error for _, error in pooled if error is not None]
     error = statistics.mean(errors) if errors else None
-    return GroupAccuracy(statistics.mean(accuracies), error, accuracies)
+    chance = pool([replace(it, accuracy=it.chance) for it in seeds[0].only(paradigms)])[0]
+    return GroupAccuracy(statistics.mean(accuracies), error, accuracies, 100 * chance)
+
+
+def compare_seeds(
+    models: Mapping[str, Sequence[PairResult]], paradigms: Sequence[str]
+) -> dict[str, PairedDifference]:
+    """Each model's accuracy minus that of the first one, over the seeds that both have.
+
+    The first one is the best, found with the numbers that are compared: p is corrected for all
+    pairs of models (Holm 1979).
+    """
+    by_seed = {
+        name: {
+            seed[1]: 100 * pool(it.only(paradigms))[0]
+            for it in results
+            if (seed := SEED.search(it.source))
+        }
+        for name, results in models.items()
+    }
+    pairs = {}
+    for first, other in combinations(models, 2):
+        seeds = sorted(by_seed[first].keys() & by_seed[other].keys())
+        if len(seeds) > 1:
+            a, b = ([by_seed[name][seed] for seed in seeds] for name in (other, first))
+            pairs[first, other] = compare_pairs(a, b)
+    p = holm([it.p or 0 for it in pairs.values()])
+    found = {
+        names: replace(it, p=value) for (names, it), value in zip(pairs.items(), p, strict=True)
+    }
+    return {other: it for (first, other), it in found.items() if first == next(iter(models))}
 
 
 OVERALL = "overall"
@@ -134,6 +186,7 @@ class Paradigm:
     """Pairs or items; 1 for a published accuracy whose number of pairs is unknown."""
     items: PositiveCount = 1
     """What completions counts instead of pairs."""
+    chance: float = 0.5
 
     @property
     def count(self) -> int:
@@ -149,6 +202,10 @@ class PairResult(NamedTuple):
     scoring: str
     """With the normalization; empty if unknown."""
     paradigms: Mapping[str, Paradigm]
+
+    def only(self, names: Sequence[str]) -> list[Paradigm]:
+        """The paradigms with these names."""
+        return [self.paradigms[name] for name in names]
 
 
 Models = Mapping[str, Sequence[PairResult]]
@@ -278,7 +335,7 @@ def group_paradigms(phenomena: Mapping[str, str], only: str = "") -> dict[str, l
 PANEL_WIDTH, MIN_PANEL_WIDTH, MAX_COLUMNS = 1.4, 1.0, 5  # inches; panels per row
 ROW_HEIGHT, GAP, AXIS_HEIGHT = 0.145, 0.2, 0.6  # inches: of a model, of a panel, of the axis
 LETTER, LINE = 0.52 / 72, 1.3 / 72  # inches of an average letter, for each point of the font size
-CHANCE = 50.0
+SEED = re.compile(r"\bseed=(\d+)")
 AXIS_LABEL = "accuracy (%)"
 ERRORS_LABEL = " ± standard error over pairs"
 SEEDS_LABEL = "; mean over seeds; strokes: each seed"
@@ -293,6 +350,7 @@ class GroupAccuracy(NamedTuple):
     """Over pairs, the mean of the seeds'; None if unknown."""
     seeds: Sequence[float]
     """The accuracy of each seed."""
+    chance: float = 50.0
 
 
 Panels = Mapping[str, Mapping[str, GroupAccuracy]]
@@ -307,7 +365,8 @@ def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) ->
     for ax, panel in zip(axes, panels.values(), strict=True):
         for row, accuracy in enumerate(panel.values()):
             draw_accuracy(ax, row, accuracy)
-        ax.axvline(CHANCE, color="#999999", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
+        chance = next(iter(panel.values())).chance
+        ax.axvline(chance, color="#999999", linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
         ax.grid(axis="y", color="#e5e5e5", linewidth=0.5)
         ax.set_axisbelow(True)
         hide_box(ax)

@@ -53,3 +53,24 @@ def test_a_paradigm_with_two_phenomena_is_an_error(tmp_path, uid):
 def test_a_header_is_no_pair(tmp_path, header):
     (tmp_path / "a.tsv").write_text(f"{header}\ndogs run\tdogs runs\n")
     assert [pair.options[0] for pair in read_sets([str(tmp_path / "a.tsv")])[0]] == ["dogs run"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "paradigm"),
+    [
+        ({"UID": "u", "linguistics_term": "t", "field": "a/b"}, ("u", "t", "a_b")),  # BLiMP
+        ({"linguistic_phenomenon": "t", "paradigm": "u"}, ("u", "t", "")),  # BLiMP-NL
+        ({"phenomenon": "t", "paradigm": "u"}, ("u", "t", "")),
+        ({"group": "t", "subgroup": "u"}, ("u", "t", "")),
+        ({}, ("a", "", "")),
+    ],
+)
+def test_paradigms_are_named_by_fields_of_published_sets_and_tables(tmp_path, fields, paradigm):
+    ((pair,), _) = read_sets([write_objects(tmp_path / "a.jsonl", fields)])
+    assert pair.paradigm == paradigm
+
+
+def test_in_turns_of_clams_the_sentence_after_true_is_right(tmp_path):
+    (tmp_path / "a.txt").write_text("False\tdogs runs\nTrue\tdogs run\nTrue\tI am\nFalse\tI is\n")
+    items, _ = read_sets([str(tmp_path / "a.txt")])
+    assert [item.options for item in items] == [["dogs run", "dogs runs"], ["I am", "I is"]]
