@@ -2,6 +2,9 @@
 
 A block after `<!-- not run: REASON -->` is left out. A YAML or Python block whose first line is `#
 NAME.yaml` or `# NAME.py` is the file of that name. In Python blocks, `EPOCHS = 3  # 1 in the tests`
+is a constant with another value in the tests, and a comment after `print(...)`, on its line or the
+next, that begins with a number or a bracket has the numbers that are printed.
+ `EPOCHS = 3  # 1 in the tests`
 is a constant with another value in the tests.
 """
 
@@ -14,7 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 
+from toolkit import build_model
 from toolkit.cli.command import prepare
 from toolkit.cli.plot import COMMAND as PLOT
 from toolkit.common.registry import ARCHITECTURES, PLOTS, POSITIONS
@@ -30,6 +35,13 @@ PAGES = [
 FENCE = re.compile(
     r"(?P<note><!-- not run: [^\n]+ -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```", re.M | re.S
 )
+
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+SIZES = {  # sentences, tables and logs that state how many parameters an architecture has
+    "sentence": re.compile(r"`(\w+)`[^`]*?(\d[\d,]+) tokens it has\s(\d[\d,]+) parameters"),
+    "table": re.compile(r"\|[^\n]* parameters with ([\d,]+) tokens \|\n\|[-|]+\n((?:\|.*\n)+)"),
+    "log": re.compile(r"--vocab-size (\d+).*?--task (\w+).*?architecture  (\w+), (\S+) par", re.S),
+}
 
 
 class Block(NamedTuple):
@@ -87,7 +99,9 @@ def own_components(tmp_path):
 
 
 @pytest.mark.parametrize("page", slow_ones(WITH_PYTHON))
-def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_python_of_a_page_runs_and_prints_the_numbers_it_states(
+    page, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     if any("transformers" in block.text for block in blocks(page) if block.kind == "python"):
         pytest.importorskip("transformers")
@@ -98,6 +112,12 @@ def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
             text = re.sub(r"^(\w+ = ).*# (.+) in the tests$", r"\1\2", block.text, flags=re.M)
             code = "\n" * (block.line - 1) + text
             exec(compile(code, str(page), "exec", dont_inherit=True), scope)
+    text = page.read_text(encoding="utf-8")
+    stated = re.findall(r"^print\(.*\)(?:  |\n)# ([\d[(](?:(?!, [a-z]).)*)", text, re.M)
+    stated += re.findall(r"^\w+ +[\d,]+ parameters", text, re.M)
+    printed = capsys.readouterr().out
+    for numbers in map(NUMBER.findall, stated):
+        assert set(numbers) <= set(NUMBER.findall(printed))
 
 
 def write_named_file(block: Block, folder: Path) -> bool:
@@ -189,6 +209,31 @@ def anchors(page: Path) -> set[str]:
     """The sections of a page, as links name them."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def stated_sizes(text: str) -> list[tuple[str, str, str, str | None]]:
+    """The architectures of a page, with the tokens, the parameters and the task it states."""
+    found = [(*match, None) for match in SIZES["sentence"].findall(text)]
+    for tokens, rows in SIZES["table"].findall(text):
+        named = re.findall(r"^\| `(\w+)` \|.*\| ([\d,]+) \|$", rows, re.M)
+        found += [(name, tokens, parameters, None) for name, parameters in named]
+    for tokens, task, name, parameters in SIZES["log"].findall(text):
+        found.append((name, str(int(tokens) + 4), parameters, task))  # 4 special tokens
+    return found
+
+
+STATED = [(page, *it) for page in PAGES for it in stated_sizes(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "tokens", "parameters", "task"),
+    STATED,
+    ids=[f"{page.stem}: {name}, {tokens}" for page, name, tokens, *_ in STATED],
+)
+def test_architecture_has_as_many_parameters_as_a_page_states(page, name, tokens, parameters, task):
+    with torch.device("meta"):
+        model = build_model(name, vocabulary_size=int(tokens.replace(",", "")), task=task)
+    assert f"{sum(p.numel() for p in model.parameters()):,}" == parameters, page
 
 
 def test_dockerfile_of_the_containers_page_installs_as_the_script_does():
