@@ -195,6 +195,7 @@ def test_exported_model_equals_the_model_trained_here(data, tmp_path, converted,
     ("arch", "options", "message"),
     [
         ("composite_bert_tiny", {}, "must be bert, convbert, .* is composite_bert"),
+        ("deberta_tiny", {"qk_norm": True}, "has arch.qk_norm True"),
         ("bert_tiny", {"positions": ["rope", "alibi"]}, "has arch.positions rope, alibi"),
         ("bert_tiny", {"token_types": 0}, "has no token types"),
         ("deberta_tiny", {"embedding_width": 64}, "projects its embeddings after their norm"),

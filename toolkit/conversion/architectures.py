@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from torch import Tensor
@@ -17,6 +18,7 @@ from toolkit.models.convbert import ConvBertConfig, convbert
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import ArchConfig
 from toolkit.models.positions import PositionConfig
+from toolkit.models.switches import SwitchConfig
 from toolkit.nn.init import INIT_STD
 
 MAX_SETTING = 1 << 24
@@ -211,6 +213,7 @@ def native_differences(name: str, c: ArchConfig) -> list[str]:
         reasons[reason] = 2 * c.attention_heads * c.head_width != c.width
     reason = "has a row for hidden positions (arch.hidden_position_embedding)"
     reasons[reason] = c.hidden_position_embedding
+    required |= {field.name: False for field in fields(SwitchConfig)}
     others = {n: getattr(c, n) for n, value in required.items() if getattr(c, n) != value}
     return [
         *(

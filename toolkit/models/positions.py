@@ -14,6 +14,7 @@ from toolkit.common.registry import POSITIONS
 from toolkit.config.declared import AtLeast, Options, Size, changed_options
 from toolkit.models.encoder import Encoder, EncoderConfig, check_multiple, scale_heads, scale_width
 from toolkit.models.interface import Sizes
+from toolkit.models.switches import SwitchConfig, switch_attention
 from toolkit.nn.attention import (
     Attention,
     Content,
@@ -218,7 +219,13 @@ class WindowConfig(Options, section="arch"):
 
 @dataclass(frozen=True, kw_only=True)
 class PositionConfig(
-    DisentangledConfig, WindowConfig, LocalRotaryConfig, ShawConfig, ChosenPositions, EncoderConfig
+    DisentangledConfig,
+    WindowConfig,
+    LocalRotaryConfig,
+    ShawConfig,
+    SwitchConfig,
+    ChosenPositions,
+    EncoderConfig,
 ):
     """Options of encoders whose position terms are chosen by name."""
 
@@ -245,17 +252,18 @@ def build_encoder(
     groups: int = 1,
 ) -> Encoder:
     """The shared encoder; `convolves` says that positions also enter through convolutions."""
-    width = c.embedding_width or c.width
+    width, neighbors = c.embedding_width or c.width, convolves or c.smeared_keys
     table = TableShape(width, c.max_positions, c.hidden_position_embedding, width**-0.5)
     check_plugins(c, c.attention_shape(), table)
     return Encoder(
         c,
         sizes,
-        build_attentions(c, attention).__next__,
-        takes_positions=any(term.encodes_order for term in c.terms) and not convolves,
+        switch_attention(c, build_attentions(c, attention)).__next__,
+        takes_positions=any(term.encodes_order for term in c.terms) and not neighbors,
         positions=find_part(c, "embedding", table),
         offset_embedding=find_part(c, "shared", c.attention_shape()),
         groups=groups,
+        layer_average=c.layer_average,
     )
 
 

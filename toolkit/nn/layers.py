@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -164,6 +164,17 @@ class LayerStack(nn.ModuleList):
     """
 
     checkpoint_activations = False
+    layer_weights: nn.Parameter | None
+
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
+        super().__init__(layers)
+        self.register_parameter("layer_weights", None)
+
+    def average_inputs(self) -> None:
+        """Let what follows layer i read sum_j a_ij x_j of the input x_0 and all outputs up to x_i,
+        with learned a, at first 1 for j = i and 0 elsewhere (Pagliardini et al. 2024, section 3).
+        """
+        self.layer_weights = nn.Parameter(torch.eye(len(self) + 1)[1:])
 
     def forward(
         self, x: States, context: object, selected: Int[Tensor, " N"] | None = None
@@ -172,17 +183,30 @@ class LayerStack(nn.ModuleList):
 
         `context` is passed to every layer.
         """
+        states: list[Any] = [x]
         *others, last = self
         for layer in others:
-            x = self.call_layer(layer, x, context)
-        return self.call_layer(last, x, context, selected)
+            x = self.average(states, self.call_layer(layer, x, context))
+        y = self.call_layer(last, x, context, selected)
+        if self.layer_weights is None or selected is None:
+            return self.average(states, y)
+        return self.average([select_tokens(state, selected) for state in states], y)
 
     def list_states(self, x: States, context: object) -> list[States]:
         """The input, and the output of every layer."""
-        states = [x]
+        outputs, states = [x], [x]
         for layer in self:
-            states.append(self.call_layer(layer, states[-1], context))
+            states.append(self.average(outputs, self.call_layer(layer, states[-1], context)))
         return states
+
+    def average(self, states: list[Any], x: Any) -> Any:
+        """The weighted sum of the states so far and an output, which is added to them; the output
+        without weights."""
+        if self.layer_weights is None:
+            return x
+        states.append(x)
+        weights = self.layer_weights[len(states) - 2, : len(states)].to(x.dtype)
+        return sum(weight * state for weight, state in zip(weights, states, strict=True))
 
     def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
         recompute = self.checkpoint_activations and torch.is_grad_enabled()

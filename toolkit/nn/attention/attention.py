@@ -27,8 +27,11 @@ class Attention(nn.Module):
     """W_O values(map(project(x))) + b_O.
 
     The values of all heads together have the model's width, or `context_width`. Without `output`
-    the result is their concatenation.
+    the result is their concatenation. With a `gate` they are multiplied by sigmoid(W_g x + b_g) in
+    front of W_O (Qiu et al. 2025).
     """
+
+    gate: nn.Linear | None
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Attention(nn.Module):
         super().__init__()
         self.project, self.map, self.values = project, attention_map, values or PlainValues()
         self.output = nn.Linear(context_width or width, width) if output else nn.Identity()
+        self.gate = None
 
     @property
     def accepts_rows(self) -> bool:
@@ -55,7 +59,7 @@ class Attention(nn.Module):
     @property
     def accepts_packed_rows(self) -> bool:
         """The same without padding between the sentences."""
-        return self.accepts_rows and not self.values.convolves
+        return self.accepts_rows and not (self.values.convolves or self.project.looks_back)
 
     def forward(
         self,
@@ -68,8 +72,10 @@ class Attention(nn.Module):
         if cache is not None:
             k, v = cache.append(p.k, p.v)
             p = p.replace(k=k, v=v)
-        context = self.values(self.map, p)  # (B, H, S, K)
-        return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)
+        context = self.values(self.map, p).transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
+        if self.gate is not None:
+            context = context * self.gate(x).sigmoid()
+        return self.output(context)
 
 
 class CrossAttention(nn.Module):

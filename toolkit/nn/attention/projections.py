@@ -26,6 +26,8 @@ class Projections(nn.Module, ABC):
     """Whether they are parts of `AttentionInputs.qkv`, for attention in one kernel."""
     changes_content: bool = False
     """Whether terms read other queries and keys than the product q . k does."""
+    looks_back: bool = False
+    """Whether a key depends on the token to its left in the tensors."""
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
