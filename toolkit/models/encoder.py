@@ -156,7 +156,6 @@ class Encoder(LayeredEncoder):
         positions: PositionEmbedding | None = None,
         offset_embedding: nn.Module | None = None,
         groups: int = 1,
-        layer_average: bool = False,
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
@@ -183,8 +182,6 @@ class Encoder(LayeredEncoder):
         if c.pre_norm and not c.projects_embeddings:
             layers[0].after_attention.norm = nn.Identity()  # embeddings are normalized
         self.layers = LayerStack(layers)
-        if layer_average:
-            self.layers.average_inputs()
         self.norm: nn.Module = build_norm(c.norm, c.width) if c.pre_norm else nn.Identity()
         self.head_width = c.head_width
         self.uses_packing = all(layer.attention.accepts_rows for layer in layers)

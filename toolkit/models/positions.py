@@ -255,7 +255,7 @@ def build_encoder(
     width, neighbors = c.embedding_width or c.width, convolves or c.smeared_keys
     table = TableShape(width, c.max_positions, c.hidden_position_embedding, width**-0.5)
     check_plugins(c, c.attention_shape(), table)
-    return Encoder(
+    encoder = Encoder(
         c,
         sizes,
         switch_attention(c, build_attentions(c, attention)).__next__,
@@ -263,8 +263,10 @@ def build_encoder(
         positions=find_part(c, "embedding", table),
         offset_embedding=find_part(c, "shared", c.attention_shape()),
         groups=groups,
-        layer_average=c.layer_average,
     )
+    if c.layer_average:
+        encoder.layers.average_inputs()
+    return encoder
 
 
 def check_plugins(c: ChosenPositions, shape: Shape, table: TableShape) -> None:
