@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from toolkit import criteria
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses
+from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses, ProjectedClasses
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 ROWS, CLASSES = 32, 11
@@ -27,8 +27,9 @@ def prediction(dtype: torch.dtype = torch.float64) -> Classes:
     return Classes((3 * torch.randn(COUNT, CLASSES)).to(dtype).requires_grad_(), targets)
 
 
-def total(p: Classes, smoothing: float = 0.0) -> torch.Tensor:
-    return CrossEntropy(CrossEntropyConfig(label_smoothing=smoothing))({"mlm": p})["mlm"]
+def total(p: Classes | ProjectedClasses, smoothing: float = 0.0, z: float = 0.0) -> torch.Tensor:
+    config = CrossEntropyConfig(label_smoothing=smoothing, z_loss=z)
+    return CrossEntropy(config)({"mlm": p})["mlm"]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -41,6 +42,33 @@ def test_cross_entropy_and_its_gradient_equal_torchs(smoothing):
     torch.testing.assert_close(loss, expected)
     gradients = [torch.autograd.grad(2.5 * it, p.logits)[0] for it in (loss, expected)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_z_loss_and_its_gradients_equal_a_loop_and_are_left_out_without_gradients(smoothing):
+    p, width = prediction(), 4
+    states = torch.randn(COUNT, width, dtype=torch.float64, requires_grad=True)
+    table = torch.randn(CLASSES, width, dtype=torch.float64, requires_grad=True)
+    projected = ProjectedClasses(states, table, None, p.targets)
+
+    def loop(logits):
+        rows = [row for row, target in zip(logits, p.targets, strict=True) if target != IGNORED]
+        return 0.3 * sum(row.exp().sum().log() ** 2 for row in rows)
+
+    pairs = [(p, p.logits, (p.logits,)), (projected, states @ table.T, (states, table))]
+    for given, logits, leaves in pairs:
+        plain, loss = total(given, smoothing), total(given, smoothing, z=0.3)
+        torch.testing.assert_close(loss - plain, loop(logits))
+        found = torch.autograd.grad(2.5 * loss, leaves)
+        for one, *others in zip(
+            found,
+            torch.autograd.grad(2.5 * plain, leaves),
+            torch.autograd.grad(2.5 * loop(logits), leaves),
+            strict=True,
+        ):
+            torch.testing.assert_close(one, sum(others))
+        with torch.no_grad():
+            assert total(given, smoothing, z=0.3) == total(given, smoothing)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
-from toolkit.config.declared import Options, Rate
+from toolkit.config.declared import NonNegativeFloat, Options, Rate
 from toolkit.criteria import (
     IGNORED,
     Binary,
@@ -41,12 +41,16 @@ class CrossEntropyConfig(Options, section="criterion"):
 
     label_smoothing: Rate = 0.0
     """Label smoothing: probability mass spread evenly over all classes; not for regression."""
+    z_loss: NonNegativeFloat = 0.0
+    """Weight of the squared logarithm of the softmax's denominator in training, which keeps logits
+    of classes small; 1e-4 in PaLM (Chowdhery et al. 2022, section 5)."""
 
 
 @register_criterion("cross_entropy", CrossEntropyConfig())
 class CrossEntropy(Criterion):
-    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)).
+    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)) + z sum_n log^2 sum_c exp(logit_nc).
 
+    The last sum is added where gradients are computed, so that losses of validation are comparable.
     Yes and no are two classes. For a number it is -log N(target; value, 1/2), the squared error up
     to a constant.
     """
@@ -55,7 +59,7 @@ class CrossEntropy(Criterion):
 
     def __init__(self, c: CrossEntropyConfig) -> None:
         super().__init__()
-        self.label_smoothing = c.label_smoothing
+        self.label_smoothing, self.z_loss = c.label_smoothing, c.z_loss
 
     def forward(self, predictions: Mapping[str, LazyPrediction]) -> dict[str, Float[Tensor, ""]]:
         return {name: self.total(prediction) for name, prediction in predictions.items()}
@@ -66,8 +70,12 @@ class CrossEntropy(Criterion):
         if isinstance(prediction, Values):
             return squared_error(prediction)
         if isinstance(prediction, ProjectedClasses):
-            return projected_cross_entropy(prediction, self.label_smoothing)
+            return projected_cross_entropy(prediction, self.label_smoothing, self.z())
         return self.classes(prediction)
+
+    def z(self) -> float:
+        """Weight of the squared logarithms."""
+        return self.z_loss if torch.is_grad_enabled() else 0.0
 
     def binary(self, prediction: Binary) -> Float[Tensor, ""]:
         logits, targets = prediction
@@ -84,29 +92,33 @@ class CrossEntropy(Criterion):
             )
         logits, targets = prediction
         if logits.device.type == "cpu":
-            total: Tensor = _CrossEntropy.apply(logits, targets, self.label_smoothing)
+            total: Tensor = _CrossEntropy.apply(logits, targets, self.label_smoothing, self.z())
             return total
-        return F.cross_entropy(
-            logits.float(),
+        logits = logits.float()
+        loss = F.cross_entropy(
+            logits,
             targets,
             ignore_index=IGNORED,
             reduction="sum",
             label_smoothing=self.label_smoothing,
         )
+        if z := self.z():
+            loss = loss + z * (logits.logsumexp(-1).square() * (targets != IGNORED)).sum()
+        return loss
 
 
 class _CrossEntropy(torch.autograd.Function):
     """Cross-entropy by blocks of rows, so that their fp32 copies stay in the CPU's cache.
 
-    d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C, recomputed from the logits:
-    nothing of the size of the logits is saved. It is rounded once, at the end: if the target is
-    nearly certain, the difference is below the resolution of half precision near 1.
+    d/dlogits = (1 + 2 z log Z) softmax(logits) - (1 - s) onehot(target) - s / C, recomputed from
+    the logits: nothing of the size of the logits is saved. It is rounded once, at the end: if the
+    target is nearly certain, the difference is below the resolution of half precision near 1.
     """
 
     @staticmethod
-    def forward(ctx, logits, targets, smoothing):  # type: ignore[no-untyped-def]
+    def forward(ctx, logits, targets, smoothing, z):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(logits, targets)
-        ctx.smoothing = smoothing
+        ctx.smoothing, ctx.z = smoothing, z
         total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
         for rows, target in split_rows(logits, targets):
             log_p = rows.to(total.dtype).log_softmax(-1)
@@ -115,6 +127,8 @@ class _CrossEntropy(torch.autograd.Function):
             if smoothing:
                 target_log_p = (1 - smoothing) * target_log_p + smoothing * log_p.mean(-1)
             total -= (target_log_p * valid).sum()
+            if z:
+                total += z * (rows.to(total.dtype).logsumexp(-1).square() * valid).sum()
         return total
 
     @staticmethod
@@ -124,13 +138,16 @@ class _CrossEntropy(torch.autograd.Function):
         logits_gradient = torch.empty_like(logits)
         for rows, target, out in split_rows(logits, targets, logits_gradient):
             valid = target != IGNORED
-            p = rows.to(torch.promote_types(rows.dtype, torch.float32)).softmax(-1)
+            rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
+            p = rows.softmax(-1)
+            if ctx.z:
+                p *= 1 + 2 * ctx.z * rows.logsumexp(-1, keepdim=True)
             if ctx.smoothing:
                 p -= ctx.smoothing / logits.shape[-1]
             minus_target = p.new_full((len(target), 1), ctx.smoothing - 1)
             p.scatter_add_(-1, (target * valid)[:, None], minus_target)
             out.copy_(p.mul_((valid * gradient)[:, None]))
-        return logits_gradient, None, None
+        return logits_gradient, None, None, None
 
 
 ROWS_PER_CHUNK = {"cpu": 1024, "cuda": 4096}
@@ -139,16 +156,16 @@ take longer than computing it."""
 
 
 def projected_cross_entropy(
-    prediction: ProjectedClasses, smoothing: float = 0.0
+    prediction: ProjectedClasses, smoothing: float = 0.0, z: float = 0.0
 ) -> Float[Tensor, ""]:
-    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)), p = softmax of the logits.
+    """The sums of `CrossEntropy`, p = softmax of the logits.
 
     The gradients are computed together with the loss, from the logits of the same chunk, and
     multiplied by the incoming gradient in the backward pass (as Liger Kernel, Hsu et al. 2024).
     Products are in autocast's precision, everything else in fp32 at least.
     """
     states, table, bias, targets = prediction
-    total: Tensor = _ProjectedCrossEntropy.apply(states, table, bias, targets, smoothing)
+    total: Tensor = _ProjectedCrossEntropy.apply(states, table, bias, targets, smoothing, z)
     return total
 
 
@@ -191,7 +208,7 @@ def compute_chunk_logits(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C for the valid rows, else 0."""
+    """The gradient of `_CrossEntropy` for the valid rows, else 0."""
 
     @staticmethod
     def forward(
@@ -201,6 +218,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         smoothing: float,
+        z: float,
     ) -> Tensor:
         x, weight, offset = pad_classes(*cast_operands(states, table, bias))
         precise = torch.promote_types(states.dtype, torch.float32)
@@ -214,7 +232,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         with torch.autocast(states.device.type, enabled=False):
             for chunk in split_chunks(x, targets):
                 logits = compute_chunk_logits(chunk, weight, offset, len(table))
-                total += replace_by_gradient(logits, chunk, len(table), smoothing)
+                total += replace_by_gradient(logits, chunk, len(table), smoothing, z)
                 if any(needed):
                     add_gradients(gradients, chunk, logits, weight)
         ctx.save_for_backward(*gradients)
@@ -226,14 +244,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
         pairs = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         scaled = (None if it is None else (it * incoming).to(dtype) for it, dtype in pairs)
-        return *scaled, None, None
+        return *scaled, None, None, None
 
 
 def replace_by_gradient(
-    logits: Float[Tensor, "n P"], chunk: Chunk, classes: int, smoothing: float
+    logits: Float[Tensor, "n P"], chunk: Chunk, classes: int, smoothing: float, z: float
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
-    if triton_runs(logits.device, logits.dtype):
+    if triton_runs(logits.device, logits.dtype) and not z:
         kernel = cross_entropy.replace_by_gradient
         losses: Tensor = kernel(logits, chunk.targets, chunk.valid, classes, smoothing)
         return losses.sum()
@@ -245,6 +263,10 @@ def replace_by_gradient(
             scores = (1 - smoothing) * scores + smoothing * log_p[:, :classes].mean(-1)
         total -= (scores * valid).sum()
         p = log_p.exp_()
+        if z:
+            log_z = rows.to(total.dtype).logsumexp(-1, keepdim=True)
+            total += z * (log_z[:, 0].square() * valid).sum()
+            p *= 1 + 2 * z * log_z
         if smoothing:
             p[:, :classes] -= smoothing / classes
         p.scatter_add_(-1, targets[:, None], p.new_full((len(p), 1), smoothing - 1))
