@@ -152,6 +152,22 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         states = encoder.select_states(inputs, selected)  # (N, D)
         return score_targets(states, encoder.output_embedding.weight, None, targets)
 
+    def score_continuations(
+        self,
+        encoder: EncoderModel,
+        source: Int[Tensor, "U S"],
+        rows: Int[Tensor, " B"],
+        previous: Int[Tensor, "B T"],
+        selected: Int[Tensor, " N"],
+        targets: Int[Tensor, " N"],
+    ) -> TargetScores:
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        cache = encoder.cache(len(source))
+        encoder.decode(source, cache=cache)
+        cache.reorder(rows)
+        states = encoder.decode(previous, cache=cache, selected=selected)[0]  # (N, D)
+        return score_targets(states, encoder.output_embedding.weight, None, targets)
+
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: BlockBatch
     ) -> Mapping[str, Metric]:

@@ -215,18 +215,22 @@ class ScoresTargets(Protocol):
 
 
 @runtime_checkable
-class ScoresTranslations(Protocol):
-    """A task whose models give probabilities of the tokens of a target after a source."""
+class ScoresContinuations(Protocol):
+    """A task whose models give probabilities of tokens after others, which are read once."""
 
-    def score_translations(
+    def score_continuations(
         self,
         encoder: EncoderModel,
-        source: Inputs,
-        previous: Inputs,
+        source: Int[Tensor, "U S"],
+        rows: Int[Tensor, " B"],
+        previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
     ) -> TargetScores:
-        """log p of target tokens; `selected` are flat indices into the B x T of `previous`."""
+        """log p of target tokens; `selected` are flat indices into the B x T of `previous`.
+
+        Row b follows source[rows[b]].
+        """
 
 
 @runtime_checkable

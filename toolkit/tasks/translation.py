@@ -33,7 +33,7 @@ from toolkit.distributed import World
 from toolkit.generation.generate import generate_best
 from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
-from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import Event, ItemPrediction, Results
@@ -268,17 +268,18 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         table = encoder.output_embedding.weight
         return {OBJECTIVE: project(states, table, None, batch.targets)}
 
-    def score_translations(
+    def score_continuations(
         self,
         encoder: EncoderModel,
-        source: Inputs,
-        previous: Inputs,
+        source: Int[Tensor, "U S"],
+        rows: Int[Tensor, " B"],
+        previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
     ) -> TargetScores:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
-        read, padding = encoder(source), source.padding
-        states = encoder.decode(previous.tokens, read, padding, selected=selected)[0]  # (N, D)
+        read = Encoded(encoder(Inputs(source)).states[rows])
+        states = encoder.decode(previous, read, selected=selected)[0]  # (N, D)
         return score_targets(states, encoder.output_embedding.weight, None, targets)
 
     def metrics(

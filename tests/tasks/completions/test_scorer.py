@@ -155,11 +155,35 @@ def test_options_after_a_prefix_equal_a_loop_over_their_tokens(make_learner, arc
     assert misses[0] == len(ids) - best
 
 
+@pytest.mark.parametrize(
+    ("arch", "task"),
+    [("transformer_lm_tiny", "language_modeling"), ("transformer_tiny", "translation")],
+)
+def test_a_prefix_that_options_share_is_read_once(make_learner, monkeypatch, arch, task):
+    learner, read = make_learner(arch, task), []
+    scorer = make_scorer(learner, max_tokens=400)
+    compute = learner.task.score_continuations
+
+    def record(encoder, source, *others):
+        read.append(source.numel())
+        return compute(encoder, source, *others)
+
+    monkeypatch.setattr(learner.task, "score_continuations", record)
+    options = ["sat on a mat", "ran", "hugs dogs", "saw how dogs hug"]
+    prefix = "the cats and a rat"
+    texts = scorer.encode([f"{prefix} {option}" for option in options], options)
+    together = scorer.score(texts)
+    assert read == [len(learner.tokenizer.encode(prefix)) + scorer.translates]
+    alone = np.concatenate([scorer.score([text]) for text in texts], 1)
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
 def test_a_token_that_begins_with_the_space_before_an_option_is_scored(byte_pieces, make_learner):
     learner = make_learner("bert_tiny", tokenizer=byte_pieces)
-    (text,) = make_scorer(learner).encode(["a that"], ["that"])
     symbols = learner.tokenizer.vocabulary.symbols
-    assert [symbols[it] for it in text.tokens[text.first :].tolist()] == ["Ġth", "a", "t"]
+    for option in ("that", "hat"):  # so is one that begins within the prefix
+        (text,) = make_scorer(learner).encode(["a that"], [option])
+        assert [symbols[it] for it in text.tokens[text.first :].tolist()] == ["Ġth", "a", "t"]
 
 
 LM = ("transformer_lm_tiny", "language_modeling")

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from toolkit.common.arrays import FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
@@ -31,9 +30,8 @@ from toolkit.data.tokenizers.vocabulary import UNFINISHED
 from toolkit.data.tokenizers.words import joins
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
-from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.task import ScoresTargets, ScoresTranslations, require
+from toolkit.tasks.task import ScoresContinuations, ScoresTargets, require
 
 
 class EncodedText(NamedTuple):
@@ -60,7 +58,8 @@ class TextScorer:
         self, learner: Learner, scoring: str, *, precision: Precision, max_tokens: int
     ) -> None:
         self.learner, self.precision, self.max_tokens = learner, precision, max_tokens
-        self.translates = isinstance(learner.task, ScoresTranslations)
+        reads_first = isinstance(learner.task, ScoresContinuations)
+        self.translates = reads_first and not isinstance(learner.task, ScoresTargets)
         if self.translates:
             known: Sequence[str] = ("log_likelihood",)
         else:
@@ -133,39 +132,47 @@ class TextScorer:
         """
         table = TargetTable()
         for owner, text in enumerate(texts):
-            for row, position, token in self._requests(text):
-                table.add(text.source, row, position, token, owner)
+            for request in self._requests(text):
+                table.add(*request, owner)
         totals = np.zeros((2, len(texts)))
         encoder, task = self.learner.encoder, self.learner.task
         device = encoder.token_embedding.weight.device
         with self.precision.autocast():  # around all batches, so that weights are cast once
-            for source, inputs, selected, targets, owners in table.batches(self.max_tokens):
-                moved = to_device(inputs, device), selected.to(device), targets.to(device)
-                if isinstance(task, ScoresTranslations):
-                    found = task.score_translations(encoder, to_device(source, device), *moved)
+            for arrays in table.batches(self.max_tokens):
+                moved = [torch.from_numpy(it).to(device) for it in arrays[:5]]
+                (source, rows, tokens, selected, targets), owners = moved, arrays[5]
+                if source.numel():
+                    found = require(task, ScoresContinuations).score_continuations(
+                        encoder, source, rows, tokens, selected, targets
+                    )
                 else:
-                    found = require(task, ScoresTargets).score_targets(encoder, *moved)
+                    found = require(task, ScoresTargets).score_targets(
+                        encoder, Inputs(tokens), selected, targets
+                    )
                 columns = found.log_probabilities, ~found.is_best
                 for sums, numbers in zip(totals, columns, strict=True):
                     np.add.at(sums, owners, numbers.double().cpu().numpy())
         return totals
 
-    def _requests(self, text: EncodedText) -> Iterator[tuple[IntArray, int, int]]:
-        """Input, position and token: each after those before it, in one input, or masked.
+    def _requests(self, text: EncodedText) -> Iterator[tuple[IntArray, IntArray, int, int]]:
+        """Source, input, position and token: each after those before it, or masked.
 
-        What is hidden with a masked token is masked too.
+        What is hidden with a masked token is masked too. The source is read before the input; for a
+        language model it is the prefix but its last token, which options share.
         """
         first, tokens = len(self.before), text.tokens
         prefix = np.concatenate([self.before, tokens[:-1]])
         whole = np.concatenate([self.before, tokens, self.after])
+        shared = max(0, first + text.first - 1) if text.first else 0
+        source = text.source if self.translates else prefix[:shared]
         for index in range(text.first, len(tokens)):
             position, token = first + index, int(tokens[index])
             if self.is_causal:
-                yield prefix, position - 1, token
+                yield source, prefix[shared:], position - 1 - shared, token
                 continue
             masked = whole.copy()
             masked[position : first + text.ends[index]] = self.mask
-            yield masked, position, token
+            yield text.source, masked, position, token
 
 
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
@@ -199,7 +206,7 @@ def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
 
 
 class TargetTable:
-    """Targets by input; equal inputs are stored, and later computed, once."""
+    """Targets by source and input; equal ones are stored, and later computed, once."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[bytes, bytes], int] = {}
@@ -214,16 +221,20 @@ class TargetTable:
             self._rows.append((source, row))
         self._targets.append((number, position, target, owner))
 
-    def batches(self, max_tokens: int) -> Iterator[tuple[Inputs, Inputs, Tensor, Tensor, IntArray]]:
-        """All sources and inputs, those of equal length together, so that none is padded.
+    def batches(self, max_tokens: int) -> Iterator[tuple[IntArray, ...]]:
+        """Sources of equal length, each once, and all inputs after them.
 
-        With the flat indices of the targets' positions into B x S, the targets, and the text that
-        each belongs to.
+        Arrays: sources, the source of each input, inputs, the flat indices of the targets'
+        positions into B x S, the targets, and the text that each belongs to. Inputs without a
+        source have equal lengths; those after one are padded on the right, where a decoder does
+        not look.
         """
         if not self._rows:
             return
-        lengths = np.array([[len(source), len(row)] for source, row in self._rows])
-        order = np.lexsort(lengths.T)
+        seen = dict[bytes, int]()
+        sources = np.array([seen.setdefault(it.tobytes(), len(seen)) for it, _ in self._rows])
+        lengths = np.array([[len(row), len(source)] for source, row in self._rows])
+        order = np.lexsort([lengths[:, 0], sources, lengths[:, 1]])
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         targets = np.array(self._targets)
@@ -232,18 +243,26 @@ class TargetTable:
         for first, last in _cut(lengths[order], max_tokens):
             low, high = np.searchsorted(targets[:, 0], [first, last])
             number, position, target, owner = targets[low:high].T
-            rows = zip(*(self._rows[row] for row in order[first:last]), strict=True)
-            source, inputs = (Inputs(torch.from_numpy(np.stack(side))) for side in rows)
-            selected = (number - first) * inputs.tokens.shape[1] + position
-            yield (
-                *(source, inputs, torch.from_numpy(selected)),
-                *(torch.from_numpy(target.copy()), owner),
+            batch = [self._rows[row] for row in order[first:last]]
+            _, starts, places = np.unique(
+                sources[order[first:last]], return_index=True, return_inverse=True
             )
+            inputs = np.zeros((len(batch), max(len(row) for _, row in batch)), np.int64)
+            for line, (_, row) in zip(inputs, batch, strict=True):
+                line[: len(row)] = row
+            selected = (number - first) * inputs.shape[1] + position
+            source = np.stack([batch[start][0] for start in starts])
+            yield source, places, inputs, selected, target.copy(), owner
 
 
 def _cut(lengths: IntArray, max_tokens: int) -> Iterator[tuple[int, int]]:
-    """First and last row of batches of equal lengths, in order; at least one row each."""
-    edges = np.flatnonzero((lengths[1:] != lengths[:-1]).any(1)) + 1
+    """First and last row of batches, in order; at least one row each.
+
+    A batch has one length of sources, and without sources one length of inputs.
+    """
+    rows, sources = lengths.T
+    changes = (sources[1:] != sources[:-1]) | ((sources[1:] == 0) & (rows[1:] != rows[:-1]))
+    edges = np.flatnonzero(changes) + 1
     for first, last in pairwise([0, *edges.tolist(), len(lengths)]):
-        size = max(1, max_tokens // int(lengths[first].sum()))
+        size = max(1, max_tokens // int(lengths[first:last].sum(1).max()))
         yield from ((start, min(start + size, last)) for start in range(first, last, size))
