@@ -12,7 +12,7 @@ from toolkit.common.errors import ToolkitError
 STORIES = list(csv.DictReader(SWAG.splitlines()))
 ENDINGS = [[row[f"ending{number}"] for number in range(3)] for row in STORIES]
 NESTED = [
-    {"story": row["sent1"], "start": row["sent2"], "choices": {"text": texts, "label": [*"XYZ"]}}
+    {"question": row["sent1"], "start": row["sent2"], "choices": {"text": texts, "label": [*"XYZ"]}}
     for row, texts in zip(STORIES, ENDINGS, strict=True)
 ]
 UNANSWERED = make_squad(FOUNDER, COOK, NOTHING, version="2.0")
@@ -40,7 +40,7 @@ def test_options_equal_those_of_swag(tmp_path, kind):
     rows, given = STORIES, {"label_type": "option"}
     if kind in TYPED:
         rows = [row | {"answerKey": key} for row, key in zip(NESTED, "XZ", strict=True)]
-        given["text_columns"] = "story,choices"
+        given["text_columns"] = "question,choices"
     KINDS[kind](tmp_path / kind, rows)
     compare(tmp_path, tmp_path / kind, SWAG, "swag", **given)
 
