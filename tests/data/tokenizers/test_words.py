@@ -60,6 +60,30 @@ def test_single_bytes_of_characters_have_the_words_of_the_text(text):
     assert starts.sum() == len(split_words(text))
 
 
+@pytest.mark.parametrize(
+    "kind", ["sentencepiece", "wordpiece", "bpe", "bytes", "characters", "json"]
+)
+def test_masked_words_are_the_same_whatever_the_tokenizer(kind):
+    expected = ["I", "d", "'", "t", "i", "n", "—", "5", "k", "«", "a", "»", "“", "我", "”"]
+    white = " " if kind == "characters" else "\t"  # it knows no tabs
+    text = f"I don't is{white}naïve—5 km «a» “我”"
+    tokenizer = (
+        byte_level(merges=200)
+        if kind == "json"
+        else Tokenizer.train([text] * 9, kind=kind, vocabulary_size=280)
+    )
+    boundaries = tokenizer.vocabulary.masked_words
+    for line in [text, "š " + text]:  # š is unknown to some
+        ids, _, first, last = tokenizer.encode_with_offsets([line])
+        is_space = np.array([not line[a:b].strip() for a, b in zip(first, last, strict=True)])
+        starts = boundaries.starts(ids)
+        starts[1:] |= starts[:-1] & is_space[:-1]
+        found = [line[a:].lstrip()[:1] for a in first[starts & ~is_space]]
+        inner = boundaries.inner[ids].sum()
+        all_starts = ["š"] * (line != text) + expected
+        assert len(found) + inner == len(all_starts) and (inner or found == all_starts)
+
+
 def test_pieces_of_subword_nmt_continue_the_word_before_them():
     lines = ["un@@ believ@@ able cats", "爱@@ s cat@@ s x"]
     tokenizer = Tokenizer.train(lines, kind="words", vocabulary_size=20)
@@ -73,8 +97,9 @@ def test_pieces_of_subword_nmt_continue_the_word_before_them():
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
 def test_whole_word_masking_reaches_its_rate_without_spaces(kind):
-    lines = ["我爱北京的会议也爱上海的天气他们今天不来了", "เมื่อวานนี้ฉันไปดูหนังกับเพื่อน"] * 20
-    tokenizer = Tokenizer.train(lines, kind=kind, vocabulary_size=110)
+    lines = ["我爱北京的会议也爱上海的天气他们今天不来了", "เมื่อวานนี้ฉันไปดูหนังกับเพื่อน"]
+    lines = [*lines, "no—one—on—no—on—one—no"] * 20
+    tokenizer = Tokenizer.train(lines, kind=kind, vocabulary_size=116)
     rows, v = [tokenizer.encode(line) for line in lines], tokenizer.vocabulary
     tokens = np.full((len(rows), max(map(len, rows)) + 2), v.pad)
     for row, ids in zip(tokens, rows, strict=True):

@@ -94,7 +94,7 @@ class Masking(MaskingOptions):
     def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[IntArray, MaskedPositions]:
         """Tokens as the model sees them, and the selected positions."""
         candidates = sentences.candidates
-        starts = self.vocabulary.words.starts(sentences.tokens)
+        starts = self.vocabulary.masked_words.starts(sentences.tokens)
         starts[:, 1:] |= ~candidates[:, :-1]
         context = MaskingContext(sentences, starts & candidates, noise, self)
         selected = MASKING_STRATEGIES[self.strategy](context)

@@ -88,14 +88,23 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> WordBoundaries:
-        """Where words start among the tokens."""
+        """Where words start among the tokens, by the spaces before them."""
+        return self._find_words(punctuation=False)
+
+    @cached_property
+    def masked_words(self) -> WordBoundaries:
+        """Where words start if each punctuation mark is one: the same whatever the tokenizer."""
+        return self._find_words(punctuation=True)
+
+    def _find_words(self, *, punctuation: bool) -> WordBoundaries:
         marks_rest = self.mark == WORD_REST
         pieces = [
             (symbol.startswith(self.mark) != marks_rest, self._to_bytes(symbol))
             for symbol in self.symbols
         ]
+        pieces[self.unk] = pieces[self.unk][0], b"a"  # not the signs in <unk>
         unfinished = [i for i, symbol in enumerate(self.symbols) if self._is_unfinished(symbol)]
-        return WordBoundaries(pieces, self.special, unfinished)
+        return WordBoundaries(pieces, self.special, unfinished, punctuation=punctuation)
 
     def _is_unfinished(self, symbol: str) -> bool:
         """Whether it is a piece of subword-nmt that does not end its word."""

@@ -6,6 +6,9 @@ Khmer, Burmese and their relatives (class SA of Unicode Standard Annex 14), with
 run of katakana is one word. Tibetan, whose spaces end phrases, is read like Thai. Korean and all
 other scripts have spaces.
 
+Masks choose finer words: each punctuation mark is one too, as in BERT, whose tokens do not tell
+whether there was a space next to it. So words are the same whatever the tokenizer.
+
 A token that covers several words is never divided. A token may also be part of a character, as in
 byte-level BPE: the word counts where its character begins. If no token has more than two bytes of
 it, most characters that begin with these decide.
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import string
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
@@ -50,6 +54,11 @@ def split_words(text: str) -> list[str]:
     return WORDS.findall("".join(c for c in text if not is_mark(c)))
 
 
+def is_punctuation(character: str) -> bool:
+    """As in BERT (Devlin et al. 2019, code), where symbols of ASCII such as $ are punctuation."""
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
 def joins(left: str, right: str) -> bool:
     """Whether a word of letters and digits continues from one character to the next."""
     if not (is_mark(left) or left.isalnum()):
@@ -61,7 +70,8 @@ class WordBoundaries:
     """Where words start among the tokens of a vocabulary, by tables that are computed once.
 
     `pieces` says of each id whether its mark starts a word, and its text without the mark in UTF-8;
-    `unfinished`, which ids end in a mark that lets the next token continue their word.
+    `unfinished`, which ids end in a mark that lets the next token continue their word. With
+    `punctuation`, each punctuation mark is a word.
     """
 
     def __init__(
@@ -69,9 +79,14 @@ class WordBoundaries:
         pieces: Sequence[tuple[bool, bytes]],
         special: Sequence[int],
         unfinished: Sequence[int] = (),
+        *,
+        punctuation: bool = False,
     ) -> None:
-        rows = [_describe(*piece) for piece in pieces]
-        unmarked = [_describe(False, data)[0] for _, data in pieces] if unfinished else []
+        self._punctuation = punctuation
+        rows = [_describe(*piece, punctuation) for piece in pieces]
+        unmarked = (
+            [_describe(False, data, punctuation)[0] for _, data in pieces] if unfinished else []
+        )
         self._unmarked, self._unfinished = np.array(unmarked, np.uint8), np.zeros(len(rows), bool)
         for i in special:
             rows[i] = (JOINS, OTHER, 0, 0)
@@ -98,7 +113,7 @@ class WordBoundaries:
         if self._has_parts:  # of a first byte alone, the next byte tells the script
             edge = self._edge[tokens]
             lead = np.nonzero(edge[..., :-1] >= FIRST_BYTES)
-            kinds = _kinds_of_bytes()[edge[..., :-1][lead], edge[..., 1:][lead]]
+            kinds = _kinds_of_bytes(self._punctuation)[edge[..., :-1][lead], edge[..., 1:][lead]]
             first[lead] = last[lead] = kinds
         origin = np.maximum.accumulate(
             np.where(last == JOINS, 0, np.arange(tokens.shape[-1])), axis=-1
@@ -112,34 +127,38 @@ class WordBoundaries:
 FIRST_BYTES = 0xC0  # the first byte of a character is at least this, others are 0x80 or more
 
 
-def _describe(marked: bool, data: bytes) -> tuple[int, int, int, int]:
+def _describe(marked: bool, data: bytes, punctuation: bool) -> tuple[int, int, int, int]:
     """What a token begins with and ends in, the words within, and a byte that is part of a letter.
 
     This is the first byte if it continues a character, or a character's first byte alone.
     """
-    if data.isascii():
-        bare = marked and not data
-        return (STARTS if marked else OTHER), (STARTS if bare else OTHER), 0, 0
-    text = _decode(data.lstrip(CONTINUATION))
-    words, continues = split_words(text), data[0] in CONTINUATION
+    text, continues = _decode(data.lstrip(CONTINUATION), punctuation), data[:1] in CONTINUATION
+    if text.isspace() or (marked and not data):
+        return STARTS, STARTS, 0, 0
+    if data.isascii() and text.isascii():
+        return (STARTS if marked else OTHER), OTHER, 0, 0
+    words = split_words(text)
     kinds = [_kind(word) for word in words] or [JOINS]
     first = JOINS if continues or is_mark(text[0]) else kinds[0]
     inner = len(words) - 1 + (first == JOINS and kinds[0] == LETTER)
-    alone = len(data) == 1 or continues
+    alone = not data.isascii() and (len(data) == 1 or continues)
     return STARTS if marked else first, kinds[-1], max(0, inner), data[0] if alone else 0
 
 
 CONTINUATION = bytes(range(0x80, FIRST_BYTES))
 
 
-def _decode(data: bytes) -> str:
-    """The characters; for one whose end is missing, one of those possible, usually a letter."""
+def _decode(data: bytes, punctuation: bool) -> str:
+    """The characters; for one whose end is missing, one of those possible, usually a letter.
+
+    With `punctuation`, an ideograph, which is a word, stands for each punctuation mark.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text, rest = decoder.decode(data), decoder.getstate()[0]
-    if not rest:
-        return text
-    size = 2 + (rest[0] >= 0xE0) + (rest[0] >= 0xF0)
-    return text + (rest + b"\x9f\x9f\x9f")[:size].decode(errors="replace")
+    if rest:
+        size = 2 + (rest[0] >= 0xE0) + (rest[0] >= 0xF0)
+        text += (rest + b"\x9f\x9f\x9f")[:size].decode(errors="replace")
+    return "".join("\u4e00" if punctuation and is_punctuation(c) else c for c in text)
 
 
 def _kind(word: str) -> int:
@@ -150,10 +169,10 @@ def _kind(word: str) -> int:
 
 
 @cache
-def _kinds_of_bytes() -> UInt8:
+def _kinds_of_bytes(punctuation: bool) -> UInt8:
     """What a character is by its first two bytes; 0 for any other second byte."""
     kinds = np.zeros((256, 256), np.uint8)
-    for first in range(0xE0, 0xF5):
+    for first in range(0xC2, 0xF5):
         for second in CONTINUATION:
-            kinds[first, second] = _kind(_decode(bytes([first, second])))
+            kinds[first, second] = _kind(_decode(bytes([first, second]), punctuation))
     return kinds
