@@ -33,6 +33,7 @@ from toolkit.config.commands.checkpoints import (
 from toolkit.config.serialize import from_dict
 from toolkit.config.values import Size
 from toolkit.conversion import fairseq, files, native_classes, tensors
+from toolkit.conversion.extend_vocabulary import extend_vocabulary
 from toolkit.conversion.files import (
     MODEL_CARD_FILE,
     ConvertedModel,
@@ -83,6 +84,8 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
     match c:
         case ImportConfig():
             imported = import_model(source, pairs=c.pairs)
+            if c.extend_vocabulary_from and c.extend_by:
+                imported = extend_vocabulary(imported, c.extend_vocabulary_from, c.extend_by)
             files.write_checkpoint(target, imported, source)
             options = asdict(imported.run.arch.config)
             return {

@@ -115,6 +115,16 @@ class ImportConfig(ConversionOptions):
 
     pairs: bool = False
     """A classifier of Transformers reads pairs of texts."""
+    extend_vocabulary_from: str | None = None
+    """Text of a domain, a file or a folder, whose frequent words extend the vocabulary: each new
+    subword merges old ones, and begins with the mean of their rows."""
+    extend_by: PositiveInt | None = None
+    """Number of subwords that --extend-vocabulary-from adds, or all that occur twice if fewer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.extend_vocabulary_from is None) != (self.extend_by is None):
+            raise ToolkitError("--extend-vocabulary-from and --extend-by require each other.")
 
 
 @dataclass(frozen=True, kw_only=True)
