@@ -10,11 +10,12 @@ from time import perf_counter
 import numpy as np
 import torch
 
+from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints, tabulate
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import check_output, open_output, write_output
-from toolkit.common.json_files import JsonObject
+from toolkit.common.json_files import JsonObject, sha256
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK, CompletionsConfig
 from toolkit.data.text_files import raise_at_line
@@ -22,6 +23,7 @@ from toolkit.data.tokenizers.offsets import to_line
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
+from toolkit.reporting.tables import Table
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.completions.items import Item, read_sets
 from toolkit.tasks.completions.results import (
@@ -52,22 +54,37 @@ def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
             if c.suite:
                 Path(c.predictions).mkdir(parents=True, exist_ok=True)
             check_output("--predictions", c.predictions, allow_folder=bool(c.suite))
-        parts, items, records = list_parts(c), dict[str, list[Item]](), list[JsonObject]()
-        for part in parts:
-            with leave_out(part, world, output):
-                items[part.name], remarks = read_sets(part.config.files, c.limit)
-                if c.task == MINIMAL_PAIRS_TASK:
-                    check_pairs(items[part.name])
-                for remark in remarks if world.is_main else ():
-                    output.print_line(remark)
-        path = c.results_path if world.is_main else None
+        parts, records, known = list_parts(c), list[JsonObject](), KnownResults(c, world)
+        items = read_parts(parts, c, world, output)
+        path = c.results_path if world.is_main and not c.all_checkpoints else None
         with nullcontext() if path is None else open_output("--results-path", path) as file:
-            for checkpoint in c.path:
-                for record in evaluate_checkpoint(checkpoint, parts, items, c, world, output):
+            for checkpoint in list_checkpoints(c):
+                for record in evaluate_checkpoint(
+                    checkpoint, parts, items, c, known, world, output
+                ):
                     records.append(record)
                     if file:
                         print(json_files.dumps(record), file=file, flush=True)
+        if c.all_checkpoints and world.is_main:
+            for table in tabulate(records, paradigms=c.paradigms):
+                table.print(output.console)
         return records
+
+
+def read_parts(
+    parts: Sequence[Part], c: CompletionsConfig, world: World, output: Output
+) -> dict[str, list[Item]]:
+    """The items of each set, without those of a suite that are left out."""
+    items = {}
+    for part in parts:
+        with leave_out(part, world, output):
+            found, remarks = read_sets(part.config.files, c.limit)
+            if c.task == MINIMAL_PAIRS_TASK:
+                check_pairs(found)
+            for remark in remarks if world.is_main else ():
+                output.print_line(remark)
+            items[part.name] = found
+    return items
 
 
 def evaluate_checkpoint(
@@ -75,27 +92,52 @@ def evaluate_checkpoint(
     parts: Sequence[Part],
     items: Mapping[str, Sequence[Item]],
     c: CompletionsConfig,
+    known: KnownResults,
     world: World,
     output: Output,
 ) -> Iterator[JsonObject]:
     """The results of one checkpoint on each set; the scores of a suite are printed and written."""
-    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    there = [part for part in parts if part.name in items]
+    heads = {
+        it.name: known.describe(path, describe_items(it.config, items[it.name])) for it in there
+    }
+    found = {
+        name: known.find({"path": path, **({"set": name} if name else {})}, head)
+        for name, head in heads.items()
+    }
+    learner = None
+    if not all(found.values()):
+        learner = load_checkpoint(path, weights=c.weights).to(world.device)
     rows: dict[str, JsonObject | None] = {part.name: None for part in parts}
-    for part in parts:
+    for part in there:
         with leave_out(part, world, output):
-            if part.name in items:
+            record = found[part.name]
+            if record is None:
+                assert learner is not None
                 record = evaluate_on_items(
                     learner, path, items[part.name], part.config, world, output
                 )
-                if c.suite:
-                    rows[part.name] = summary = summarize_set(record, part.average)
-                    record |= {"suite": c.suite, "set": part.name, **summary}
-                yield record
+            if c.suite:
+                rows[part.name] = summary = summarize_set(record, part.average)
+                record |= {"suite": c.suite, "set": part.name, **summary}
+            if found[part.name] is None:
+                known.add(record := record | heads[part.name])
+            yield record
     if c.suite and not any(rows.values()):
         raise ToolkitError(f"no set of --suite {c.suite} could be evaluated. See the lines above.")
     if c.suite and world.is_main:
         output.write("suite", {"path": path, "suite": c.suite, "sets": rows})
-        suite_table(c.suite, path, rows).print(output.console)
+        if not c.all_checkpoints:
+            suite_table(c.suite, path, rows).print(output.console)
+
+
+def describe_items(c: CompletionsConfig, items: Sequence[Item]) -> JsonObject:
+    """What decides the results of a checkpoint: the items, and how their options are scored."""
+    if not c.all_checkpoints:
+        return {}
+    texts = [[it.prefixes, it.options, it.answer, it.rating, it.paradigm] for it in items]
+    names = ("task", "scoring", "scored", "normalization", "ties")
+    return {"items": sha256(json_files.dumps(texts)), **{it: getattr(c, it) for it in names}}
 
 
 @contextmanager
@@ -165,7 +207,8 @@ def evaluate_on_items(
     if c.task != MINIMAL_PAIRS_TASK:
         record["correlations"] = correlate(items, found.scores)
     if world.is_main:
-        report(record, len(items), unit, seconds, output, paradigms=c.paradigms)
+        tables = [] if c.all_checkpoints else make_tables(record, paradigms=c.paradigms)
+        report(record, len(items), unit, seconds, output, tables)
         if c.predictions:
             write_scores(c.predictions, c.task, items, found, outcome)
     return record
@@ -195,13 +238,18 @@ def to_scores(
 
 
 def report(
-    record: JsonObject, count: int, unit: str, seconds: float, output: Output, *, paradigms: bool
+    record: JsonObject,
+    count: int,
+    unit: str,
+    seconds: float,
+    output: Output,
+    tables: Sequence[Table],
 ) -> None:
     """Write the results as JSON, and print them with the speed."""
     output.write(record["task"], record)
     rate = count / max(seconds, 1e-9)
     output.write("end", {unit: count, "seconds": seconds, f"{unit}_per_second": rate})
-    for table in make_tables(record, paradigms=paradigms):
+    for table in tables:
         table.print(output.console)
     one = unit.removesuffix("s") if count == 1 else unit
     output.print_line(f"{count:,} {one} in {seconds:.1f} s: {rate:,.1f} {unit}/s.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.checkpoints.load import check_data_matches_checkpoint, find_checkpoint, read_config
+from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import check_output, write_output
@@ -19,6 +20,7 @@ from toolkit.config.declared import list_options
 from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config
 from toolkit.data.storage.data_folder import Corpora
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
@@ -60,15 +62,38 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
             check_output("--predictions", config.predictions, allow_folder=True)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         predicted: Results[Any, Any] | None = None
-        for each in [it for path in config.path for it in list_evaluations(path, config)]:
-            metrics, predicted = evaluate_checkpoint(each, config, world, output)
-            results.append((each, metrics))
+        known = KnownResults(config, world)
+        for path in list_checkpoints(config):
+            for each in list_evaluations(path, config):
+                metrics, predicted = look_up_or_evaluate(each, config, known, world, output)
+                results.append((each, metrics))
         if world.is_main:
             report_metrics(results, config, output)
             if config.predictions and predicted:  # last: metrics outlive an unwritable file
                 predicted.write(Path(config.predictions))
                 output.print_line(f"wrote {config.predictions}")
         return {each.name: metrics for each, metrics in results}
+
+
+def look_up_or_evaluate(
+    each: Evaluation, config: ValidateConfig, known: KnownResults, world: World, output: Output
+) -> tuple[dict[str, Metrics], Results[Any, Any] | None]:
+    """What `evaluate_checkpoint` returns; with --all-checkpoints known metrics, with the clock."""
+    if not config.all_checkpoints:
+        return evaluate_checkpoint(each, config, world, output)
+    languages = Tokenizer.load(each.path).language_pair
+    data = Corpora.open(*config.dirs, languages=languages).all.fingerprint
+    head, subsets = known.describe(each.path, {"data": data}), split_names(config.valid_subset)
+    sources = {name: {**each.source, "subset": name} for name in subsets}
+    found = [known.find(source, head) for source in sources.values()]
+    records = [record for record in found if record]
+    if len(records) < len(subsets):
+        metrics, _ = evaluate_checkpoint(each, config, world, output)
+        records = [{**sources[name], **head, **values} for name, values in metrics.items()]
+        for record in records:
+            known.add(record)
+    hidden = {*each.source, *(key for key in head if head[key] is None), "subset", "evaluation"}
+    return {it["subset"]: {k: v for k, v in it.items() if k not in hidden} for it in records}, None
 
 
 def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
@@ -181,7 +206,7 @@ def report_metrics(
             output.write("valid", {**evaluation.source, "subset": subset, **metrics})
             rows[f"{evaluation.name} {subset}"] = metrics
     print_metrics({"checkpoint and split": rows}, output.console)
-    if config.results_path:
+    if config.results_path and not config.all_checkpoints:
         named = {evaluation.name: metrics for evaluation, metrics in results}
         text = json_files.dumps(named, indent=1) + "\n"
         write_output("--results-path", config.results_path, text)

@@ -238,17 +238,17 @@ def report_write_errors(option: str, path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def open_output(option: str, path: str | Path) -> Iterator[TextIO]:
+def open_output(option: str, path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
     """A text file that takes lines as they are ready.
 
     It replaces what was there at the end: a command that is killed leaves the old content. After a
     mistake of the user, such as in the input, the lines before it are kept. Standard output, pipes
-    and devices are written to.
+    and devices are written to, and files with `append`.
     """
     if str(path) in STDOUT:
         yield sys.stdout
         return
-    if os.path.exists(path) and not os.path.isfile(path):
+    if append or (os.path.exists(path) and not os.path.isfile(path)):
         with _OutputFile(option, path, path).as_text() as text:
             yield text
         return

@@ -86,9 +86,12 @@ class LoggedRun:
 
 
 def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
-    """The runs in these folders, or in their subfolders; each once."""
-    runs: dict[Path, LoggedRun] = {}
+    """The runs in these folders, in their subfolders, or in files of results; each once."""
+    runs: dict[Path | str, LoggedRun] = {}
     for folder in map(Path, folders):
+        if folder.is_file():
+            runs |= {f"{folder} {number}": run for number, run in enumerate(read_results(folder))}
+            continue
         is_run = (folder / METRICS_FILE).exists()
         if not (logs := sorted(folder.glob(METRICS_FILE if is_run else f"*/{METRICS_FILE}"))):
             raise ToolkitError(
@@ -100,6 +103,45 @@ def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
                 log.parent, read_log(log), read_options(log.parent)
             )
     return list(runs.values())
+
+
+def read_results(file: Path) -> list[LoggedRun]:
+    """The runs in a file of toolkit-validate --all-checkpoints."""
+    runs: dict[tuple[Path, str], tuple[JsonObject, list[JsonObject]]] = {}
+    for record in read_log(file):
+        if not {"update", "words", "evaluation"} <= record.keys():
+            raise ToolkitError(
+                f"{file} must hold results of toolkit-validate --all-checkpoints, but does not. "
+                f"Name the file of its --results-path, or the save folder of a run."
+            )
+        folder = Path(record.get("path") or record["checkpoint"]).parent
+        given = {key: value for key, value in record.items() if "." in key}  # of the task
+        key = folder, json_files.dumps(given)
+        runs.setdefault(key, (given, []))[1].extend(list_measures(record))
+    return [
+        LoggedRun(folder, records, {**read_options(folder), **given})
+        for (folder, _), (given, records) in runs.items()
+    ]
+
+
+OVERALL = "overall"
+
+
+def list_measures(record: JsonObject) -> list[JsonObject]:
+    """A record of metrics for all items of a result, and one for each group of them, its subset.
+
+    `part_of` names the group that has the group; it is empty for those to be shown first.
+    """
+    if "subset" in record:
+        return [{**record, "event": "valid", "part_of": ""}]
+    head = {"event": "valid", "update": record["update"], "words": record["words"]}
+    whole, overall = record.get("set", ""), {**record["overall"]}
+    if whole:
+        overall["accuracy" if overall else "spearman"] = record["score"]
+    found = {whole or OVERALL: {**head, **overall, "part_of": ""}} if overall else {}
+    for row in (*record["phenomena"], *record["paradigms"], *record.get("correlations", ())):
+        found.setdefault(row["name"], {**head, **row, "part_of": row.get("phenomenon") or whole})
+    return [{**values, "subset": subset} for subset, values in found.items()]
 
 
 def read_options(folder: Path) -> JsonObject:

@@ -16,6 +16,7 @@ from toolkit.config.declared import (
     Above,
     Limit,
     NonNegativeInt,
+    Options,
     PositiveInt,
     Processes,
     Tokens,
@@ -149,7 +150,17 @@ class OnnxConfig(WeightsOptions, ConversionOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunOptions(Options):
+    """Options of commands that evaluate the checkpoints of runs."""
+
+    all_checkpoints: bool = False
+    """Evaluate every checkpoint of the save folders, from the first to the last. Each result is a
+    line that is added to the file of --results-path; those that it has are not computed again."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ValidateConfig(
+    RunOptions,
     WeightsOptions,
     BatchOptions,
     PrecisionOptions,
@@ -170,7 +181,8 @@ class ValidateConfig(
     valid_subset: str = "valid"
     """Splits to evaluate on, separated by commas."""
     results_path: str | None = None
-    """File for all metrics as JSON: checkpoint, split, metric."""
+    """File for all metrics as JSON: checkpoint, split, metric. With --all-checkpoints, JSON lines
+    that toolkit-plot curve draws."""
     predictions: str | None = None
     """File for the predictions. pos_tagging: the split's own text with predicted tags, all else
     byte for byte (a folder, for a split of several files). span_tagging: the same with both tags,
@@ -194,7 +206,8 @@ class ValidateConfig(
     def is_single(self) -> bool:
         """Whether one checkpoint is evaluated on one split with one value of every option."""
         several = [self.path, *self.task.values.values()]
-        return max(map(len, several)) == 1 and "," not in self.valid_subset.strip(", ")
+        one_split = "," not in self.valid_subset.strip(", ")
+        return max(map(len, several)) == 1 and one_split and not self.all_checkpoints
 
 
 ONE_EVALUATION = (
@@ -211,6 +224,7 @@ Normalization = Literal["none", "tokens", "characters"]
 
 @dataclass(frozen=True, kw_only=True)
 class CompletionsConfig(
+    RunOptions,
     WeightsOptions,
     PrecisionOptions,
     OutputOptions,
@@ -264,7 +278,7 @@ class CompletionsConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.predictions is not None and len(self.path) > 1:
+        if self.predictions is not None and (len(self.path) > 1 or self.all_checkpoints):
             raise ToolkitError(ONE_EVALUATION)
         outputs = {
             **{"--json": self.json, "--results-path": self.results_path},
