@@ -88,7 +88,7 @@ def test_plot_curves_smooths_only_training_and_keeps_the_raw_line(subset, lines)
 def test_plot_curves_writes_json_lines(tmp_path, capsys):
     folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
     output = str(tmp_path / "x.png")
-    plot_curves(CurveConfig(runs=[folder], output=output, json="-", subset="valid"))
+    plot_curves(CurveConfig(runs=[folder], output=output, json="-", subset=["valid"]))
     captured = capsys.readouterr()
     record = json.loads(captured.out)
     assert (
@@ -161,12 +161,12 @@ def test_compute_curve_summarizes_common_updates():
     found = compute_curve(
         [logged_run({1: 4.0, 2: 3.0, 3: 2.0}), logged_run({1: 6.0, 2: 5.0})], "valid", "loss"
     )
-    assert (found.updates, found.runs) == ([1, 2], 2)
+    assert (found.places, found.runs) == ([1, 2], 2)
     assert [(s.mean, s.deviation) for s in found.summaries] == [(4.0, 2.0**0.5), (3.0, 2.0**0.5)]
 
 
 def test_compute_curve_skips_non_finite_values():
-    assert compute_curve([logged_run({1: 4.0, 2: float("nan")})], "train", "loss").updates == [1]
+    assert compute_curve([logged_run({1: 4.0, 2: float("nan")})], "train", "loss").places == [1]
 
 
 def test_smooth_is_an_unbiased_exponential_moving_average():

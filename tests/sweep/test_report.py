@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tests.sweep.conftest import LOSS
-from toolkit.analysis.curve import collect_lines
+from toolkit.analysis.curve import choose_subsets, collect_lines
 from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.runs import group_runs
 from toolkit.sweep import report
@@ -52,9 +52,11 @@ def drawn(monkeypatch):
     lines = {}
 
     def draw_curves(runs, c):
-        for line in collect_lines(group_runs(runs), *c.metric, c, runs):
+        groups = group_runs(runs)
+        [subsets] = choose_subsets(groups, c, *c.metric)
+        for line in collect_lines(groups, *c.metric, subsets, c, runs):
             means = [summary.mean for summary in line.curve.summaries]
-            curve = dict(zip(line.curve.updates, means, strict=True))
+            curve = dict(zip(line.curve.places, means, strict=True))
             lines[line.name] = (line.subset, curve)
 
     monkeypatch.setattr(report, "draw_curves", draw_curves)

@@ -49,16 +49,27 @@ def plot_curves(c: CurveConfig) -> None:
 
 def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None = None) -> None:
     """Plot runs grouped by configuration."""
+    uncounted = [run.folder for run in runs if not any(it.get("words") for it in run.records)]
+    if c.x_axis == "words" and uncounted:
+        raise ToolkitError(
+            f"--x-axis words requires the words that a run has seen, but {uncounted[0]} has not "
+            f"counted them. Train on data of toolkit-preprocess --format text, or omit the option."
+        )
     groups = group_runs(runs)
-    panels = {metric: collect_lines(groups, metric, c, runs) for metric in c.metric}
+    panels = {
+        (metric, *subsets): collect_lines(groups, metric, subsets, c, runs)
+        for metric in c.metric
+        for subsets in choose_subsets(groups, c, metric)
+    }
     lines = list({line.number: line for it in panels.values() for line in it}.values())
-    names = [line.subset if len(groups) == 1 else line.name for line in lines]
-    given = parse_labels(c.labels, [*names, *c.metric])
-    for metric, line in [(metric, line) for metric, drawn in panels.items() for line in drawn]:
+    split = [key[1] for key in panels] if len(panels) > len(c.metric) else []
+    names = [line.subset if len(groups) == 1 and not split else line.name for line in lines]
+    given = parse_labels(c.labels, [*names, *c.metric, *split])
+    for (metric, *_), line in [(key, line) for key, drawn in panels.items() for line in drawn]:
         curve, head = line.curve, {"metric": metric, "subset": line.subset, "name": line.name}
         lists = {name: [getattr(it, name) for it in curve.summaries] for name in STATISTICS}
         if output:
-            output.write("curve", {**head, "runs": curve.runs, "updates": curve.updates, **lists})
+            output.write("curve", {**head, "runs": curve.runs, c.x_axis: curve.places, **lists})
     write_plot(c, draw_panels, panels, lines, names, given, c, output=output)
 
 
@@ -93,21 +104,22 @@ LIVE_SECONDS = 10.0
 
 
 def draw_panels(
-    panels: Mapping[str, Sequence[CurveLine]],
+    panels: Mapping[tuple[str, ...], Sequence[CurveLine]],
     lines: Sequence[CurveLine],
     names: Sequence[str],
     given: Mapping[str, str],
     c: CurveConfig,
 ) -> Figure:
-    """A panel for each metric, and a legend with the names or the given labels of all lines."""
+    """A panel for each metric and subset that is drawn alone, and a legend of all lines."""
     fig, axes = new_panels(len(panels), c)
-    for ax, (metric, drawn) in zip(axes, panels.items(), strict=True):
+    for ax, ((metric, *_), drawn) in zip(axes, panels.items(), strict=True):
         (label, factor), subsets = label_metric(metric), {line.subset for line in drawn}
         for line in drawn:
             draw_curve(ax, line, c, factor)
         split = subsets.pop() if len(subsets) == 1 else ""  # if all lines are of one
-        text = f"{SUBSETS.get(split, split)} {label}".strip()
-        format_axes(ax, c, given.get(metric) or textwrap.fill(text, LABEL_LETTERS))
+        name = given.get(split) or SUBSETS.get(split) or split.replace("_", " ")
+        text = textwrap.fill(f"{name} {label}".strip(), LABEL_LETTERS)
+        format_axes(ax, c, given.get(metric) or text)
     add_legend(fig, lines, names, given, c)
     return fig
 
@@ -137,16 +149,16 @@ def draw_curve(ax: Axes, line: CurveLine, c: CurveConfig, factor: float = 1.0) -
     weight = c.smoothing if line.subset == "train" else 0.0  # validations have little noise
     if weight:
         color = line_style(line.number)["color"]
-        ax.plot(curve.updates, means, color=color, alpha=0.3, linewidth=0.7)
+        ax.plot(curve.places, means, color=color, alpha=0.3, linewidth=0.7)
     lower, upper = (smooth(edge, weight) for edge in band_edges(curve, c.band, factor))
     band = (lower, upper) if lower != upper else None
     options = {"label": str(line.number), "markersize": 3.5}
-    draw_line(ax, curve.updates, smooth(means, weight), line.number, band, **options)
+    draw_line(ax, curve.places, smooth(means, weight), line.number, band, **options)
 
 
 def format_axes(ax: Axes, c: CurveConfig, ylabel: str) -> None:
     """Format axes, scales and grid."""
-    ax.set_xlabel("updates")
+    ax.set_xlabel(c.x_axis)
     ax.set_ylabel(ylabel)
     if c.log_updates:
         ax.set_xscale("log")
@@ -154,6 +166,10 @@ def format_axes(ax: Axes, c: CurveConfig, ylabel: str) -> None:
     else:
         ax.locator_params("x", integer=True, nbins=6)
         ax.xaxis.set_major_formatter("{x:,.0f}")
+    if c.x_axis == "words":
+        from matplotlib.ticker import EngFormatter
+
+        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     if c.log_scale:
         ax.set_yscale("log")
         use_plain_numbers(ax.yaxis)
@@ -230,21 +246,22 @@ class CurveLine(NamedTuple):
 def collect_lines(
     groups: Mapping[str, Sequence[LoggedRun]],
     metric: str,
+    subsets: Sequence[str],
     c: CurveConfig,
     runs: Sequence[LoggedRun],
 ) -> list[CurveLine]:
-    """The lines that have the metric; at least one must."""
-    keys = [(subset, name) for subset in choose_subsets(groups, c, metric) for name in groups]
+    """The lines of a panel, which have the metric; at least one must."""
+    keys = [(subset, name) for subset in subsets for name in groups]
     lines = [
-        CurveLine(name, subset, compute_curve(groups[name], subset, metric), index)
+        CurveLine(name, subset, compute_curve(groups[name], subset, metric, c.x_axis), index)
         for index, (subset, name) in enumerate(keys)
     ]
-    drawable = [line for line in lines if line.curve.updates]
-    disjoint = [line.name for line in lines if line.curve.runs and not line.curve.updates]
+    drawable = [line for line in lines if line.curve.places]
+    disjoint = [line.name for line in lines if line.curve.runs and not line.curve.places]
     if not drawable and disjoint:
         raise ToolkitError(
-            f"the seeds of {disjoint[0]} have logged {metric!r} at no common update. Name one run "
-            f"of each configuration."
+            f"the seeds of {disjoint[0]} have logged {metric!r} at no common "
+            f"{c.x_axis.removesuffix('s')}. Name one run of each configuration."
         )
     if not drawable:
         logged = {
@@ -256,7 +273,7 @@ def collect_lines(
             if isinstance(value, int | float) and name not in ("update", "epoch")
         }
         raise ToolkitError(
-            f"no run has logged {metric!r} of {c.subset or 'valid'}. "
+            f"no run has logged {metric!r} of {' or '.join(c.subset) or 'valid'}. "
             f"Logged: {', '.join(sorted(logged)) or 'nothing'}."
         )
     return drawable
@@ -264,43 +281,62 @@ def collect_lines(
 
 def choose_subsets(
     groups: Mapping[str, Sequence[LoggedRun]], c: CurveConfig, metric: str
-) -> list[str]:
-    """The selected subset, else valid, and train too for a single configuration."""
-    if c.subset:
-        return [c.subset]
+) -> list[list[str]]:
+    """The subsets of each panel of a metric.
+
+    The selected ones; else those of results on completions; else valid, and train too for a single
+    configuration.
+    """
+    records = [it for group in groups.values() for run in group for it in run.records]
+    measured = [it["subset"] for it in records if it.get("part_of") == "" and metric in it]
+    if c.subset or measured:
+        return [[subset] for subset in c.subset or dict.fromkeys(measured)]
     trained, validated = (
-        max(len(compute_curve(group, subset, metric).updates) for group in groups.values())
+        max(len(compute_curve(it, subset, metric, c.x_axis).places) for it in groups.values())
         for subset in ("train", "valid")
     )
     if trained and validated < 2:  # a point is no curve
-        return ["train"]
-    return ["train", "valid"] if len(groups) == 1 else ["valid"]
+        return [["train"]]
+    return [["train", "valid"] if len(groups) == 1 else ["valid"]]
 
 
 class Curve(NamedTuple):
-    """Summaries over runs at each update."""
+    """Summaries over runs at each place: a number of updates or words."""
 
-    updates: Sequence[int]
+    places: Sequence[int]
     summaries: Sequence[SeedSummary]
     runs: int
 
 
-def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:
-    """Summaries at the updates that all runs reported."""
+def compute_curve(
+    runs: Sequence[LoggedRun], subset: str, metric: str, x_axis: str = "updates"
+) -> Curve:
+    """Summaries at the updates that all runs reported, or the words of the first run.
+
+    Runs with other seeds have seen slightly other numbers of words at their checkpoints, so values
+    are interpolated linearly, within the range of all runs up to 2%.
+    """
+    key = "words" if x_axis == "words" else "update"
     by_run = [
         {
-            record["update"]: float(value)
+            record[key]: float(value)
             for record in run.records
             if record_subset(record) == subset
+            and record.get(key) is not None
             and isinstance(value := record.get(metric), int | float)
             and math.isfinite(value)
         }
         for run in runs
     ]
-    by_run = [values for values in by_run if values]
-    updates = sorted(set.intersection(*map(set, by_run))) if by_run else []
-    summaries = [summarize([values[update] for values in by_run]) for update in updates]
-    return Curve(updates, summaries, len(by_run))
+    by_run = [dict(sorted(values.items())) for values in by_run if values]
+    if x_axis == "words" and by_run:
+        low, high = max(map(min, by_run)) / 1.02, min(map(max, by_run)) * 1.02
+        places = [words for words in by_run[0] if low <= words <= high]
+        rows = np.array([np.interp(places, [*it], [*it.values()]) for it in by_run]).T.tolist()
+    else:
+        places = sorted(set.intersection(*map(set, by_run))) if by_run else []
+        rows = [[values[update] for values in by_run] for update in places]
+    return Curve(places, [summarize(row) for row in rows], len(by_run))
 
 
 def record_subset(record: JsonObject) -> str | None:

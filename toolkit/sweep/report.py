@@ -93,7 +93,7 @@ def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, fold
     if image.is_symlink():  # a plot is written to the target of a link
         image.unlink()
     try:
-        subset = source.subset if source.subset != "valid" else ""  # training, if validated once
+        subset = [source.subset] * (source.subset != "valid")  # training, if validated once
         c = CurveConfig(runs=runs, output=str(image), metric=[source.metric], subset=subset)
         draw_curves(read_runs(runs), c)
     except ToolkitError as error:

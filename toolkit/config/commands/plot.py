@@ -109,12 +109,17 @@ class CurveConfig(
     """Options of toolkit-plot curve."""
 
     runs: list[str] = field(default_factory=list, metadata=NO_SPLIT)
-    """Save folders, or folders of them, such as that of a sweep. Runs that differ only in their
-    seed are drawn as their mean."""
+    """Save folders, or folders of them, such as that of a sweep, or files that toolkit-validate
+    --all-checkpoints --results-path wrote. Runs that differ only in their seed are drawn as their
+    mean."""
     metric: list[str] = field(default_factory=lambda: ["loss"])
     """Metrics, separated by commas, one panel each; panels are wrapped into rows."""
-    subset: str = ""
-    """Split to draw. Default: valid, with train for a single variant."""
+    subset: list[str] = field(default_factory=list)
+    """Splits, or groups of items such as phenomena, separated by commas, to draw in one panel each.
+    Default: valid, with train for a single variant; of results on items, all and each group."""
+    x_axis: Literal["updates", "words"] = "updates"
+    """Horizontal axis: updates, or words of the text that the run has seen. By words, the values of
+    several seeds are interpolated."""
     band: Literal["deviation", "range", "none"] = "deviation"
     """Band around the mean of several seeds. deviation: one standard deviation; range: minimum to
     maximum."""
@@ -124,7 +129,7 @@ class CurveConfig(
     log_scale: bool = False
     """Logarithmic scale for the metrics."""
     log_updates: bool = False
-    """Logarithmic scale for the updates."""
+    """Logarithmic scale for the updates or words."""
 
 
 @dataclass(frozen=True, kw_only=True)
