@@ -169,6 +169,15 @@ def test_compute_curve_skips_non_finite_values():
     assert compute_curve([logged_run({1: 4.0, 2: float("nan")})], "train", "loss").places == [1]
 
 
+def test_compute_curve_by_words_interpolates_other_seeds_at_the_words_of_the_first():
+    runs = [logged_run({1: 1.0, 2: 3.0}), logged_run({1: 2.0, 2: 4.0})]
+    for run, shift in zip(runs, (0, 1), strict=True):
+        for record in run.records:
+            record["words"] = 10 * record["update"] - shift  # 10, 20; 9, 19
+    found = compute_curve(runs, "train", "loss", "words")
+    assert found.places == [10] and found.summaries[0].mean == pytest.approx((1.0 + 2.2) / 2)
+
+
 def test_smooth_is_an_unbiased_exponential_moving_average():
     assert smooth([4.0, 1.0, 1.0], 0.5) == pytest.approx([4.0, 3 / 1.5, 2.5 / 1.75])
     assert smooth([4.0, 1.0], 0.0) == [4.0, 1.0]
