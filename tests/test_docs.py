@@ -191,7 +191,7 @@ def test_commands_of_a_page_are_parsed(page, words, example_files):
         return
     training = getattr(found[1].config, "training", None)
     ends = training and (training.max_update or training.max_epoch or training.max_words)
-        assert training is None or ends, "the run has no end"
+    assert training is None or ends, "the run has no end"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
