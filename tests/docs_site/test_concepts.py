@@ -24,6 +24,11 @@ def code_of(page):
     return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", text))))
 
 
+@pytest.mark.parametrize("page", sorted({*CONCEPTS.glob("*.md")} - {CONCEPTS / "index.md"}))
+def test_page_on_a_concept_has_a_drawing(page):
+    assert re.search(r"^!\[.{40,}\]\(\.\./images/.*\.svg\)$", page.read_text("utf-8"), re.M)
+
+
 def test_page_on_positions_has_every_architecture():
     families = set(ARCHITECTURES.families()) & set(ARCHITECTURES.builtins)
     assert not families - code_of("positions.md")
