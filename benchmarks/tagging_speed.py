@@ -28,6 +28,7 @@ from toolkit.config.sections import RunConfig
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.tasks.build import build_learner
+from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, to_sizes
 from toolkit.training.evaluation import evaluate_model
 
@@ -45,8 +46,8 @@ def run_config(data: str, row: str) -> RunConfig:
 def load_split(data: str, part: str, row: str) -> LoadedSplit:
     c = run_config(data, row)
     task, folder = resolve_task(c.task, c.arch), DataFolder.open(data)
-    training = part == "train"
-    return open_split(part, folder, task, c.data, world=CPU, seed=1, training=training)
+    source = SplitSource(folder, part, 1, part == "train", SHAPE_MULTIPLE)
+    return open_split(source, task, c.data, world=CPU)
 
 
 def build_trainer(data: str, row: str, precision: str) -> Any:

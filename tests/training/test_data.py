@@ -9,6 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
 from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
+from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.data import TrainingData, batch_limits, open_split
 from toolkit.training.run import TrainingRun, run
@@ -35,7 +36,8 @@ def split(config, data, rank=0, ranks=1, **options):
     c = config(**options)
     world = World(rank=rank, size=ranks)
     folder = DataFolder.open(data)
-    return open_split("train", folder, c.task, c.data, world=world, seed=1, training=True)
+    source = SplitSource(folder, "train", 1, True, SHAPE_MULTIPLE)
+    return open_split(source, c.task, c.data, world=world)
 
 
 def training(config, *arguments, rank=0, ranks=1, **options):

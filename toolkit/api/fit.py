@@ -95,6 +95,7 @@ def compose_training(learner: Learner, options: dict[str, object]) -> RunConfig:
     run = compose({**names, **options})
     changed = diff_configs(to_dict(compose(names)), to_dict(run))
     unread = [path for path in changed if path not in OPTIONS and not path.startswith(SECTIONS)]
+    unread += [path for path in run.schedules if path not in unread]
     if unread:
         raise ToolkitError(
             f"fit does not read {', '.join(unread)}. Options of the architecture and the task "

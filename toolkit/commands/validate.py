@@ -25,6 +25,7 @@ from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_with_task
+from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
 from toolkit.tasks.task import check_examples, max_input_length, wrong_training_error
@@ -164,15 +165,9 @@ def open_subset(
         batch_size_valid=config.batch_size,
         num_workers=config.num_workers,
     )
-    split = open_split(
-        name,
-        corpora.with_split(name),
-        resolve_task(run.task, run.arch),
-        data,
-        world=world,
-        seed=run.data.evaluation_seed,
-        training=False,
-    )
+    folder, seed = corpora.with_split(name), run.data.evaluation_seed
+    source = SplitSource(folder, name, seed, row_multiple=SHAPE_MULTIPLE)
+    split = open_split(source, resolve_task(run.task, run.arch), data, world=world)
     check_examples(split.examples, learner.encoder, split.name)
     return split
 

@@ -109,7 +109,7 @@ class Command:
         if self.config is not RunConfig:
             return {"": self.config, **self.sections}
         sections: dict[str, Any] = {f.name: f.default_factory for f in fields(RunConfig)}
-        others = (*COMPONENTS, "callbacks")
+        others = (*COMPONENTS, "callbacks", "schedules")
         own = {name: config for name, config in sections.items() if name not in others}
         return {**own, **self.sections}
 

@@ -22,6 +22,7 @@ from toolkit.config.command import (
     missing_dashes_error,
 )
 from toolkit.config.declared import Option, OptionType, index_by_path, list_options, to_flag
+from toolkit.config.schedules import ValueSchedule, parse_schedule
 from toolkit.config.sections import ComponentConfig, RunConfig
 from toolkit.config.values import (
     ALTERNATIVES,
@@ -58,24 +59,32 @@ class Resolved(NamedTuple):
     def build_configs(self) -> dict[str, Any]:
         """Section -> its complete, frozen config; a component's with its name."""
         built: dict[str, Any] = {}
+        values, schedules = dict(self.values), dict[str, ValueSchedule]()
+        for option in self.options if "training" in self.defaults else ():
+            given = values.get(option.path)
+            if given and (schedule := parse_schedule(option, given.value)):
+                schedules[option.path] = schedule
+                values[option.path] = given._replace(value=schedule.values[-1])
         for section, default in self.defaults.items():
             options = self.options_in(section)
             if default is Overrides:
-                given = {o.path: plain_value(o, self.values[o.path].value) for o in options}
-                if empty := [path for path, value in given.items() if not value]:
-                    origin = self.values[empty[0]].origin
+                plain = {o.path: plain_value(o, values[o.path].value) for o in options}
+                if empty := [path for path, value in plain.items() if not value]:
+                    origin = values[empty[0]].origin
                     raise ToolkitError(f"{empty[0]} must have a value, but is empty ({origin}).")
-                lists = [it if isinstance(it, list) else [it] for it in given.values()]
+                lists = [it if isinstance(it, list) else [it] for it in plain.values()]
                 texts = [[str(item) for item in items] for items in lists]
                 names = [option.name for option in options]
                 built[section] = Overrides(dict(zip(names, texts, strict=True)))
             elif section:
-                config = build_config(default, options, self.values)
-                name = self.values.get(f"{section}.name")
+                config = build_config(default, options, values)
+                name = values.get(f"{section}.name")
                 built[section] = ComponentConfig(str(name.value), config) if name else config
         if "" in self.defaults:  # its components are fields of its config
             options = self.options_in("")
-            built[""] = build_config(self.defaults[""], options, self.values, **built)
+            built[""] = build_config(self.defaults[""], options, values, **built)
+        if "training" in self.defaults:
+            built["schedules"] = schedules
         return built
 
     def options_in(self, section: str) -> list[Option]:

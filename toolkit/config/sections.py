@@ -25,6 +25,7 @@ from toolkit.config.declared import (
     Size,
     Tokens,
 )
+from toolkit.config.schedules import ValueSchedule
 
 Device = Literal["auto", "cpu", "cuda", "mps", "xpu"]
 Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
@@ -418,3 +419,5 @@ class RunConfig:
     callbacks: Mapping[str, Any] = field(default_factory=dict)
     """Name -> config of each callback that training.callbacks selects. A run that was read without
     their plugins has none."""
+    schedules: Mapping[str, ValueSchedule] = field(default_factory=dict)
+    """Path of an option -> its values over the run; its section has the last one."""

@@ -41,8 +41,11 @@ def to_dict(run: RunConfig) -> dict[str, Any]:
         elif field.name == "callbacks":
             options = {callback_section(n): dataclasses.asdict(c) for n, c in section.items()}
             sections |= {name: values for name, values in options.items() if values}
-        else:
+        elif field.name != "schedules":
             sections[field.name] = dataclasses.asdict(section)
+    for path, schedule in run.schedules.items():
+        section, _, name = path.rpartition(".")
+        sections[section][name] = schedule.text
     return sections
 
 
@@ -128,6 +131,8 @@ def print_config(resolved: Resolved) -> str:
             value = config.values[option.name]
         else:
             value = getattr(config, option.name)
+        if option.path in built.get("schedules", {}):
+            value = built["schedules"][option.path].text
         if section and f"{section}:" not in [line for line, _ in lines]:
             lines.append((f"{section}:", ""))
         key = f"  {option.name}" if section else option.name

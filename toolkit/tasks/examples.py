@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.config.schedules import RunSchedules
 from toolkit.criteria import IGNORED
 from toolkit.data.samples.sequence_pairs import PairBatch
 from toolkit.data.storage.data_folder import DataFolder
@@ -62,6 +63,7 @@ class MaskedBatch(NamedTuple):
 B = TypeVar("B", bound=Batch)
 SHAPE_MULTIPLE = 64
 """Multiple of selected positions in training and validation."""
+NO_SCHEDULES = RunSchedules()
 
 
 class SplitSource(NamedTuple):
@@ -74,6 +76,8 @@ class SplitSource(NamedTuple):
     row_multiple: int = 1
     """Pad the number of selected positions to a multiple of this: CPUs and GPUs prepare a matrix
     product once per shape, and CUDA graphs a whole update, which takes longer than a few rows."""
+    schedules: RunSchedules = NO_SCHEDULES
+    """Options whose values change during the run."""
 
     def check_labeled(self, labeled: bool, unlabeled: str) -> None:
         """Raise if a split for training has `unlabeled` items, such as "rows without labels"."""
@@ -104,6 +108,8 @@ class Examples(ABC, Generic[B]):
     truncated: int = 0
     """Number of items that are longer than the model reads."""
     row_multiple: int = 1
+    scheduled: ClassVar[tuple[str, ...]] = ()
+    """Paths of options whose values `make_batch` reads from the schedules of the run."""
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
     """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
 
@@ -124,14 +130,16 @@ class Examples(ABC, Generic[B]):
         return int(self.lengths.max(initial=0))
 
     @abstractmethod
-    def make_batch(self, ids: IntArray, epoch: int | None) -> B:
+    def make_batch(self, ids: IntArray, epoch: float | None) -> B:
         """One micro-batch; epoch None is evaluation, the same every time.
+
+        The fraction of the epoch is the part that is over: random choices do not depend on it.
 
         Ids from len(self) on are further copies of example id % len(self): the same data, with
         separate randomness.
         """
 
-    def collate(self, ids: IntArray, epoch: int | None) -> B:
+    def collate(self, ids: IntArray, epoch: float | None) -> B:
         """One micro-batch; without ids that of an idle rank.
 
         A rank is idle if the others have more batches. Its batch goes through the model like any

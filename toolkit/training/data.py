@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ import torch
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
+from toolkit.config.schedules import Number, RunSchedules, ValueSchedule
 from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.data.loading.batching import CorpusWeights, compute_fingerprint
 from toolkit.data.loading.loader import BatchLoader
@@ -36,40 +39,34 @@ class LoadedSplit:
 
 
 def open_split(
-    name: str,
-    folder: DataFolder,
+    source: SplitSource,
     task: ComponentConfig,
     c: DataConfig,
     *,
     world: World,
-    seed: int,
-    training: bool,
-    row_multiple: int = SHAPE_MULTIPLE,
     weigh: Callable[[Examples[Batch]], CorpusWeights] | None = None,
 ) -> LoadedSplit:
     """One split of a folder as the task's examples, with this rank's loader."""
-    examples = make_examples(
-        name, folder, task, seed=seed, training=training, row_multiple=row_multiple
-    )
+    examples = make_examples(task, source)
     longest = int(examples.lengths.max(initial=0))
-    max_tokens, batch_size = batch_limits(c, longest, world.device, training=training)
+    max_tokens, batch_size = batch_limits(c, longest, world.device, training=source.training)
     weights = weigh(examples) if weigh else None
     loader = BatchLoader(
         examples,
         max_tokens=max_tokens,
         batch_size=batch_size,
-        seed=seed,
+        seed=source.seed,
         rank=world.rank,
         ranks=world.size,
         workers=c.num_workers,
         timeout_seconds=c.timeout_seconds,
-        shuffle=training,
+        shuffle=source.training,
         pin_memory=world.device.type == "cuda",
         corpus_weights=weights,
-        name=f"{name} of {folder.name}",
-        words=examples.count_words() if training else None,
+        name=f"{source.name} of {source.folder.name}",
+        words=examples.count_words() if source.training else None,
     )
-    return LoadedSplit(name=name, examples=examples, loader=loader, weights=weights)
+    return LoadedSplit(name=source.name, examples=examples, loader=loader, weights=weights)
 
 
 def batch_limits(
@@ -83,25 +80,40 @@ def batch_limits(
     return c.max_tokens, c.batch_size or (None if c.max_tokens else 32)
 
 
-def make_examples(
-    name: str,
-    folder: DataFolder,
-    task: ComponentConfig,
-    *,
-    seed: int,
-    training: bool,
-    row_multiple: int = SHAPE_MULTIPLE,
-) -> Examples[Batch]:
+def make_examples(task: ComponentConfig, source: SplitSource) -> Examples[Batch]:
     """The examples that a task makes of a split."""
-    source = SplitSource(folder, name, seed, training, row_multiple)
     examples: Examples[Batch] = TASKS[task.name].factory.examples(task.config, source)
     return examples
+
+
+Variant = tuple[int, tuple[Number, ...]]
+"""The shard of an epoch, and its values of SCHEDULED_BY_EPOCH."""
+
+TOKENS_PER_SAMPLE = "task.tokens_per_sample"
+SCHEDULED_BY_EPOCH = (TOKENS_PER_SAMPLE, "data.max_tokens", "data.batch_size")
+"""Options on which the micro-batches of an epoch depend."""
+
+
+def check_by_epoch(path: str, schedule: ValueSchedule) -> None:
+    """Raise a ToolkitError unless a schedule of SCHEDULED_BY_EPOCH can be followed."""
+    values = schedule.values
+    if any(step.unit == "%" or step.time % 1 for step in schedule.steps):
+        raise ToolkitError(
+            f"{path} must change at the start of an epoch, but is {schedule.text}. Write steps "
+            f"such as 64@0,128@2epochs."
+        )
+    if path == TOKENS_PER_SAMPLE and not 0 < min(values) <= max(values) == values[-1]:
+        raise ToolkitError(
+            f"{path} must have its largest value last, which evaluation uses, and none of 0, but "
+            f"is {schedule.text}."
+        )
 
 
 class TrainingData:
     """The loader of every epoch, over that epoch's shards in proportion to their weights.
 
     One epoch's shards are loaded at a time; those of the first determine the run's fingerprints.
+    Options may have other values from some epoch on.
     """
 
     def __init__(
@@ -113,21 +125,26 @@ class TrainingData:
         world: World,
         seed: int,
         row_multiple: int = SHAPE_MULTIPLE,
+        schedules: Mapping[str, ValueSchedule] | None = None,
     ) -> None:
         self._corpora, self._task, self._c = corpora, task, c
         self._world, self._seed, self._row_multiple = world, seed, row_multiple
-        self._sizes: dict[int, int] = {}
-        """Shard -> its number of micro-batches."""
+        self.schedules = RunSchedules(schedules or {})
+        both = self.schedules.schedules.items()
+        self._by_epoch = {path: it for path, it in both if path in SCHEDULED_BY_EPOCH}
+        for path, schedule in self._by_epoch.items():
+            check_by_epoch(path, schedule)
+        self._sizes: dict[Variant, int] = {}
+        """Shard and options -> the number of micro-batches."""
         corpora.check_split(c.train_subset)
-        self._shard, self._split = 0, self._open(0)
+        self._variant, self._split = self._variant_of(1), self._open(1)
         self.description = self._describe()
         """Numbers of examples, for the summary of the run."""
-        prints = (self._split.examples.fingerprint, self._split.loader.fingerprint)
+        prints = [self._split.examples.fingerprint, self._split.loader.fingerprint]
         if corpora.cycle > 1:  # one shard does not identify the others
-            prints = (
-                compute_fingerprint(prints[0], corpora.all.fingerprint),
-                compute_fingerprint(prints[1], corpora.all.fingerprint),
-            )
+            prints = [compute_fingerprint(it, corpora.all.fingerprint) for it in prints]
+        if texts := [f"{path} {schedule.text}" for path, schedule in self._by_epoch.items()]:
+            prints[1] = compute_fingerprint(prints[1], *texts)
         self.fingerprints = dict(zip(("examples", "order"), prints, strict=True))
 
     @property
@@ -135,12 +152,17 @@ class TrainingData:
         """The examples of the shards that are loaded."""
         return self._split.examples
 
+    @property
+    def scheduled(self) -> tuple[str, ...]:
+        """Paths of the options whose schedules the batches follow."""
+        return (*SCHEDULED_BY_EPOCH, *self.examples.scheduled)
+
     def micro_batches(self, epoch: int) -> int:
         """Number of micro-batches of an epoch over all ranks."""
-        shard = (epoch - 1) % self._corpora.cycle
-        if shard not in self._sizes:
-            self._sizes[shard] = self.loader_for(epoch).micro_batches(epoch)
-        return self._sizes[shard]
+        variant = self._variant_of(epoch)
+        if variant not in self._sizes:
+            self._sizes[variant] = self.loader_for(epoch).micro_batches(epoch)
+        return self._sizes[variant]
 
     def words(self, epoch: int) -> IntArray | None:
         """Words before each of the epoch's micro-batches and at its end; None if not counted."""
@@ -152,50 +174,53 @@ class TrainingData:
 
     def loader_for(self, epoch: int) -> BatchLoader[Batch]:
         """The loader of an epoch; the loader of other shards is closed."""
-        shard = (epoch - 1) % self._corpora.cycle
-        if shard != self._shard:
+        variant = self._variant_of(epoch)
+        if variant != self._variant:
             self.close()
-            self._shard, self._split = shard, self._open(shard)
+            self._variant, self._split = variant, self._open(epoch)
         return self._split.loader
 
     def check(self, encoder: EncoderModel) -> None:
-        """Raise unless the encoder can read the examples of all shards."""
-        name = self._c.train_subset
+        """Raise unless the encoder can read the examples of all epochs."""
+        name, checked = self._c.train_subset, {self._variant}
         check_examples(self.examples, encoder, name)
-        for shard in {*range(self._corpora.cycle)} - {self._shard}:
-            folder = self._corpora.for_epoch(shard + 1)
-            examples = make_examples(name, folder, self._task, seed=self._seed, training=True)
-            check_examples(examples, encoder, f"{name} of {folder.name}")
+        changes = [int(step.time) for it in self._by_epoch.values() for step in it.steps]
+        for epoch in range(1, max(changes, default=0) + self._corpora.cycle + 1):
+            if (variant := self._variant_of(epoch)) not in checked:
+                checked.add(variant)
+                folder = self._corpora.for_epoch(epoch)
+                examples = make_examples(self._configs(epoch)[0], self._source(folder))
+                check_examples(examples, encoder, f"{name} of {folder.name}")
 
     def close(self) -> None:
         self._split.loader.close()
 
-    def _open(self, shard: int) -> LoadedSplit:
-        return open_split(
-            self._c.train_subset,
-            self._corpora.for_epoch(shard + 1),
-            self._task,
-            self._c,
-            world=self._world,
-            seed=self._seed,
-            training=True,
-            row_multiple=self._row_multiple,
-            weigh=partial(self._weigh_corpora, shard + 1) if self._c.weights else None,
-        )
+    def _variant_of(self, epoch: int) -> Variant:
+        values = [it.value(epoch - 1, math.inf) for it in self._by_epoch.values()]
+        return (epoch - 1) % self._corpora.cycle, tuple(values)
+
+    def _configs(self, epoch: int) -> tuple[ComponentConfig, DataConfig]:
+        """The options of the task and of the batches in an epoch."""
+        values: dict[str, dict[str, Any]] = {"task": {}, "data": {}}
+        for path, schedule in self._by_epoch.items():
+            section, _, name = path.partition(".")
+            values[section][name] = schedule.value(epoch - 1, math.inf)
+        task = replace(self._task, config=replace(self._task.config, **values["task"]))
+        return task, replace(self._c, **values["data"])
+
+    def _source(self, folder: DataFolder) -> SplitSource:
+        split, seed = self._c.train_subset, self._seed
+        return SplitSource(folder, split, seed, True, self._row_multiple, self.schedules)
+
+    def _open(self, epoch: int) -> LoadedSplit:
+        source, (task, c) = self._source(self._corpora.for_epoch(epoch)), self._configs(epoch)
+        weigh = partial(self._weigh_corpora, epoch) if self._c.weights else None
+        return open_split(source, task, c, world=self._world, weigh=weigh)
 
     def _weigh_corpora(self, epoch: int, examples: Examples[Batch]) -> CorpusWeights:
         """The corpus weights over `examples`, to which each corpus adds some after those before."""
-        prefixes = [
-            make_examples(
-                self._c.train_subset,
-                folder,
-                self._task,
-                seed=self._seed,
-                training=True,
-                row_multiple=self._row_multiple,
-            ).lengths
-            for folder in self._corpora.prefixes(epoch)
-        ]
+        task, folders = self._configs(epoch)[0], self._corpora.prefixes(epoch)
+        prefixes = [make_examples(task, self._source(folder)).lengths for folder in folders]
         if not all(np.array_equal(it, examples.lengths[: len(it)]) for it in prefixes):
             raise ToolkitError(
                 f"data.weights requires a task that reads corpus after corpus, but "

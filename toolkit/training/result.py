@@ -105,6 +105,7 @@ def start_rows(
     misfit, schedule = describe_misfit(trainer.schedule, total), config.lr_scheduler.config
     warmup = schedule.warmup(total) if isinstance(schedule, WarmupConfig) else 0
     warm = f" after {warmup:,} updates of warm-up" if warmup else ""
+    changing = [f"{path} {schedule.text}" for path, schedule in config.schedules.items()]
     return {
         "architecture": f"{config.arch.name}, {describe_parameters(trainer.learner)}",
         "task": f"{config.task.name}, {config.criterion.name}",
@@ -115,6 +116,7 @@ def start_rows(
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
         f"{config.lr_scheduler.name}{warm}{averaged}",
         **({"caution": misfit} if misfit else {}),
+        **({"schedules": ", ".join(changing)} if changing else {}),
         "updates": f"{trainer.progress.update:,} of {total:,} done{words}",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,

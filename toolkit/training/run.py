@@ -20,8 +20,10 @@ from toolkit.distributed.environment import describe_environment
 from toolkit.reporting.console import Console, print_plain
 from toolkit.reporting.sinks import Sink
 from toolkit.reporting.tables import Table
+from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.tasks.task import check_examples
 from toolkit.training import resume, setup
+from toolkit.training.adjustments import make_adjustments
 from toolkit.training.callbacks.checkpointing import Checkpointer, write_checkpoint
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.callbacks.non_finite import (
@@ -33,6 +35,7 @@ from toolkit.training.callbacks.registered import build_callbacks
 from toolkit.training.callbacks.stopping import (
     StoppingCriteria,
     check_word_marks,
+    count_epochs,
     count_total_updates,
     listen_for_signals,
 )
@@ -94,6 +97,7 @@ class TrainingRun:
             world=world,
             seed=config.training.seed,
             row_multiple=choose_row_multiple(config.training, world),
+            schedules=config.schedules,
         )
         self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
         check_same_on_all_ranks(config, self.train.fingerprints, world)
@@ -110,6 +114,12 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
+        if config.schedules:
+            per_update = world.size * c.micro_batches_per_rank(world.size)
+            self.train.schedules.epochs = count_epochs(total, batches, per_update, progress)
+            if not self.resume_point:  # a shorter run may go on from an update of a longer one
+                self.train.schedules.check_reached()
+            self.trainer.adjustments = make_adjustments(config, self.train, self.trainer)
         self.check_lengths()
         self.console, self.sink = make_sinks(config, world, progress.update, total, sinks)
         self.metrics_logger = MetricsLogger(
@@ -128,9 +138,11 @@ class TrainingRun:
             self.restore(self.resume_point)
 
     def open_valid_split(self, name: str) -> LoadedSplit:
-        folder, c = self.corpora.with_split(name), self.config.data
-        seed = c.evaluation_seed
-        return open_split(name, folder, self.task, c, world=self.world, seed=seed, training=False)
+        c = self.config.data
+        source = SplitSource(
+            self.corpora.with_split(name), name, c.evaluation_seed, row_multiple=SHAPE_MULTIPLE
+        )
+        return open_split(source, self.task, c, world=self.world)
 
     def check_lengths(self) -> None:
         """Raise unless the encoder can read all examples, those of later shards too."""

@@ -32,6 +32,10 @@ ParameterUpdate = Callable[[Tensor | None], Update]
 """Makes an update of the gradients that are there; given the mean loss if spikes are skipped."""
 
 
+Adjustment = Callable[[float | None], None]
+"""Sets values for an update, from its epoch with the elapsed fraction; None is evaluation."""
+
+
 class Trainer:
     """Trains a learner: `fit` calls `step` for each update, and then the callbacks."""
 
@@ -62,6 +66,7 @@ class Trainer:
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self.peak_lrs = [float(group["lr"]) for group in optimizer.param_groups]
         self.progress = TrainingProgress()
+        self.adjustments: list[Adjustment] = []
         self.last_step: Step | None = None
         self.gradient_observers: list[GradientObserver] = []
         self.finished = self.stop_requested = False
@@ -142,9 +147,13 @@ class Trainer:
         factor = self.schedule(before.update + 1)
         for group, peak in zip(self.optimizer.param_groups, self.peak_lrs, strict=True):
             group["lr"] = peak * factor
+        for adjust in self.adjustments:
+            adjust(before.epoch + before.consumed / epoch_micro_batches)
         if any(weights.values()):
             losses = self.accumulate_gradients(micro_batches, weights, before)
         outcome = self.apply_update(losses, weights)
+        for adjust in self.adjustments:
+            adjust(None)
         consumed = len(micro_batches) * self.world.size
         self.progress = before.advance(consumed, epoch_micro_batches, epoch_words)
         return Step(

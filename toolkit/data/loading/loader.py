@@ -126,9 +126,8 @@ class BatchLoader(Generic[Batch]):
     def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]:
         """A micro-batch's examples in up to `count` batches, with the same random draws."""
         parts = np.array_split(self.example_ids(epoch, micro_batch), count)
-        return [
-            self._prefetcher.collate(ids, epoch) for ids in parts if len(ids) or ids is parts[0]
-        ]
+        now = epoch + micro_batch / len(self._planner)
+        return [self._prefetcher.collate(ids, now) for ids in parts if len(ids) or ids is parts[0]]
 
     def largest_batches(self, epoch: int) -> list[Batch]:
         """The epoch's batches with the most padded tokens and the most pairs of padded tokens."""
@@ -137,7 +136,7 @@ class BatchLoader(Generic[Batch]):
         tokens = np.diff(plan.starts) * width
         largest = {int(tokens.argmax()), int((tokens * width).argmax())}
         batches = (plan.ids[plan.starts[b] : plan.starts[b + 1]] for b in sorted(largest))
-        return [self._prefetcher.collate(ids, epoch) for ids in batches]
+        return [self._prefetcher.collate(ids, float(epoch)) for ids in batches]
 
     def close(self) -> None:
         """Stop the workers; a later pass starts new ones."""
@@ -154,9 +153,10 @@ class BatchLoader(Generic[Batch]):
         self, plan: BatchPlan, start: int, end: int, epoch: int | None
     ) -> Iterator[Request]:
         indices = range(first_index_of_rank(start, self._rank, self._ranks), end, self._ranks)
-        yield from ((plan.batch(index), epoch) for index in indices)
+        for index in indices:
+            yield plan.batch(index), None if epoch is None else epoch + index / len(plan)
         for _ in range(-(-(end - start) // self._ranks) - len(indices)):
-            yield np.zeros(0, np.int64), epoch
+            yield np.zeros(0, np.int64), None if epoch is None else float(epoch)
 
     def _prefetch(self, requests: Iterable[Request]) -> Iterator[Batch]:
         start = time.perf_counter()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -100,10 +100,13 @@ E = TypeVar("E", bound=Examples[Any])
 class MaskedExamples(Examples[Any]):
     """The sentences of one split, with masked tokens; every epoch masks others."""
 
+    scheduled: ClassVar[tuple[str, ...]] = ("task.mask_rate",)
+
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
         folder, self._split = source.folder, source.folder.split(source.name)
         column = self._split.column("tokens")
         self._seed, self._training = source.seed, source.training
+        self._schedules = source.schedules
         self.row_multiple = source.row_multiple
         mode, tokens = config.sample_mode, config.tokens_per_sample
         self._samples: TextSamples | SegmentedSamples
@@ -140,18 +143,21 @@ class MaskedExamples(Examples[Any]):
             )
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, config, source.seed)
 
-    def make_batch(self, ids: IntArray, epoch: int | None) -> Any:
+    def make_batch(self, ids: IntArray, epoch: float | None) -> Any:
         sentences = self._samples.read_batch(ids % len(self))
-        tokens, masked = self._masking.apply(sentences, self.noise(ids, epoch))
+        rate = self._schedules.value("task.mask_rate", epoch, self._masking.rate)
+        masking = replace(self._masking, rate=rate)
+        tokens, masked = masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
         return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
 
     def count_words(self) -> IntArray | None:
         return self._samples.count_words(self._split)
 
-    def noise(self, ids: IntArray, epoch: int | None) -> HashNoise:
+    def noise(self, ids: IntArray, epoch: float | None) -> HashNoise:
         """Random numbers per sentence; those of copies differ."""
-        return HashNoise(self._seed, epoch if self._training else None, ids)
+        now = int(epoch) if self._training and epoch is not None else None
+        return HashNoise(self._seed, now, ids)
 
     def to_batch(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple
 
@@ -104,6 +104,7 @@ class MaskedPositionsBatch(NamedTuple):
 class MaskedPositionExamples(MaskedExamples):
     """The sentences of one split; every epoch masks other tokens and positions."""
 
+    scheduled: ClassVar[tuple[str, ...]] = ("task.mask_rate", "task.position_rate")
     idle_values: ClassVar[Mapping[str, int]] = {
         "token_targets": IGNORED,
         "position_targets": IGNORED,
@@ -122,13 +123,15 @@ class MaskedPositionExamples(MaskedExamples):
             random_below=config.max_position + 1 if config.position_range == "full_table" else None,
         )
 
-    def make_batch(self, ids: IntArray, epoch: int | None) -> MaskedPositionsBatch:
+    def make_batch(self, ids: IntArray, epoch: float | None) -> MaskedPositionsBatch:
         halves = dict[str, MaskedBatch]()
         if "mlm" in self._objectives:
             halves["mlm"] = super().make_batch(ids, epoch)
         if "mpm" in self._objectives:
             sentences = self._samples.read_batch(ids % len(self))
-            positions, masked = self._positions.apply(sentences, self.noise(ids, epoch))
+            rate = self._schedules.value("task.position_rate", epoch, self._positions.rate)
+            masking = replace(self._positions, rate=rate)
+            positions, masked = masking.apply(sentences, self.noise(ids, epoch))
             halves["mpm"] = self.to_batch(
                 "mpm",
                 sentences,

@@ -111,6 +111,22 @@ def find_update(
     raise AssertionError("epochs have no end")
 
 
+def count_epochs(
+    total_updates: int,
+    micro_batches: Callable[[int], int],
+    per_update: int,
+    progress: TrainingProgress,
+) -> float:
+    """The epochs that all updates of a run take, the last one in part."""
+    update, epoch, consumed = progress.update, progress.epoch, progress.consumed
+    while True:
+        size = micro_batches(epoch)
+        left = math.ceil((size - consumed) / per_update)
+        if update + left >= total_updates:
+            return epoch - 1 + min(1.0, (consumed + (total_updates - update) * per_update) / size)
+        update, epoch, consumed = update + left, epoch + 1, 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoppingState:
     """State of StoppingCriteria in a checkpoint."""

@@ -1,0 +1,127 @@
+"""Options whose values change during a run: their values in each update, and resumption."""
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.data_folder import Corpora
+from toolkit.distributed import World
+from toolkit.training.data import TrainingData
+from toolkit.training.run import TrainingRun, run
+
+ALL = {
+    "task.mask_rate": "0.4:0.2",
+    "task.tokens_per_sample": "6@0,12@1epochs",
+    "data.batch_size": "4@0,8@1epochs",
+    "arch.dropout": "0.3@0,0.1@50%",
+    "arch.attention_window": "2@0,4@25%",
+    "optimizer.weight_decay": "0.1:0",
+}
+
+
+def training_data(c, rank=0, ranks=1):
+    """The data of a run of two epochs."""
+    world, corpora = World(rank=rank, size=ranks), Corpora.of_run(c.data)
+    data = TrainingData(corpora, c.task, c.data, world=world, seed=1, schedules=c.schedules)
+    data.schedules.epochs = 2.0
+    return data
+
+
+def plain(batch):
+    return batch.inputs.tokens.tolist(), batch.targets.tolist()
+
+
+def batches(data, epoch):
+    """The tokens and targets of an epoch's micro-batches."""
+    return [plain(it) for update in data.loader_for(epoch).updates(epoch) for it in update]
+
+
+@pytest.mark.parametrize("option", ["task.tokens_per_sample", "data.batch_size", "data.max_tokens"])
+def test_epochs_of_steps_have_the_batches_of_runs_with_plain_values(config, option):
+    steps = training_data(config(**{option: "24@0,48@1epochs,96@2epochs"}))
+    for epoch, value in ((1, 24), (2, 48), (4, 96), (1, 24)):
+        assert batches(steps, epoch) == batches(training_data(config(**{option: value})), epoch)
+
+
+def test_mask_rate_of_each_batch_is_that_of_its_part_of_the_epoch(config):
+    falling = config(task__mask_rate="0.4:0.1")
+    data, pair = training_data(falling), [training_data(falling, rank, 2) for rank in (0, 1)]
+    found = batches(data, 2)
+    for index, batch in enumerate(found):
+        rate = 0.4 - 0.3 * (1 + index / len(found)) / 2
+        examples = training_data(config(task__mask_rate=rate)).examples
+        assert batch == plain(examples.collate(data.example_ids(2, index), 2.0))
+    of_pair = [it for both in zip(*(batches(it, 2) for it in pair), strict=True) for it in both]
+    assert of_pair[: len(found)] == found
+
+
+def test_model_and_optimizer_have_the_values_of_each_update_and_the_last_ones_behind_it(config):
+    names = ("arch.dropout", "arch.attention_window", "optimizer.weight_decay")
+    training = TrainingRun(
+        config(**{name: ALL[name] for name in names}, arch__layers=2, batch_size=20), World()
+    )
+    modules = dict(training.trainer.learner.encoder.named_modules())
+    rate = next(it for name, it in modules.items() if name.endswith("dropout"))
+    window = next(it for it in modules.values() if getattr(it, "window_radius", None))
+    group = next(it for it in training.trainer.optimizer.param_groups if not it["no_decay"])
+    seen = []
+
+    class Observer:
+        def on_gradients(self, scale):
+            seen.append((rate.rate, window.window_radius, group["weight_decay"]))
+
+        def __call__(self, step):
+            pass
+
+    loader_for = training.train.loader_for
+    training.trainer.fit(loader_for, max_update=4, callbacks=[Observer()])
+    assert (rate.rate, window.window_radius, group["weight_decay"]) == (0.1, 2, 0.0)
+    decays = np.linspace(0.1, 0, len(seen), endpoint=False)
+    wanted = [
+        (0.3 if u < 2 else 0.1, 1 if u < 1 else 2, pytest.approx(decays[u])) for u in range(4)
+    ]
+    assert seen == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [3, 12])
+def test_run_with_schedules_resumes_bit_for_bit(config, tmp_path, stopped, end_of, at):
+    whole, cut = (
+        config(**ALL, arch__layers=2, checkpoint__save_dir=str(tmp_path / name), log_interval=7)
+        for name in ("whole", "cut")
+    )
+    run(whole)
+    stopped(cut, at)
+    run(cut)
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_shorter_run_goes_on_without_the_step_behind_its_end(config, stopped):
+    steps = {"task.mask_rate": "0.4@0,0.2@1epochs"}
+    stopped(config(**steps), 3)
+    assert run(config(**steps, max_update=4)).updates == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task.mask_rate": "0.4@0,0.2@2epochs"}, "must reach 0.2 before the run ends"),
+        ({"task.tokens_per_sample": "8@0,12@50%"}, "must change at the start of an epoch"),
+        ({"task.tokens_per_sample": "12@0,8@1epochs"}, "must have its largest value last"),
+        (
+            {"task.tokens_per_sample": "16@0,64@1epochs", "task.sample_mode": "blocks"}
+            | {"arch.positions": "learned", "arch.max_positions": 32},
+            "the model reads at most 32 tokens at a time, but the longest example of train has 64",
+        ),
+        ({"arch.layers": "1@0,2@1epochs"}, "arch.layers must be one number: it cannot change"),
+        ({"optimizer.lr": "0.1:0.01"}, "The learning rate follows --lr-scheduler"),
+        ({"seed": "1@0,2@1epochs"}, "training.seed must be one number: it cannot change"),
+        ({"arch.dropout": "0.2:0.1", "cuda_graph": "auto"}, "cannot change during a run with"),
+    ],
+)
+def test_schedule_that_cannot_be_followed_stops_the_run_before_its_first_update(
+    config, options, message
+):
+    with pytest.raises(ToolkitError, match=message):
+        TrainingRun(config(**options), World())
