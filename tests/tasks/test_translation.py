@@ -41,7 +41,7 @@ def test_targets_start_after_the_end_symbol_and_end_with_it(make_examples):
 def test_pairs_of_unequal_length_are_padded_and_padding_is_not_predicted(make_examples):
     examples = make_examples()
     ids = np.arange(len(examples.lengths))
-    batch = examples.collate(ids, 1.0)
+    batch = examples.collate(ids, 1)
     source, target = sides(examples)
     assert batch.inputs.padding.sum(1).tolist() == (source.max() - source).tolist()
     assert batch.weights == {"translation": float((target + 1).sum())}

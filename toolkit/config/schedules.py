@@ -91,7 +91,7 @@ class RunSchedules:
     epochs: float = 1.0
     """Epochs of the run, the last one in part; known once its data are loaded."""
 
-    def value(self, path: str, epoch: float | None, default: Number = 0.0) -> Number:
+    def value(self, path: str, epoch: int | float | None, default: Number = 0.0) -> Number:
         """The value of an option in an epoch, counted from 1 with its elapsed fraction.
 
         In evaluation, where the epoch is None, the last one; without a schedule the default.

@@ -130,7 +130,7 @@ class Examples(ABC, Generic[B]):
         return int(self.lengths.max(initial=0))
 
     @abstractmethod
-    def make_batch(self, ids: IntArray, epoch: float | None) -> B:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> B:
         """One micro-batch; epoch None is evaluation, the same every time.
 
         The fraction of the epoch is the part that is over: random choices do not depend on it.
@@ -139,7 +139,7 @@ class Examples(ABC, Generic[B]):
         separate randomness.
         """
 
-    def collate(self, ids: IntArray, epoch: float | None) -> B:
+    def collate(self, ids: IntArray, epoch: int | float | None) -> B:
         """One micro-batch; without ids that of an idle rank.
 
         A rank is idle if the others have more batches. Its batch goes through the model like any

@@ -112,7 +112,7 @@ class GlueExamples(Examples[GlueBatch]):
         options = (split.name, c.tokens_per_sample)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> GlueBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> GlueBatch:
         ids = ids % len(self)
         split, labeled = self.split, self.split.labeled[ids]
         first = split.first.take(ids, self._first[ids])

@@ -90,7 +90,7 @@ class BlockExamples(Examples[BlockBatch]):
         options = (c.sample_mode, c.eos_after, c.tokens_per_sample)
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, *options)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> BlockBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> BlockBatch:
         previous, tokens, inside = self._blocks.read_batch(ids % len(self))
         targets = tokens[inside]
         starts = self._words.starts(np.concatenate([previous[:, :1], tokens], 1))[:, 1:]

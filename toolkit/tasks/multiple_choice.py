@@ -118,7 +118,7 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
     def longest(self) -> int:
         return self._longest
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> MultipleChoiceBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> MultipleChoiceBatch:
         ids = ids % len(self)
         split, counts = self.split, self.split.option_counts[ids]
         options = ragged_arange(self._first_options[ids], counts)

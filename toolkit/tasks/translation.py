@@ -125,7 +125,7 @@ class TranslationExamples(Examples[TranslationBatch]):
         options = (c.tokens_per_sample, c.overlength if overlong.any() else "")
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, split.name, *options)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> TranslationBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> TranslationBatch:
         ids = ids % len(self)
         pair_ids, split = self.pair_ids[ids], self.split
         read, generated = split.tokenizer.vocabulary, split.tokenizer.target.vocabulary

@@ -115,10 +115,8 @@ def test_electra_pairs_are_two_segments_with_token_types(folder):
 def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder):
     ids = np.arange(30)
     training, evaluation = make_examples(folder), make_examples(folder, training=False)
-    assert not torch.equal(training.collate(ids, 1.0).selected, training.collate(ids, 2.0).selected)
-    assert torch.equal(
-        evaluation.collate(ids, 1.0).selected, evaluation.collate(ids, None).selected
-    )
+    assert not torch.equal(training.collate(ids, 1).selected, training.collate(ids, 2).selected)
+    assert torch.equal(evaluation.collate(ids, 1).selected, evaluation.collate(ids, None).selected)
 
 
 def test_electra_masking_has_separate_default_rates(folder):

@@ -62,13 +62,10 @@ def test_weights_count_all_tokens_for_rtd_and_selected_ones_for_mlm(make_example
 
 def test_draws_of_a_sentence_do_not_depend_on_its_batch(make_examples):
     examples = make_examples()
-    batch_of_8, batch_of_4 = (
-        examples.collate(np.arange(8), 2.0),
-        examples.collate(np.arange(4, 8), 2.0),
-    )
+    batch_of_8, batch_of_4 = examples.collate(np.arange(8), 2), examples.collate(np.arange(4, 8), 2)
     rows = batch_of_8.selected // batch_of_8.inputs.tokens.shape[1]
     assert torch.equal(batch_of_8.draws[rows >= 4], batch_of_4.draws)
-    assert not torch.equal(batch_of_4.draws, examples.collate(np.arange(4, 8), 3.0).draws)
+    assert not torch.equal(batch_of_4.draws, examples.collate(np.arange(4, 8), 3).draws)
 
 
 def test_positions_selected_twice_get_one_token(make_examples):

@@ -170,7 +170,7 @@ class BatchSource(Protocol[Batch_co]):
     fingerprint: str
     """Changes when the examples do: data, vocabulary and the options that shape them."""
 
-    def collate(self, ids: IntArray, epoch: float | None) -> Batch_co:
+    def collate(self, ids: IntArray, epoch: int | float | None) -> Batch_co:
         """One micro-batch of these examples. With epoch None, for evaluation, always the same one.
 
         Otherwise random choices depend on the whole part of the epoch, and values that change

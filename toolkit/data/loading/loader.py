@@ -136,7 +136,7 @@ class BatchLoader(Generic[Batch]):
         tokens = np.diff(plan.starts) * width
         largest = {int(tokens.argmax()), int((tokens * width).argmax())}
         batches = (plan.ids[plan.starts[b] : plan.starts[b + 1]] for b in sorted(largest))
-        return [self._prefetcher.collate(ids, float(epoch)) for ids in batches]
+        return [self._prefetcher.collate(ids, epoch) for ids in batches]
 
     def close(self) -> None:
         """Stop the workers; a later pass starts new ones."""
@@ -156,7 +156,7 @@ class BatchLoader(Generic[Batch]):
         for index in indices:
             yield plan.batch(index), None if epoch is None else epoch + index / len(plan)
         for _ in range(-(-(end - start) // self._ranks) - len(indices)):
-            yield np.zeros(0, np.int64), None if epoch is None else float(epoch)
+            yield np.zeros(0, np.int64), epoch
 
     def _prefetch(self, requests: Iterable[Request]) -> Iterator[Batch]:
         start = time.perf_counter()

@@ -38,7 +38,7 @@ PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
 IGNORED_SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1")
 SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
-Request = tuple[IntArray, float | None]
+Request = tuple[IntArray, int | float | None]
 """The examples of a batch, none for the batch of an idle rank; and the epoch with its elapsed
 fraction."""
 
@@ -106,7 +106,9 @@ def map_parts(value: object, kind: type, change: Callable[[Any], object]) -> Any
     return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
-def collate(examples: BatchSource[Batch], name: str, ids: IntArray, epoch: float | None) -> Batch:
+def collate(
+    examples: BatchSource[Batch], name: str, ids: IntArray, epoch: int | float | None
+) -> Batch:
     """A batch; raises an ExampleError for a bug, with the first example that also fails alone."""
     try:
         return examples.collate(ids, epoch)
@@ -165,7 +167,7 @@ class BatchPrefetcher(Generic[Batch]):
             self._ask(requests, 1)
             yield batch
 
-    def collate(self, ids: IntArray, epoch: float | None) -> Batch:
+    def collate(self, ids: IntArray, epoch: int | float | None) -> Batch:
         """One batch, collated in this process."""
         return collate(self._examples, self._name, ids, epoch)
 

@@ -143,7 +143,7 @@ class MaskedExamples(Examples[Any]):
             )
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, config, source.seed)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> Any:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> Any:
         sentences = self._samples.read_batch(ids % len(self))
         rate = self._schedules.value("task.mask_rate", epoch, self._masking.rate)
         masking = replace(self._masking, rate=rate)
@@ -154,7 +154,7 @@ class MaskedExamples(Examples[Any]):
     def count_words(self) -> IntArray | None:
         return self._samples.count_words(self._split)
 
-    def noise(self, ids: IntArray, epoch: float | None) -> HashNoise:
+    def noise(self, ids: IntArray, epoch: int | float | None) -> HashNoise:
         """Random numbers per sentence; those of copies differ."""
         now = int(epoch) if self._training and epoch is not None else None
         return HashNoise(self._seed, now, ids)

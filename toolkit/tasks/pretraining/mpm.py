@@ -123,7 +123,7 @@ class MaskedPositionExamples(MaskedExamples):
             random_below=config.max_position + 1 if config.position_range == "full_table" else None,
         )
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> MaskedPositionsBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> MaskedPositionsBatch:
         halves = dict[str, MaskedBatch]()
         if "mlm" in self._objectives:
             halves["mlm"] = super().make_batch(ids, epoch)

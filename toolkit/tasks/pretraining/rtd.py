@@ -102,7 +102,7 @@ class ReplacedTokenExamples(MaskedExamples):
             )
         super().__init__(config, source)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> ReplacedTokensBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> ReplacedTokensBatch:
         batch: MaskedBatch = super().make_batch(ids, epoch)
         rows, positions = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
         draws = self.noise(ids, epoch).at(SAMPLE, rows, positions)

@@ -96,7 +96,7 @@ class SquadExamples(Examples[SquadBatch]):
         options = (split.name, c.tokens_per_sample, c.stride, longest)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> SquadBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> SquadBatch:
         ids = ids % len(self)
         split, (window_questions, starts, lengths, _) = self.split, self.windows
         questions, targets = window_questions[ids], self.targets[ids]

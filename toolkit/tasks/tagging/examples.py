@@ -114,7 +114,7 @@ class TaggingExamples(Examples[TaggingBatch]):
         if isinstance(split, TaggedSplit):
             self.fingerprint = compute_fingerprint(split.folder.fingerprint, split.name, c)
 
-    def make_batch(self, ids: IntArray, epoch: float | None) -> TaggingBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> TaggingBatch:
         split, ids = self.split, ids % len(self)
         words = word_indices(self._chunks, ids)
         types, tags = split.types[words], split.tags[words]
