@@ -91,9 +91,7 @@ class TrainingRun:
         self.corpora = Corpora.of_run(config.data)
         self.folder, self.task = self.corpora.all, resolve_task(config.task, config.arch)
         self.train = TrainingData(
-            self.corpora,
-            self.task,
-            config.data,
+            *(self.corpora, self.task, config.data),
             world=world,
             seed=config.training.seed,
             row_multiple=choose_row_multiple(config.training, world),
@@ -114,12 +112,7 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        if config.schedules:
-            per_update = world.size * c.micro_batches_per_rank(world.size)
-            self.train.schedules.epochs = count_epochs(total, batches, per_update, progress)
-            if not self.resume_point:  # a shorter run may go on from an update of a longer one
-                self.train.schedules.check_reached()
-            self.trainer.adjustments = make_adjustments(config, self.train, self.trainer)
+        self.follow_schedules(progress)
         self.check_lengths()
         self.console, self.sink = make_sinks(config, world, progress.update, total, sinks)
         self.metrics_logger = MetricsLogger(
@@ -143,6 +136,19 @@ class TrainingRun:
             self.corpora.with_split(name), name, c.evaluation_seed, row_multiple=SHAPE_MULTIPLE
         )
         return open_split(source, self.task, c, world=self.world)
+
+    def follow_schedules(self, progress: TrainingProgress) -> None:
+        """Let the data, the model and the optimizer follow the schedules of options."""
+        if not self.config.schedules:
+            return
+        size = self.world.size
+        per_update = size * self.config.training.micro_batches_per_rank(size)
+        self.train.schedules.epochs = count_epochs(
+            self.total_updates, self.train.micro_batches, per_update, progress
+        )
+        if not self.resume_point:  # a shorter run may go on from an update of a longer one
+            self.train.schedules.check_reached()
+        self.trainer.adjustments = make_adjustments(self.config, self.train, self.trainer)
 
     def check_lengths(self) -> None:
         """Raise unless the encoder can read all examples, those of later shards too."""
