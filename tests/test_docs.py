@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ class Block(NamedTuple):
     text: str
 
 
+@cache
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page that are to be run, and its indented ones as shell."""
     text = page.read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ import pytest
 from tests.gpu import fake_cuda as device
 
 Runner = Callable[..., Any]
-FOLDER = Path(__file__).parent
 NO_TRITON = 'Triton is not installed: pip install -e ".[gpu-sim]"'
 
 
@@ -24,7 +22,7 @@ NO_TRITON = 'Triton is not installed: pip install -e ".[gpu-sim]"'
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The simulated GPU is not part of the quick tests: it compiles, and interprets kernels."""
     for item in items:
-        if FOLDER in item.path.parents:
+        if item.nodeid.startswith("tests/gpu/"):
             item.add_marker(pytest.mark.slow)
 
 

@@ -116,7 +116,9 @@ def test_phases_of_tri_stage_sum_to_one():
 
 
 @pytest.mark.parametrize("name", [*LR_SCHEDULERS.builtins])
-@pytest.mark.parametrize("total", [1, 2, 12, 60, 1000, 250_000])
+@pytest.mark.parametrize(
+    "total", [1, 2, 12, 60, 1000, pytest.param(250_000, marks=pytest.mark.slow)]
+)
 def test_schedules_that_fit_their_run_are_not_remarked_on(name, total):
     config = LR_SCHEDULERS[name].config
     if hasattr(config, "warmup_updates"):
