@@ -161,7 +161,8 @@ def test_sets_of_a_suite_are_one_result_with_the_mean_of_their_chances(write):
     boxes = {**first["paradigms"][0], "name": "boxes", "chance": 0.2}
     second = {**first, "set": "b", "paradigms": [boxes]}
     other = result("other", 0.5, 0.5, set="a")
-    run, other = read_pair_results(write(first, second, other))
+    forms = {**first, "set": "c", "paradigms": [], "correlations": [{"spearman": 0.1}]}
+    run, other = read_pair_results(write(first, forms, second, other))
     assert list(run.paradigms) == ["gender", "number", "boxes"] and len(other.paradigms) == 2
     assert measure([run], list(run.paradigms)).chance == pytest.approx(40)
 

@@ -236,7 +236,8 @@ def read_pair_results(path: Path) -> list[PairResult]:
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
         results: list[PairResult] = []
         for row in rows:
-            if row.get("task") not in (MINIMAL_PAIRS_TASK, COMPLETIONS_TASK):
+            only_ratings = row.get("correlations") and not row.get("paradigms")
+            if row.get("task") not in (MINIMAL_PAIRS_TASK, COMPLETIONS_TASK) or only_ratings:
                 continue
             record = convert(row, ResultRecord)
             scoring = describe_scoring(record.scoring, record.normalization)
