@@ -1,3 +1,5 @@
+from functools import cache
+
 import pytest
 
 from toolkit.common.registry import counterparts, read_other_names
@@ -6,15 +8,18 @@ from tools import option_tables
 from tools.docs_site.catalog import find_key, list_entries
 from tools.docs_site.other_names import TOOLS, names_of_option, other_names, terms
 
-KEYS = {entry.key for entry in list_entries()} | {
-    path for path in RESERVED_NAMES.values() if path.endswith(".name")
-}
+
+@cache
+def keys() -> set[str]:
+    """Of all options; slow to list."""
+    names = {path for path in RESERVED_NAMES.values() if path.endswith(".name")}
+    return names | {entry.key for entry in list_entries()}
 
 
 def test_options_of_the_file_exist():
     entries = [entry for tool in TOOLS for entry in read_other_names()[tool].values()]
     named = {entry["key"] for entry in entries if entry.get("key")}
-    assert named | read_other_names()["terms"].keys() <= KEYS
+    assert named | read_other_names()["terms"].keys() <= keys()
 
 
 def test_entries_of_the_file_have_known_fields():
@@ -34,7 +39,7 @@ def test_names_that_the_command_line_answers_are_joined_with_those_of_the_file()
 
 @pytest.mark.parametrize("tool", ["fairseq", "huggingface"])
 def test_names_of_the_file_are_those_of_options_or_answered_on_the_command_line(tool):
-    ours = {key.rpartition(".")[2] for key in KEYS} | RESERVED_NAMES.keys()
+    ours = {key.rpartition(".")[2] for key in keys()} | RESERVED_NAMES.keys()
     assert read_other_names()[tool].keys() <= ours | counterparts().keys()
 
 
