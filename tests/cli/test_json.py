@@ -45,6 +45,11 @@ CASES = {  # command, words, events in their order, keys of the last
         ["answer", "answer", "end"],
         {"lines", "noted", "seconds", "lines_per_second"},
     ),
+    "generate surprisal": (
+        "surprisal --path {run} --input {tmp}/gaps.txt",
+        ["answer", "answer", "end"],
+        {"lines", "noted", "seconds", "lines_per_second"},
+    ),
     "inspect": (
         "{data} {run} --verify",
         ["column", "column", "checkpoint"],

@@ -1,7 +1,8 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.generate import GenerationRequest, batch_requests, fill_lines
+from toolkit.generation.generate import GenerationRequest, answer_lines, batch_requests
+from toolkit.generation.output import FillMaskOutput
 
 
 def grouped(lengths, **options):
@@ -47,13 +48,13 @@ class Filler:
 
     def __call__(self, sentences):
         self.batches.append(list(sentences))
-        return [([[(s[0], 1.0)]] * s.count("_"), "") for s in sentences]
+        return [{"masks": [[(s[0], 1.0)]] * s.count("_")} for s in sentences]
 
 
 def fill(*lines, buffer_size=100, max_tokens=20):
     filler = Filler()
-    outputs = fill_lines(lines, filler, measure, buffer_size=buffer_size, max_tokens=max_tokens)
-    return list(outputs), filler.batches
+    sizes = {"buffer_size": buffer_size, "max_tokens": max_tokens}
+    return list(answer_lines(lines, FillMaskOutput, filler, measure, **sizes)), filler.batches
 
 
 def test_batches_have_lines_of_similar_length_within_max_tokens():

@@ -17,6 +17,7 @@ COMMAND_LINES = {  # command and config class -> words after the command; they w
     "generate ContinueConfig": "--path {lm} --input text.txt --max-len-b 5",
     "generate FillMaskConfig": "--path {run} --input text.txt",
     "generate OrderConfig": "--path {mpm} --input text.txt",
+    "generate SurprisalConfig": "--path {lm} --input text.txt",
     "generate ScoreConfig": "text.txt text.txt",
     "inspect InspectConfig": "{run} --device cpu",
     "inspect RunConfig": "--flops --arch bert_tiny --batch-size 1 --tokens-per-sample 8",

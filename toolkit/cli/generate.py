@@ -14,6 +14,7 @@ from toolkit.config.commands.generate import (
     FillMaskConfig,
     OrderConfig,
     ScoreConfig,
+    SurprisalConfig,
     TranslateConfig,
 )
 from toolkit.config.load import early_values, get_value, read_config_files
@@ -63,6 +64,16 @@ MODES = (
         act="toolkit.commands.generate:generate",
         misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
+    ),
+    Command(
+        name="toolkit-generate surprisal",
+        summary="Measure the surprisal of each word of a text in bits, with entropy and rank. For "
+        "translation models, each line has a source, a tab and a target.",
+        example="toolkit-generate surprisal --path run --input sentences.txt > words.tsv",
+        config=SurprisalConfig,
+        act="toolkit.commands.generate:generate",
+        misplaced_paths=MISPLACED,
+        common=("path", "input", "scoring", "frequencies", "results_path"),
     ),
     Command(
         name="toolkit-generate score",

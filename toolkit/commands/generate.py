@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -23,32 +23,41 @@ from toolkit.config.commands.generate import (
     FillMaskConfig,
     GenerationOptions,
     OrderConfig,
+    SurprisalConfig,
     TextGenerationConfig,
 )
 from toolkit.data.tokenizers.tokenizer import MASK
 from toolkit.distributed import World, launch
 from toolkit.generation.generate import (
     GenerationRequest,
+    answer_lines,
     batch_requests,
-    fill_lines,
 )
 from toolkit.generation.output import (
     FillMaskOutput,
     GeneratedText,
     GenerationOutput,
-    MaskPrediction,
+    SurprisalOutput,
 )
 from toolkit.optim.update import DTYPES, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.completions.surprisal import SurprisalReader
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.pretraining.mlm import encode_masked
 from toolkit.tasks.pretraining.mpm import check_orderable, encode_hidden_words
-from toolkit.tasks.task import FillsMasks, OrdersWords, Task, wrong_training_error
+from toolkit.tasks.task import (
+    FillsMasks,
+    OrdersWords,
+    ScoresContinuations,
+    ScoresTargets,
+    Task,
+    wrong_training_error,
+)
 from toolkit.tasks.text_generation import TextGenerator
 
 
-def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
+def generate(c: TextGenerationConfig | FillMaskConfig | SurprisalConfig) -> None:
     """Write one output per line of the input, or item of the data folders, in order."""
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         learners = list[Learner]()
@@ -58,24 +67,30 @@ def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
         if isinstance(c, TextGenerationConfig):
             generate_text(c, learners, world, output)
         elif world.is_main:
-            fill_masks(c, learners[0].to(world.device), output)
+            predict_lines(c, learners[0].to(world.device), output)
 
 
-def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
-    """Fill masks or order words; report on stderr how many lines had nothing to predict."""
+def predict_lines(c: FillMaskConfig | SurprisalConfig, learner: Learner, output: Output) -> None:
+    """Fill masks, order or measure words; report on stderr how many lines were skipped."""
     started, total, noted = perf_counter(), 0, 0
+    hint = "Type one sentence per line"
+    record: type[Any] = SurprisalOutput
+    answer: Callable[[Sequence[str]], Sequence[Mapping[str, Any]]]
+    count: Callable[[str], int]
+    if isinstance(c, SurprisalConfig):
+        reader = SurprisalReader(learner, c, max_tokens=c.max_tokens)
+        answer, count = reader.answer, reader.count_tokens
+    else:
+        hint, record = f"{hint}, {MASK} for a missing token", FillMaskOutput
+        answer, count = partial(fill_sentences, c, learner), partial(count_tokens, c, learner)
     with (
-        open_input(c.input, f"Type one sentence per line, {MASK} for a missing token") as lines,
-        open_writers(c, output, FillMaskOutput.to_tsv, FillMaskOutput.to_console) as writers,
+        open_input(c.input, hint) as lines,
+        open_writers(c, output, record.to_tsv, record.to_console) as writers,
         Progress("predicting", None, "lines", quiet=sys.stdout.isatty()) as progress,
     ):
         size = 1 if lines.isatty() else c.buffer_size
-        outputs = fill_lines(
-            lines,
-            partial(fill_sentences, c, learner),
-            partial(count_tokens, c, learner),
-            buffer_size=size,
-            max_tokens=c.max_tokens,
+        outputs = answer_lines(
+            *(lines, record, answer, count), buffer_size=size, max_tokens=c.max_tokens
         )
         while records := list(islice(outputs, size)):
             for write in writers:
@@ -96,6 +111,9 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
         tasks = "language_modeling"
     elif c.word == "fill-mask":
         supported, tasks = isinstance(task, FillsMasks), "mlm, mpm or rtd"
+    elif c.word == "surprisal":
+        supported = isinstance(task, (ScoresTargets, ScoresContinuations))
+        tasks = "mlm, mpm, language_modeling or translation"
     elif c.word == "order":
         supported, tasks = isinstance(task, OrdersWords), "mpm"
     if not supported:
@@ -111,13 +129,13 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
 
 def fill_sentences(
     c: FillMaskConfig, learner: Learner, sentences: Sequence[str]
-) -> list[tuple[list[MaskPrediction], str]]:
+) -> list[dict[str, Any]]:
     """The most probable tokens for the masks of some sentences, or their most probable order."""
     if isinstance(c, OrderConfig):
         ordered = [learner.order_words(sentence, top=c.top) for sentence in sentences]
-        return [(masks, sentence) for sentence, masks in ordered]
+        return [{"masks": masks, "sentence": sentence} for sentence, masks in ordered]
     predictions = learner.fill_mask(list(sentences), top=c.top, batch_size=len(sentences))
-    return [(masks, "") for masks in predictions]
+    return [{"masks": masks} for masks in predictions]
 
 
 def count_tokens(c: FillMaskConfig, learner: Learner, text: str) -> int:

@@ -215,6 +215,7 @@ CONFIGS = {
     "toolkit-generate continue": "generate:ContinueConfig",
     "toolkit-generate fill-mask": "generate:FillMaskConfig",
     "toolkit-generate order": "generate:OrderConfig",
+    "toolkit-generate surprisal": "generate:SurprisalConfig",
     "toolkit-generate score": "generate:ScoreConfig",
     "toolkit-train": "train:TRAIN",
     "toolkit-preprocess": "preprocess:PREPROCESS",

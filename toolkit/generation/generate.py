@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -13,11 +13,13 @@ from toolkit.config.commands.generate import SearchConfig
 from toolkit.data.records import decode_line
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
-from toolkit.generation.output import FillMaskOutput, MaskPrediction
+from toolkit.generation.output import FillMaskOutput, SurprisalOutput
 from toolkit.generation.search import search
 from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
+
+L = TypeVar("L", FillMaskOutput, SurprisalOutput)
 
 
 @torch.no_grad()
@@ -109,24 +111,24 @@ def request_lengths(request: GenerationRequest) -> tuple[int, int]:
     return len(request.source) + 1, len(request.target) + 1
 
 
-def fill_lines(
+def answer_lines(
     lines: Iterable[bytes],
-    fill: Callable[[Sequence[str]], Iterable[tuple[list[MaskPrediction], str]]],
+    output: type[L],
+    answer: Callable[[Sequence[str]], Iterable[Mapping[str, Any]]],
     count_tokens: Callable[[str], int],
     *,
     buffer_size: int,
     max_tokens: int,
-) -> Iterator[FillMaskOutput]:
+) -> Iterator[L]:
     """One output per line, in order; `buffer_size` lines at a time are sorted by length.
 
-    `fill` returns the masks of each sentence, and its predicted order if words are ordered. A line
-    with nothing to predict (empty, no mask, too long, not UTF-8) gets a note; `count_tokens` raises
-    a ToolkitError that says why.
+    `answer` returns fields of the output of each sentence. A line with nothing to predict (empty,
+    no mask, too long, not UTF-8) gets a note; `count_tokens` raises a ToolkitError that says why.
     """
     numbered = enumerate(lines, 1)
     while buffer := list(islice(numbered, buffer_size)):
-        outputs: dict[int, FillMaskOutput] = {}
-        sized: list[tuple[int, FillMaskOutput]] = []
+        outputs: dict[int, L] = {}
+        sized: list[tuple[int, L]] = []
         for number, line in buffer:
             text, note = decode_line(number, line)
             length = 0
@@ -136,20 +138,18 @@ def fill_lines(
                 note = str(error)
             if length > max_tokens:
                 note = f"{length} tokens, more than --max-tokens {max_tokens}"
-            outputs[number] = FillMaskOutput(number, text, note=note)
+            outputs[number] = output(number, text, note=note)
             sized += [] if note else [(length, outputs[number])]
         for batch in batch_by_length(sized, max_tokens):
-            filled = fill([output.text for output in batch])
-            for output, (masks, sentence) in zip(batch, filled, strict=True):
-                outputs[output.number] = output._replace(masks=masks, sentence=sentence)
+            found = answer([it.text for it in batch])
+            for it, fields in zip(batch, found, strict=True):
+                outputs[it.number] = it._replace(**fields)
         yield from outputs.values()
 
 
-def batch_by_length(
-    sized: Iterable[tuple[int, FillMaskOutput]], max_tokens: int
-) -> Iterator[list[FillMaskOutput]]:
+def batch_by_length(sized: Iterable[tuple[int, L]], max_tokens: int) -> Iterator[list[L]]:
     """Lines of similar length together, at most `max_tokens` per batch, padding included."""
-    batch: list[FillMaskOutput] = []
+    batch: list[L] = []
     for length, output in sorted(sized, key=lambda pair: pair[0]):
         if batch and length * (len(batch) + 1) > max_tokens:
             yield batch

@@ -133,12 +133,74 @@ class GenerationOutput(NamedTuple):
         return [*rows, f"({self.note})"] if self.note else rows
 
 
-R = TypeVar("R", bound=FillMaskOutput | GenerationOutput)
+class WordSurprisal(NamedTuple):
+    """How unexpected a word is; what a word without tokens lacks is None."""
+
+    word: str
+    surprisal: float | None = None
+    """In bits, of the whole word."""
+    uncorrected: float | None = None
+    """In bits: the sum over its tokens, without the probability that the word ends."""
+    entropy: float | None = None
+    """In bits, of the distribution that predicts its first token."""
+    rank: int | None = None
+    """Rank of its first token in this distribution, 1 for the most probable one."""
+    tokens: int = 0
+    unknown: int = 0
+    """Number of its tokens that stand for what the vocabulary lacks."""
+    log_frequency: float | None = None
+    """On the Zipf scale: log10 of occurrences per billion words."""
+
+
+class SurprisalOutput(NamedTuple):
+    """The surprisal of the words of one line."""
+
+    number: int
+    """Line number, from 1."""
+    text: str
+    words: list[WordSurprisal] = []  # noqa: RUF012
+    note: str = ""
+    """Why nothing was measured; empty otherwise."""
+
+    def to_json(self) -> dict[str, object]:
+        """{"line": 1, "text": ..., "words": [{"word": ..., "surprisal": ..., ...}], "note": ...}"""
+        words = [word._asdict() for word in self.words]
+        return {"line": self.number, "text": self.text, "words": words, "note": self.note or None}
+
+    def to_tsv(self) -> str:
+        """A line per word after the number of its line; a line without words has # and the note.
+
+        The first line of the input is preceded by the names of the columns.
+        """
+        rows = [["sentence", *WordSurprisal._fields]] if self.number == 1 else []
+        for word in self.words:
+            rows.append([str(self.number), *map(format_cell, word)])
+        if self.note:
+            rows.append([str(self.number), f"# {self.note}"])
+        return "\n".join("\t".join(row) for row in rows)
+
+    def to_console(self) -> list[str]:
+        """The text, and below it a row for each word: surprisal, entropy and rank; or the note."""
+        rows = [
+            f"{format_cell(it.surprisal):>9}  {format_cell(it.entropy):>9}  {it.rank:>7}  {it.word}"
+            for it in self.words
+            if it.tokens
+        ]
+        return [self.text, *(rows or [f"({self.note})"])]
+
+
+def format_cell(value: object) -> str:
+    """Text as it is, four decimals of other numbers than counts, nothing for None."""
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+AnyOutput = FillMaskOutput | GenerationOutput | SurprisalOutput
+R = TypeVar("R", bound=AnyOutput)
 Writer = Callable[[Sequence[R]], None]
 """Writes a batch of records."""
 
 
-def to_json_line(record: FillMaskOutput | GenerationOutput) -> str:
+def to_json_line(record: AnyOutput) -> str:
     """The record as one line of JSON, without a line end."""
     return json_files.dumps(record.to_json())
 
@@ -150,7 +212,7 @@ def write_lines(file: TextStream, to_text: Callable[[R], str], records: Sequence
     file.flush()
 
 
-def write_events(output: Output, records: Sequence[FillMaskOutput | GenerationOutput]) -> None:
+def write_events(output: Output, records: Sequence[AnyOutput]) -> None:
     """Write each record as an event "answer" of the command's --json output."""
     for record in records:
         output.write("answer", record.to_json())

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
@@ -147,10 +147,11 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         inputs: Inputs,
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
+        begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(inputs, selected)  # (N, D)
-        return score_targets(states, encoder.output_embedding.weight, None, targets)
+        return score_targets(states, encoder.output_embedding.weight, None, targets, begins)
 
     def score_continuations(
         self,
@@ -160,13 +161,14 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
+        begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         cache = encoder.cache(len(source))
         encoder.decode(source, cache=cache)
         cache.reorder(rows)
         states = encoder.decode(previous, cache=cache, selected=selected)[0]  # (N, D)
-        return score_targets(states, encoder.output_embedding.weight, None, targets)
+        return score_targets(states, encoder.output_embedding.weight, None, targets, begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: BlockBatch

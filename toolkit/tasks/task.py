@@ -65,6 +65,12 @@ class TargetScores(NamedTuple):
     log_probabilities: Float[Tensor, " N"]
     is_best: Bool[Tensor, " N"]
     """Whether no token is more probable."""
+    entropy: Float[Tensor, " N"] | None = None
+    """-sum p log p of the distribution; like what follows, only with `begins`."""
+    rank: Float[Tensor, " N"] | None = None
+    """1 + number of tokens that are more probable."""
+    log_share: Float[Tensor, " N"] | None = None
+    """log of the sum of p over the tokens that begin a word, or over the others, as the target."""
 
 
 C = TypeVar("C")
@@ -210,8 +216,13 @@ class ScoresTargets(Protocol):
         inputs: Inputs,
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
+        begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
-        """log p of target tokens; `selected` are flat indices into B x S."""
+        """log p of target tokens; `selected` are flat indices into B x S.
+
+        With `begins`, whether each token begins a word, also what `toolkit-generate surprisal`
+        reads.
+        """
 
 
 @runtime_checkable
@@ -226,6 +237,7 @@ class ScoresContinuations(Protocol):
         previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
+        begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
         """log p of target tokens; `selected` are flat indices into the B x T of `previous`.
 
@@ -342,10 +354,12 @@ def score_targets(
     table: Float[Tensor, "V E"],
     bias: Float[Tensor, " V"] | None,
     targets: Int[Tensor, " N"],
+    begins: Bool[Tensor, " v"] | None = None,
 ) -> TargetScores:
     """log softmax(states @ table.T + bias) at the targets, in fp32 at least.
 
-    bf16 would round differences between two sentences to ties.
+    bf16 would round differences between two sentences to ties. `begins` may be shorter than the
+    table.
     """
     with torch.autocast(states.device.type, enabled=False):
         dtype = torch.promote_types(states.dtype, torch.float32)
@@ -355,9 +369,15 @@ def score_targets(
         found = []
         for rows, wanted in chunks:
             scores = F.linear(rows, weight, offset)  # (n, V)
-            of_targets = scores.gather(1, wanted[:, None])[:, 0]
-            is_best = of_targets == scores.amax(1)
-            found.append(TargetScores(of_targets - scores.logsumexp(1), is_best))
+            of_targets, total = scores.gather(1, wanted[:, None]), scores.logsumexp(1)
+            columns = [of_targets[:, 0] - total, of_targets[:, 0] == scores.amax(1)]
+            if begins is not None:
+                log_p, alike = scores - total[:, None], F.pad(begins, (0, scores.shape[1]))
+                alike = alike[wanted][:, None] == alike[: scores.shape[1]]
+                columns.append(torch.special.entr(log_p.exp()).sum(1))
+                columns.append(1.0 + (scores > of_targets).sum(1))
+                columns.append(log_p.masked_fill(~alike, -torch.inf).logsumexp(1))
+            found.append(columns)
     return TargetScores(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
 

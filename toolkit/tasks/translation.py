@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray, ragged_arange
@@ -276,11 +276,12 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
+        begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         read = Encoded(encoder(Inputs(source)).states[rows])
         states = encoder.decode(previous, read, selected=selected)[0]  # (N, D)
-        return score_targets(states, encoder.output_embedding.weight, None, targets)
+        return score_targets(states, encoder.output_embedding.weight, None, targets, begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch

@@ -26,6 +26,7 @@ from toolkit.config.sections import (
     DeviceOptions,
     OutputOptions,
     PrecisionOptions,
+    Scoring,
     WeightsOptions,
     check_distinct_files,
 )
@@ -218,7 +219,6 @@ ONE_EVALUATION = (
 MINIMAL_PAIRS_TASK: Literal["minimal_pairs"] = "minimal_pairs"
 COMPLETIONS_TASK: Literal["completions"] = "completions"
 OWN_TASK = "Omit --task: checkpoints are evaluated with the task that they were trained with."
-Scoring = Literal["auto", "pseudo_log_likelihood", "within_word_left_to_right", "log_likelihood"]
 Normalization = Literal["none", "tokens", "characters"]
 
 

@@ -26,6 +26,7 @@ from toolkit.config.sections import (
     DeviceOptions,
     OutputOptions,
     PrecisionOptions,
+    Scoring,
     WeightsOptions,
 )
 
@@ -172,11 +173,8 @@ class ContinueConfig(TextGenerationConfig, word="continue"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FillMaskConfig(GenerationOptions, word="fill-mask"):
-    """Options of toolkit-generate fill-mask."""
-
-    top: Size = 5
-    """Number of tokens per [MASK], or of positions per word, to print."""
+class SingleModelOptions(GenerationOptions):
+    """Options of the modes with one model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,6 +182,35 @@ class FillMaskConfig(GenerationOptions, word="fill-mask"):
             raise ToolkitError(
                 "--path must name one checkpoint: only text generation uses ensembles."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillMaskConfig(SingleModelOptions, word="fill-mask"):
+    """Options of toolkit-generate fill-mask."""
+
+    top: Size = 5
+    """Number of tokens per [MASK], or of positions per word, to print."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurprisalOptions(Options, title="surprisal"):
+    """Options of every command that measures surprisal."""
+
+    scoring: Scoring = "auto"
+    """What predicts a token. log_likelihood: those before it, the only one of causal models.
+    within_word_left_to_right: all tokens of the text but the later ones of its word, the default
+    of masked models (Kauf and Ivanova 2023). pseudo_log_likelihood: all other tokens."""
+    context: PositiveInt | None = None
+    """Read texts in windows of this many tokens, at most as many as the model reads: of a causal
+    model, each starts half a window before its first new token; of a masked model, each is centered
+    on the token. Default: texts as a whole; longer ones than the model reads get a note."""
+    frequencies: str | None = None
+    """File with a word and its count in each line, for the logarithm of the frequency."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurprisalConfig(SurprisalOptions, SingleModelOptions, word="surprisal"):
+    """Options of toolkit-generate surprisal."""
 
 
 @dataclass(frozen=True, kw_only=True)

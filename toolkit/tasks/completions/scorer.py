@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from toolkit.common.arrays import FloatArray, IntArray, split_rows
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.tokenizers.offsets import Span, to_line
@@ -31,7 +31,7 @@ from toolkit.data.tokenizers.words import joins
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.task import ScoresContinuations, ScoresTargets, require
+from toolkit.tasks.task import ScoresContinuations, ScoresTargets, TargetScores, require
 
 
 class EncodedText(NamedTuple):
@@ -55,7 +55,13 @@ class TextScorer:
     """Scores texts with a learner that fills masks, predicts the next token or translates."""
 
     def __init__(
-        self, learner: Learner, scoring: str, *, precision: Precision, max_tokens: int
+        self,
+        learner: Learner,
+        scoring: str,
+        *,
+        precision: Precision,
+        max_tokens: int,
+        context: int | None = None,
     ) -> None:
         self.learner, self.precision, self.max_tokens = learner, precision, max_tokens
         reads_first = isinstance(learner.task, ScoresContinuations)
@@ -66,7 +72,7 @@ class TextScorer:
             known = require(learner.task, ScoresTargets).scorings
         if learner.encoder.is_word_level or learner.encoder.fixed_length:
             raise ToolkitError(
-                "Minimal pairs require a model that reads text of any length; this encoder reads "
+                "Scores of text require a model that reads text of any length; this encoder reads "
                 "words with their characters, or sentences of one length."
             )
         if scoring not in ("auto", *known):
@@ -83,6 +89,8 @@ class TextScorer:
             special = ((vocabulary.sep,), ())
         self.before, self.after = (np.array(ids, np.int64) for ids in special)
         self.mask = vocabulary.mask
+        self.context = context and min(context, learner.encoder.max_positions or context)
+        """Maximum number of tokens of an input, which is a window of the text; None for all."""
 
     @property
     def max_length(self) -> int | None:
@@ -124,35 +132,45 @@ class TextScorer:
             ends = [np.arange(1, len(row) + 1) for row in rows]
         return [EncodedText(*parts) for parts in zip(rows, ends, firsts, sources, strict=True)]
 
-    @torch.no_grad()
     def score(self, texts: Sequence[EncodedText]) -> FloatArray:
         """Log-probability of each text, and its number of tokens that are not the most probable.
 
         They do not depend on the other texts, up to rounding.
         """
+        rows = self.score_tokens(texts)
+        return np.array([[it[:, 0].sum() for it in rows], [(1 - it[:, 1]).sum() for it in rows]])
+
+    @torch.no_grad()
+    def score_tokens(
+        self, texts: Sequence[EncodedText], begins: BoolArray | None = None
+    ) -> list[FloatArray]:
+        """Per text, a row for each of its tokens that is scored, with columns of `TargetScores`."""
         table = TargetTable()
-        for owner, text in enumerate(texts):
+        for text in texts:
             for request in self._requests(text):
-                table.add(*request, owner)
-        totals = np.zeros((2, len(texts)))
+                table.add(*request)
+        ends = np.cumsum([text.size for text in texts])
+        found = np.zeros((ends[-1], 2 if begins is None else len(TargetScores._fields)))
         encoder, task = self.learner.encoder, self.learner.task
         device = encoder.token_embedding.weight.device
+        more: dict[str, Any] = (
+            {} if begins is None else {"begins": torch.from_numpy(begins).to(device)}
+        )
         with self.precision.autocast():  # around all batches, so that weights are cast once
             for arrays in table.batches(self.max_tokens):
                 moved = [torch.from_numpy(it).to(device) for it in arrays[:5]]
-                (source, rows, tokens, selected, targets), owners = moved, arrays[5]
+                (source, rows, tokens, selected, targets), requests = moved, arrays[5]
                 if source.numel():
-                    found = require(task, ScoresContinuations).score_continuations(
-                        encoder, source, rows, tokens, selected, targets
+                    scores = require(task, ScoresContinuations).score_continuations(
+                        encoder, source, rows, tokens, selected, targets, **more
                     )
                 else:
-                    found = require(task, ScoresTargets).score_targets(
-                        encoder, Inputs(tokens), selected, targets
+                    scores = require(task, ScoresTargets).score_targets(
+                        encoder, Inputs(tokens), selected, targets, **more
                     )
-                columns = found.log_probabilities, ~found.is_best
-                for sums, numbers in zip(totals, columns, strict=True):
-                    np.add.at(sums, owners, numbers.double().cpu().numpy())
-        return totals
+                numbers = [it.double() for it in scores if it is not None]
+                found[requests] = torch.stack(numbers, 1).cpu().numpy()
+        return np.split(found, ends[:-1])
 
     def _requests(self, text: EncodedText) -> Iterator[tuple[IntArray, IntArray, int, int]]:
         """Source, input, position and token: each after those before it, or masked.
@@ -161,18 +179,36 @@ class TextScorer:
         language model it is the prefix but its last token, which options share.
         """
         first, tokens = len(self.before), text.tokens
-        prefix = np.concatenate([self.before, tokens[:-1]])
-        whole = np.concatenate([self.before, tokens, self.after])
-        shared = max(0, first + text.first - 1) if text.first else 0
-        source = text.source if self.translates else prefix[:shared]
+        previous = np.concatenate([self.before, tokens[:-1]])
+        shared = max(0, first + text.first - 1) if text.first and not self.context else 0
+        source = text.source if self.translates else previous[:shared]
+        previous, room = previous[shared:], len(tokens)
+        size = self.context or len(previous)
+        if self.context:
+            room = min(room, max(1, size - first - len(self.after)))
         for index in range(text.first, len(tokens)):
             position, token = first + index, int(tokens[index])
             if self.is_causal:
-                yield source, prefix[shared:], position - 1 - shared, token
+                place = position - 1 - shared
+                start = window_start(place, size, len(previous))
+                yield source, previous[start : start + size], place - start, token
                 continue
-            masked = whole.copy()
-            masked[position : first + text.ends[index]] = self.mask
-            yield text.source, masked, position, token
+            hidden = min(int(text.ends[index]) - index, room)
+            start = max(0, min(index - (room - hidden) // 2, len(tokens) - room))
+            masked = np.concatenate([self.before, tokens[start : start + room], self.after])
+            masked[position - start : position - start + hidden] = self.mask
+            yield text.source, masked, position - start, token
+
+
+def window_start(position: int, size: int, count: int) -> int:
+    """Start of the first window with a position; each adds half of its size to the one before.
+
+    So all but the first `size` positions have at least half a window before them. The last window
+    ends with the text, of `count` positions.
+    """
+    step = size - size // 2
+    steps = max(0, -((size - 1 - position) // step))
+    return max(0, min(steps * step, count - size))
 
 
 def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntArray]:
@@ -213,19 +249,19 @@ class TargetTable:
         self._rows: list[tuple[IntArray, IntArray]] = []
         self._targets: list[tuple[int, int, int, int]] = []
 
-    def add(self, source: IntArray, row: IntArray, position: int, target: int, owner: int) -> None:
-        """Ask for log p(target) at a position of an input, on behalf of a text."""
+    def add(self, source: IntArray, row: IntArray, position: int, target: int) -> None:
+        """Ask for log p(target) at a position of an input."""
         key = source.tobytes(), row.tobytes()
         number = self._numbers.setdefault(key, len(self._rows))
         if number == len(self._rows):
             self._rows.append((source, row))
-        self._targets.append((number, position, target, owner))
+        self._targets.append((number, position, target, len(self._targets)))
 
     def batches(self, max_tokens: int) -> Iterator[tuple[IntArray, ...]]:
         """Sources of equal length, each once, and all inputs after them.
 
         Arrays: sources, the source of each input, inputs, the flat indices of the targets'
-        positions into B x S, the targets, and the text that each belongs to. Inputs without a
+        positions into B x S, the targets, and the numbers of their requests. Inputs without a
         source have equal lengths; those after one are padded on the right, where a decoder does
         not look.
         """
@@ -242,7 +278,7 @@ class TargetTable:
         targets = targets[np.argsort(targets[:, 0], kind="stable")]
         for first, last in _cut(lengths[order], max_tokens):
             low, high = np.searchsorted(targets[:, 0], [first, last])
-            number, position, target, owner = targets[low:high].T
+            number, position, target, request = targets[low:high].T
             batch = [self._rows[row] for row in order[first:last]]
             _, starts, places = np.unique(
                 sources[order[first:last]], return_index=True, return_inverse=True
@@ -252,7 +288,7 @@ class TargetTable:
                 line[: len(row)] = row
             selected = (number - first) * inputs.shape[1] + position
             source = np.stack([batch[start][0] for start in starts])
-            yield source, places, inputs, selected, target.copy(), owner
+            yield source, places, inputs, selected, target.copy(), request
 
 
 def _cut(lengths: IntArray, max_tokens: int) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, convert, name_file
-from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization, Scoring
+from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization
+from toolkit.config.sections import Scoring
 from toolkit.config.yaml_files import SUITE, read_yaml
 from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import make_table

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
@@ -238,8 +238,9 @@ class TokenTask(TextTask[C, E, B]):
         inputs: Inputs,
         selected: Int[Tensor, " N"],
         targets: Int[Tensor, " N"],
+        begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
-        output = partial(score_targets, targets=targets)
+        output = partial(score_targets, targets=targets, begins=begins)
         found: TargetScores
         found = predict_tokens(*self.token_head(encoder), inputs, selected, output)
         return found
