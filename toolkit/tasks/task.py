@@ -220,8 +220,7 @@ class ScoresTargets(Protocol):
     ) -> TargetScores:
         """log p of target tokens; `selected` are flat indices into B x S.
 
-        With `begins`, whether each token begins a word, also what `toolkit-generate surprisal`
-        reads.
+        With `begins`, whether each token begins a word, all fields of the scores.
         """
 
 
@@ -358,8 +357,7 @@ def score_targets(
 ) -> TargetScores:
     """log softmax(states @ table.T + bias) at the targets, in fp32 at least.
 
-    bf16 would round differences between two sentences to ties. `begins` may be shorter than the
-    table.
+    bf16 would round differences between two sentences to ties.
     """
     with torch.autocast(states.device.type, enabled=False):
         dtype = torch.promote_types(states.dtype, torch.float32)
