@@ -167,7 +167,7 @@ TRAIN = Command(
     summary="Train an architecture on a task with the data folders that toolkit-preprocess wrote. "
     "Checkpoints, a log and the result go to the save folder; if it already holds checkpoints, the "
     "run resumes from the latest. --seeds and --grid train several runs and compare them. Numbers "
-    "may change during a run: --task.mask-rate 0.4:0.15, or 64@0,256@5epochs for lengths.",
+    "may change during a run: --weight-decay 0.1:0, or --batch-size 64@0,256@5epochs.",
     example="toolkit-train data --arch composite_bert_small --task mlm --max-update 10000 "
     "--lr 3e-4 --save-dir run",
     config=RunConfig,
