@@ -31,6 +31,8 @@ COMMAND_LINES = {  # command and config class -> words after the command; they w
     "preprocess PreprocessConfig": "--trainpref {folder}/text.txt --destdir out " + WORDS,
     "train RunConfig": "{data} --arch composite_bert_tiny --task mlm " + RUN,
     "validate ValidateConfig": "{data} --path {run} --num-workers 0 --device cpu",
+    "validate ReadingTimesConfig": "{folder}/times.jsonl --task reading_times --path {run} "
+    "--measures time --device cpu",
     "validate CompletionsConfig": "{folder}/sentences.jsonl --task minimal_pairs --path {run} "
     "--device cpu",
 }
@@ -53,6 +55,7 @@ JSON_LINES = {
         **{"true": ["N", "V"], "predicted": ["N", "V"], "counts": [[2, 1], [0, 3]]},
     },
     "accuracies": {"UID": "wh_island", "linguistics_term": "island_effects", "gpt2": 0.792},
+    "times": {"sentence": "the cat sat", "word": "sat", "context_length": 2, "time": 310.5},
     "sentences": {"sentence_good": "the cat sat", "sentence_bad": "the cat run", "UID": "a"},
 }
 

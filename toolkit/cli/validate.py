@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from toolkit.cli.command import program
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfig
+from toolkit.config.commands.reading_times import ReadingTimesConfig
 from toolkit.config.values import read_words
 
 
 def choose_command(argv: Sequence[str]) -> Command:
-    """COMPLETIONS with --task or --suite; other options of a task have its name before a dot."""
-    names = {flag.name for flag in read_words(argv).flags}
-    return COMPLETIONS if names & {"task", "suite"} else COMMAND
+    """Of --task or --suite; other options of a task have its name before a dot."""
+    flags = read_words(argv).flags
+    if any(it.name == "task" and "reading_times" in (it.text, *it.following) for it in flags):
+        return READING_TIMES
+    return COMPLETIONS if {flag.name for flag in flags} & {"task", "suite"} else COMMAND
 
 
 COMMAND = Command(
@@ -48,5 +51,15 @@ COMPLETIONS = Command(
     act="toolkit.commands.completions:evaluate_completions",
     misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "suite", "scoring", "normalization", "limit", "results_path"),
+)
+READING_TIMES = Command(
+    name="toolkit-validate",
+    summary="Compare the surprisal of words with how people read them: what it adds to the "
+    "prediction of each measure beyond length, frequency and the two words before.",
+    example="toolkit-validate reading_data.csv --task reading_times --path run/checkpoint_best",
+    config=ReadingTimesConfig,
+    act="toolkit.commands.reading_times:evaluate_reading_times",
+    misplaced_paths={"checkpoint": "Write --path {path}."},
+    common=("path", "scoring", "context", "measures", "results_path"),
 )
 main = program(COMMAND, __name__)

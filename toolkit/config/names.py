@@ -221,6 +221,7 @@ CONFIGS = {
     "toolkit-preprocess": "preprocess:PREPROCESS",
     "toolkit-validate": "checkpoints:ValidateConfig",
     "toolkit-validate --task completions": "checkpoints:CompletionsConfig",
+    "toolkit-validate --task reading_times": "reading_times:ReadingTimesConfig",
     "toolkit-predict": "checkpoints:PredictConfig",
     "toolkit-average": "checkpoints:AverageConfig",
     "toolkit-convert import": "checkpoints:ImportConfig",
