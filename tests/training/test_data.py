@@ -188,9 +188,10 @@ def test_corpus_weights_reject_a_task_that_mixes_corpora(config, folders, monkey
 
     real = module.make_examples
 
-    def shuffled(name, folder, *rest, **options):
-        found = real(name, folder, *rest, **options)
-        found.lengths = found.lengths[::-1].copy() if len(folder.sources) > 1 else found.lengths
+    def shuffled(task, source):
+        found = real(task, source)
+        mixed = len(source.folder.sources) > 1
+        found.lengths = found.lengths[::-1].copy() if mixed else found.lengths
         return found
 
     monkeypatch.setattr(module, "make_examples", shuffled)

@@ -56,8 +56,8 @@ ITERATIONS = {
 }
 """a, b, c of a x + b x^3 + c x^5 in each step, the last ones in all others; they soon move singular
 values close to 1 (Jordan et al. 2024; Amsel et al. 2025, for five steps)."""
-SAFETY = {"quintic": 1.0, "polar_express": 1.02}
-"""Factor of the norm that a momentum is divided by: optimal steps diverge above 1."""
+SAFETY = 1.02
+"""Factor of the norm that a momentum is divided by for polar_express, which diverges above 1."""
 TINY = 1e-7
 """Minimum norm that a momentum, and root mean square that a row, is divided by."""
 
@@ -152,7 +152,8 @@ def orthogonalize(
     if x.shape[1] > x.shape[2]:
         return orthogonalize(x.mT, steps, iteration).mT
     y = x.bfloat16() if x.is_cuda or bf16_is_fast(x.device) else x
-    y = y / (SAFETY[iteration] * y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None])
+    norm = y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None]
+    y = y / (norm * SAFETY if iteration == "polar_express" else norm)
     coefficients = ITERATIONS[iteration]
     for step in range(steps):
         a, b, c = coefficients[min(step, len(coefficients) - 1)]

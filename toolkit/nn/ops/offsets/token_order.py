@@ -8,6 +8,7 @@ N moved tokens of a sentence   n rows   O offsets, 2 P - 1   K head width
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -68,7 +69,6 @@ def first_true_indices(mask: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor,
     return mask.int().argsort(dim=1, descending=True, stable=True)[:, :count]
 
 
-@compile_disabled  # its backward pass writes through a strided view, which compilers refuse
 def scatter_by_position(
     taps: Float[Tensor, "B H S R"], ids: Int[Tensor, "B S"], m: MovedTokens
 ) -> Float[Tensor, "B H S T"]:
@@ -79,6 +79,14 @@ def scatter_by_position(
     keys are gathered separately; gradients of keys at the same position are added by a matrix
     product, in a fixed order.
     """
+    apply = scatter_eagerly if taps.device.type == "cpu" else _ScatterByPosition.apply
+    scores: Tensor = apply(taps, ids, m)
+    return scores
+
+
+@compile_disabled  # Inductor simplifies its indices for a CPU without end
+def scatter_eagerly(taps: Tensor, ids: Tensor, m: MovedTokens) -> Tensor:
+    """`scatter_by_position` outside of compiled graphs."""
     scores: Tensor = _ScatterByPosition.apply(taps, ids, m)
     return scores
 
@@ -87,7 +95,8 @@ class _ScatterByPosition(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, ids, m):  # type: ignore[no-untyped-def]
         taps, radius, length = pack_rows(taps), (taps.shape[-1] - 1) // 2, ids.shape[1]
-        ctx.ids, ctx.moved_tokens, ctx.layout = ids, m, (taps.shape, taps.stride())
+        ctx.ids, ctx.moved_tokens = ids, m
+        ctx.layout = taps.shape, taps.stride(1) > taps.stride(0)
         others = ids[m.ordered_prefix :]
         offsets = others.gather(1, m.indices)[:, None] - others[..., None]  # (b, S, N)
         index = (offsets + radius)[:, None].expand(-1, taps.shape[1], -1, -1)
@@ -101,8 +110,8 @@ class _ScatterByPosition(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        m, grad_taps = ctx.moved_tokens, gradient.new_empty_strided(*ctx.layout).zero_()
-        by_position = unskew(grad_taps, m.first_position)
+        m, (shape, heads_outermost) = ctx.moved_tokens, ctx.layout
+        grad_taps, by_position = skewed_zeros(gradient, shape, heads_outermost, m.first_position)
         others = by_position[m.ordered_prefix :]
         if not m.covers_all(ctx.ids):
             by_position.narrow(-1, m.first_position, gradient.shape[-1]).copy_(gradient)
@@ -132,13 +141,21 @@ def scatter_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values
     out.scatter_(axis % (out.dim() - 1) + 1, indices.view(shape).expand_as(values), values)
 
 
-def unskew(taps: Float[Tensor, "B H S R"], first: int) -> Float[Tensor, "B H S P"]:
-    """A view of the taps by position, for rows at positions `first`, `first` + 1, ..."""
-    radius, row = (taps.shape[-1] - 1) // 2, taps.shape[-1] - 1
-    strides = (*taps.stride()[:2], row, 1)
-    return taps.flatten(-2)[..., radius - first :].as_strided(
-        (*taps.shape[:-1], radius + 1), strides
-    )
+def skewed_zeros(
+    like: Tensor, shape: Sequence[int], heads_outermost: bool, first: int
+) -> tuple[Float[Tensor, "B H S R"], Float[Tensor, "B H S P"]]:
+    """Taps of 0, and a view of them by position for rows at positions `first`, `first` + 1, ...
+
+    A chain of views, since compilers do not follow writes through `as_strided`.
+    """
+    batch, heads, length, count = shape
+    radius, used = (count - 1) // 2, length * count
+    start, windows = radius - first, length * (count - 1)
+    outer = (heads, batch) if heads_outermost else (batch, heads)
+    zeros = like.new_zeros(*outer, max(used, start + windows))
+    flat = zeros.transpose(0, 1) if heads_outermost else zeros
+    by_position = flat[..., start : start + windows].unflatten(-1, (length, count - 1))
+    return flat[..., :used].unflatten(-1, (length, count)), by_position[..., : radius + 1]
 
 
 def reindex_rows(
