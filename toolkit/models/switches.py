@@ -10,7 +10,7 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
 from toolkit.nn.attention import Attention, ContentChange, LinearProjections
-from toolkit.nn.attention.query_key import QueryKeyNorm, SmearedKeys
+from toolkit.nn.attention.terms import QueryKeyNorm, SmearedKeys
 
 
 @dataclass(frozen=True, kw_only=True)
