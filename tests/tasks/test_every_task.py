@@ -23,7 +23,7 @@ ARCHS = {
 }
 FIXED = ["glue", "regression", "squad", "multiple_choice", "translation", "language_modeling"]
 TAGS = ["pos_tagging", "subword_tagging"]
-MASKED = ["mlm", "mpm", "rtd"]
+MASKED = ["mlm", "hybrid", "mpm", "rtd"]
 SHORT = {"squad": {"tokens_per_sample": 16, "stride": 9}}
 SHAPE = {"layers": 1, "width": 16, "heads": 2, "feed_forward_width": 16, "dropout": 0.0}
 SHAPES = {

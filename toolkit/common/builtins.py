@@ -121,6 +121,10 @@ TASKS = {
         encode="an encoder without a head, to fine-tune from",
     ),
     **make_builtins(
+        "tasks.pretraining.hybrid",
+        hybrid="masked-next-token prediction and causal language modeling (GPT-BERT)",
+    ),
+    **make_builtins(
         "tasks.pretraining.rtd", rtd="replaced token detection (ELECTRA, Clark et al. 2020)"
     ),
 }

@@ -186,6 +186,7 @@ class Encoder(LayeredEncoder):
         self.head_width = c.head_width
         self.uses_packing = all(layer.attention.accepts_rows for layer in layers)
         self.packs = all(layer.attention.accepts_packed_rows for layer in layers)
+        self.can_be_causal = all(layer.attention.can_be_causal for layer in layers)
         rotates = any(layer.attention.project.changes_content for layer in layers)
         self.reads_ids = positions is not None or rotates
         init_bert_weights(self)
@@ -240,7 +241,7 @@ class Encoder(LayeredEncoder):
             return self.embed_packed(inputs, inputs.packing)
         offsets = find_offsets(inputs)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        sequence = SequenceContext(offsets, inputs.padding, rows=rows)
+        sequence = SequenceContext(offsets, inputs.padding, causal=inputs.causal, rows=rows)
         if self.offset_embedding is not None:
             vectors: OffsetVectors = self.offset_embedding(offsets.max_offset)
             sequence = sequence._replace(offset_vectors=vectors.vectors, offset_rows=vectors.rows)
@@ -264,7 +265,8 @@ class Encoder(LayeredEncoder):
             check_length(inputs.tokens.shape[1], self.max_positions)
         if ids is None and self.reads_ids:
             ids = packing.position_ids()
-        sequence = SequenceContext(Offsets(ids, tokens.shape[1], tokens.device), rows=rows)
+        offsets = Offsets(ids, tokens.shape[1], tokens.device)
+        sequence = SequenceContext(offsets, causal=inputs.causal, rows=rows)
         return self.embeddings(tokens, ids, segments), sequence, packing
 
 

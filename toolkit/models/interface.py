@@ -55,6 +55,8 @@ class Inputs(NamedTuple):
     """No position id is larger; None if unknown. Asking a GPU would wait for it."""
     packing: Packing | None = None
     """Where the tokens are without padding, for encoders that can do without it."""
+    causal: bool = False
+    """Whether tokens attend to themselves and to the left only; padding then comes last."""
 
 
 def check_tensors(inputs: Inputs) -> None:
@@ -139,6 +141,8 @@ class EncoderModel(nn.Module, ABC):
     """Whether `forward` accepts `selected`; if not, `select_states` selects afterwards."""
     is_word_level: bool = False
     """Whether tokens are whole words, with their characters in the batch."""
+    can_be_causal: bool = False
+    """Whether it follows `Inputs.causal`."""
     uses_packing: bool = False
     """Whether batches on a GPU need `Inputs.packing`."""
     norm_epsilon: float = NORM_EPS

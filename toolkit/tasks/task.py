@@ -109,6 +109,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     the examples do not depend on the architecture."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
+    scheduled: ClassVar[tuple[str, ...]] = ()
+    """Paths of options that its examples read from the schedules of the run, and it has, too."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -257,12 +259,12 @@ class OrdersWords(Protocol):
 CAPABILITIES: Mapping[type, tuple[str, str, str]] = {
     ReadsItems: (
         "Training on texts in memory",
-        "mlm, mpm, rtd, language_modeling or glue",
+        "mlm, hybrid, mpm, rtd, language_modeling or glue",
         " Run toolkit-preprocess, and open the data folder with learner.open_dataset.",
     ),
     PredictsItems: ("Predicting for raw items", "glue, squad or pos_tagging", ""),
     FillsMasks: ("Filling masks", "mlm", ""),
-    ScoresTargets: ("Scoring sentences", "mlm, mpm or language_modeling", ""),
+    ScoresTargets: ("Scoring sentences", "mlm, hybrid, mpm or language_modeling", ""),
     OrdersWords: ("Ordering words", "mpm", ""),
 }
 """Capability -> what it is for, tasks that have it, and another way, for the error about others."""

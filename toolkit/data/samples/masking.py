@@ -28,7 +28,7 @@ from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 EVALUATION = -1  # in place of the epoch if masks must be the same every time
-SELECT, DECIDE, REPLACE, SPANS, SAMPLE = range(5)  # draws: each has its own random stream
+SELECT, DECIDE, REPLACE, SPANS, SAMPLE, MODE = range(6)  # draws: each has its own random stream
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from toolkit.nn.attention.inputs import (
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.attention.projections import Projections, split_heads
+from toolkit.nn.attention.projections import ConvolvedProjections, Projections, split_heads
 from toolkit.nn.decoding_cache import AttentionCache, EncoderKV, EncoderKVCache, to_cache_dtype
 from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.depthwise import DepthwiseConvolution, SeparableConvolution, mask_padding
@@ -55,6 +55,12 @@ class Attention(nn.Module):
             return False
         values = self.values
         return self.project.keeps_rows and self.map.averages_rows and not values.sees_padding
+
+    @property
+    def can_be_causal(self) -> bool:
+        """Whether nothing but the softmax looks to the right, where it can be masked."""
+        convolved = self.values.convolves or isinstance(self.project, ConvolvedProjections)
+        return isinstance(self.map, SoftmaxMap) and not convolved
 
     @property
     def accepts_packed_rows(self) -> bool:

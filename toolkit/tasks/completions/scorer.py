@@ -64,8 +64,8 @@ class TextScorer:
         context: int | None = None,
     ) -> None:
         self.learner, self.precision, self.max_tokens = learner, precision, max_tokens
-        reads_first = isinstance(learner.task, ScoresContinuations)
-        self.translates = reads_first and not isinstance(learner.task, ScoresTargets)
+        self.reads_first = isinstance(learner.task, ScoresContinuations)
+        self.translates = self.reads_first and not isinstance(learner.task, ScoresTargets)
         if self.translates:
             known: Sequence[str] = ("log_likelihood",)
         else:
@@ -166,7 +166,7 @@ class TextScorer:
                     )
                 else:
                     scores = require(task, ScoresTargets).score_targets(
-                        encoder, Inputs(tokens), selected, targets, **more
+                        encoder, Inputs(tokens, causal=self.is_causal), selected, targets, **more
                     )
                 numbers = [it.double() for it in scores if it is not None]
                 found[requests] = torch.stack(numbers, 1).cpu().numpy()
@@ -180,7 +180,8 @@ class TextScorer:
         """
         first, tokens = len(self.before), text.tokens
         previous = np.concatenate([self.before, tokens[:-1]])
-        shared = max(0, first + text.first - 1) if text.first and not self.context else 0
+        shares = text.first and self.reads_first and not self.context
+        shared = max(0, first + text.first - 1) if shares else 0
         source = text.source if self.translates else previous[:shared]
         previous, room = previous[shared:], len(tokens)
         size = self.context or len(previous)

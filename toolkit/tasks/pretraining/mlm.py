@@ -201,6 +201,8 @@ class TokenTask(TextTask[C, E, B]):
     """A task with a head that predicts masked tokens; with `scorings` it scores sentences."""
 
     generation_mode = "fill-mask"
+    shift: ClassVar[int] = 0
+    """A token is predicted from the state of the position this far before it."""
 
     @abstractmethod
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
@@ -219,7 +221,7 @@ class TokenTask(TextTask[C, E, B]):
         inputs = to_device(collate_texts(encoded, vocabulary.pad), device)
         width = inputs.tokens.shape[1]
         masks = [
-            row * width + position
+            row * width + position - self.shift
             for row, ids in enumerate(encoded)
             for position, token in enumerate(ids)
             if token == vocabulary.mask
