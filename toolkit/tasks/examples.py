@@ -109,7 +109,8 @@ class Examples(ABC, Generic[B]):
     """Number of items that are longer than the model reads."""
     row_multiple: int = 1
     scheduled: ClassVar[tuple[str, ...]] = ()
-    """Paths of options whose values `make_batch` reads from the schedules of the run."""
+    """Paths of options whose values `make_batch` reads from the schedules of the run, and that no
+    module has."""
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
     """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
 

@@ -109,8 +109,6 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     the examples do not depend on the architecture."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
-    scheduled: ClassVar[tuple[str, ...]] = ()
-    """Paths of options that its examples read from the schedules of the run, and it has, too."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

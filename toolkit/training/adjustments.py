@@ -26,10 +26,10 @@ Attribute = tuple[nn.Module, str, Mapping[Number, Number]]
 
 
 def make_adjustments(c: RunConfig, data: TrainingData, trainer: Trainer) -> list[Adjustment]:
-    """One for each scheduled option that the data do not follow themselves, or not alone."""
+    """One for each scheduled option that the data do not follow themselves."""
     adjustments: list[Adjustment] = []
     for path, schedule in c.schedules.items():
-        if path in data.scheduled and path not in trainer.learner.task.scheduled:
+        if path in data.scheduled:
             continue
         if path == WEIGHT_DECAY:
             adjustments.append(partial(set_weight_decay, trainer.optimizer, data.schedules))

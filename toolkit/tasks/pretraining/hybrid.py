@@ -31,8 +31,6 @@ from toolkit.tasks.pretraining.mlm import (
 )
 from toolkit.tasks.task import EncoderFactory, Metric, TargetScores, accuracy
 
-RATIO = "task.causal_ratio"
-
 
 @dataclass(frozen=True, kw_only=True)
 class HybridConfig(MaskingConfig):
@@ -64,7 +62,6 @@ class HybridBatch(NamedTuple):
 class HybridExamples(MaskedExamples):
     """The sentences of one split; every epoch reads others from left to right."""
 
-    scheduled = (*MaskedExamples.scheduled, RATIO)
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED, "causal_targets": IGNORED}
 
     def __init__(self, config: HybridConfig, source: SplitSource) -> None:
@@ -72,7 +69,7 @@ class HybridExamples(MaskedExamples):
         self._ratio = config.causal_ratio
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> HybridBatch:
-        ratio = self._schedules.value(RATIO, epoch, self._ratio)
+        ratio = self._schedules.value("task.causal_ratio", epoch, self._ratio)
         causal = self.noise(ids, epoch).grid(MODE, 1)[:, 0] < ratio
         parts: list[MaskedBatch] = []
         for chosen, make in ((~causal, super().make_batch), (causal, self.read_causally)):
@@ -114,7 +111,7 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
     """
 
     examples_class, scorings = HybridExamples, (*SCORINGS, "log_likelihood")
-    scheduled, shift = (RATIO,), 1
+    shift = 1
 
     def __init__(
         self, c: HybridConfig, encoder: EncoderModel, make_encoder: EncoderFactory
