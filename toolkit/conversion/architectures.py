@@ -57,25 +57,24 @@ def config_mismatches(
 
     `layers` is a setting that must not exceed the number of layers in the tensors' names.
     """
-    fixed, found = dict(model_type.fixed), {**model_type.omitted, **config}
+    fixed = dict(model_type.fixed)
     if model_type.arch == "deberta":
         settings = {**DEBERTA.defaults, **config}
         width, heads = settings["hidden_size"], settings["num_attention_heads"]
         are_counts = isinstance(width, int) and isinstance(heads, int) and heads
         fixed |= {
-            "max_relative_positions": (-1, 0, settings["max_position_embeddings"]),
             "embedding_size": (width,),
             "pooler_hidden_size": (width,),
             "attention_head_size": (width // heads if are_counts else 0,),
         }
     problems = [
-        Mismatch("setting", key, str(found[key]), " or ".join(map(str, valid)))
+        Mismatch("setting", key, str(config[key]), " or ".join(map(str, valid)))
         for key, valid in fixed.items()
-        if key in found and found[key] not in valid
+        if key in config and config[key] not in valid
     ]
     for key, default in model_type.defaults.items():
         value, kind = config.get(key, default), type(default)
-        least = int(kind is int and default > 0)
+        least = min(default, 1) if kind is int else 0
         if not (type(value) in (int, kind) and least <= value < MAX_SETTING):
             valid = f"{kind.__name__} of at least {least}"
             problems.append(Mismatch("setting", key, repr(value), valid))
@@ -83,6 +82,8 @@ def config_mismatches(
     if isinstance(config.get(layers), int) and config[layers] > number:
         given = str(config[layers])[:20]
         problems.append(Mismatch("setting", layers, given, f"tensors of {number} layers"))
+    if model_type.arch == "deberta":
+        problems += offset_mismatches(config)
     return problems + (position_mismatches(config) if model_type is MODERNBERT else [])
 
 
@@ -93,6 +94,9 @@ def arch_options(model_type: ModelType, config: JsonObject) -> JsonObject:
     if model_type is CONVBERT:  # twice the attention heads, which determine the head width
         attention_heads = max(1, options["heads"] // max(1, options["head_ratio"]))
         options |= {"heads": 2 * attention_heads, "head_ratio": 2}
+    if model_type.arch == "deberta":
+        options |= deberta_positions(config)
+        options["convolution_activation"] = config.get("conv_act", "tanh")
     if model_type is MODERNBERT:
         options |= {
             "global_every": find_global_every(config),
@@ -114,6 +118,11 @@ def to_hf_config(
         settings["embedding_size"] = arch.embedding_width or arch.width
     if isinstance(arch, ConvBertConfig):
         settings |= {"num_attention_heads": 2 * arch.attention_heads, "head_ratio": 2}
+    if isinstance(arch, DebertaConfig):
+        own = deberta_settings(arch)
+        if "model_type" not in origin or deberta_positions(origin) != deberta_positions(own):
+            settings |= own
+        settings["conv_act"] = arch.convolution_activation
     defaults = {**fixed, "initializer_range": INIT_STD, "pad_token_id": pad}
     if isinstance(arch, ModernBertConfig):  # for Transformers 4 and 5
         bases = {GLOBAL: arch.rope_base, LOCAL: arch.local_rope_base or arch.rope_base}
@@ -128,6 +137,65 @@ def to_hf_config(
         defaults |= dict.fromkeys(SPECIAL_IDS)  # its defaults are those of another vocabulary
     settings |= {"vocab_size": tokens, "model_type": model_type.model_type}
     return {**defaults, **origin, **settings}
+
+
+def offset_products(config: JsonObject) -> list[str]:
+    """The products of contents and offsets that DeBERTa's setting `pos_att_type` names."""
+    named = config.get("pos_att_type") or []
+    names = named.lower().split("|") if isinstance(named, str) else map(str, named)
+    return sorted({name.strip() for name in names} & {"c2p", "p2c"})
+
+
+def deberta_positions(config: JsonObject) -> JsonObject:
+    """Options of the positions of a DeBERTa."""
+    settings = {**DEBERTA.defaults, **config}
+    length, distance = settings["max_position_embeddings"], settings["max_relative_positions"]
+    learned = settings.get("position_biased_input", True)
+    kinds = offset_products(config) if config.get("relative_attention") else []
+    options: JsonObject = {"positions": ["learned"] * learned + ["deberta"] * bool(kinds)}
+    if not options["positions"]:
+        options["positions"] = ["none"]
+    if learned:
+        options["max_positions"] = length
+    if kinds:
+        norms = str(config.get("norm_rel_ebd", "none")).lower().split("|")
+        buckets = settings["position_buckets"]
+        options |= {
+            "position_buckets": buckets if buckets > 0 else None,
+            "max_distance": distance if distance > 0 else length,
+            "position_products": kinds[0] if len(kinds) == 1 else "both",
+            "separate_position_projections": not config.get("share_att_key", False),
+            "position_norm": "layer_norm" in [norm.strip() for norm in norms],
+        }
+    return options
+
+
+def deberta_settings(c: DebertaConfig) -> JsonObject:
+    """Settings of Transformers for the positions of a DeBERTa."""
+    learned, relative = "learned" in c.positions, "deberta" in c.positions
+    length = c.max_positions if learned else c.max_distance
+    products = "p2c|c2p" if c.position_products == "both" else c.position_products
+    return {
+        "max_position_embeddings": length,
+        "max_relative_positions": -1 if c.max_distance == length else c.max_distance,
+        "position_biased_input": learned,
+        "relative_attention": relative,
+        "pos_att_type": products if relative else None,
+        "position_buckets": c.position_buckets or -1,
+        "share_att_key": not c.separate_position_projections,
+        "norm_rel_ebd": "layer_norm" if relative and c.position_norm else "none",
+    }
+
+
+def offset_mismatches(config: JsonObject) -> list[Mismatch]:
+    """Unsupported settings of DeBERTa's offsets."""
+    problems, kinds = [], config.get("pos_att_type")
+    if not isinstance(kinds, str | list | None):
+        problems.append(Mismatch("setting", "pos_att_type", str(kinds), "a list of c2p and p2c"))
+    elif offset_products(config) and not config.get("relative_attention"):
+        valid = "none without relative_attention"
+        problems.append(Mismatch("setting", "pos_att_type", str(kinds), valid))
+    return problems
 
 
 def layer_types(layers: int, every: int) -> list[str]:
@@ -204,7 +272,8 @@ def native_differences(name: str, c: ArchConfig) -> list[str]:
             },
         )
     elif isinstance(c, DebertaConfig):
-        required["positions"] = ["deberta"]
+        usual = {*c.positions} <= {"deberta", "learned", "none"}
+        required["positions"] = c.positions if usual else ["deberta"]
         reason = "projects its embeddings after their norm (arch.embedding_width)"
         reasons = {reason: c.projects_embeddings}
     elif isinstance(c, ConvBertConfig):

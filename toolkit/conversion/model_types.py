@@ -74,8 +74,6 @@ class ModelType:
     defaults: Mapping[str, int | float] = field(default_factory=lambda: DEFAULTS)
     fixed: Mapping[str, tuple[object, ...]] = field(default_factory=lambda: FIXED)
     """Settings with the values that the toolkit supports, the one for export first."""
-    omitted: JsonObject = field(default_factory=dict)
-    """Fixed settings whose default in Transformers is another than the first."""
     head_dropout: str = "classifier_dropout"
     """Setting of the dropout before a classifier's output."""
     encoder: NameTable
@@ -217,34 +215,38 @@ DEBERTA = ModelType(
     arch="deberta",
     settings={
         **{name: option for name, option in SETTINGS.items() if option != "max_positions"},
-        **{"max_position_embeddings": "max_distance", "position_buckets": "position_buckets"},
+        **{"conv_kernel_size": "convolution_size", "conv_groups": "convolution_groups"},
     },
     defaults={
         **{**DEFAULTS, "vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24},
         **{"num_attention_heads": 24, "intermediate_size": 6144, "type_vocab_size": 0},
-        **{"layer_norm_eps": 1e-7, "position_buckets": -1},
+        **{"layer_norm_eps": 1e-7, "position_buckets": -1, "max_relative_positions": -1},
+        **{"conv_kernel_size": 0, "conv_groups": 1},
     },
     fixed={
         **{name: values for name, values in FIXED.items() if name != "position_embedding_type"},
-        "relative_attention": (True,),
-        "position_biased_input": (False,),
-        "pos_att_type": ("p2c|c2p", "c2p|p2c", ["p2c", "c2p"], ["c2p", "p2c"]),
-        "share_att_key": (True,),
-        "norm_rel_ebd": ("layer_norm",),
-        "conv_kernel_size": (0,),
+        "relative_attention": (True, False),
+        "position_biased_input": (False, True),
+        "share_att_key": (True, False),
+        "conv_act": ("tanh", "gelu", "relu", "silu"),
         "legacy": (True, False),
         "pooler_dropout": (0,),
         "pooler_hidden_act": ("gelu",),
-    },
-    omitted={
-        **{"relative_attention": False, "position_biased_input": True, "pos_att_type": None},
-        **{"share_att_key": False, "norm_rel_ebd": "none"},
     },
     head_dropout="cls_dropout",
     encoder={
         **BLOCK,
         "encoder.offset_embedding.table": "encoder.rel_embeddings",
         "encoder.offset_embedding.norm": "encoder.LayerNorm",
+        "encoder.embeddings.positions": "embeddings.position_embeddings",
+        "encoder.layers.*.convolution.convolution": "encoder.conv.conv",
+        "encoder.layers.*.convolution.norm": "encoder.conv.LayerNorm",
+        "encoder.layers.*.attention.project.offset_query": (
+            "encoder.layer.*.attention.self.pos_query_proj"
+        ),
+        "encoder.layers.*.attention.project.offset_key": (
+            "encoder.layer.*.attention.self.pos_key_proj"
+        ),
         QKV: "encoder.layer.*.attention.self.{query key value}_proj",
     },
     head=BERT_HEAD,
@@ -253,6 +255,8 @@ DEBERTA = ModelType(
         "pooler.dense.": f"{POOLER}.",
         "mask_predictions.": "hugging_face.mask_predictions.",
         "embeddings.position_embeddings.": "hugging_face.embeddings.position_embeddings.",
+        "encoder.rel_embeddings.": "hugging_face.encoder.rel_embeddings.",
+        "encoder.LayerNorm.": "hugging_face.encoder.LayerNorm.",
         **CLASSIFIER_TENSORS,
     },
     inner=("embeddings.", "encoder."),

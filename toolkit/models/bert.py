@@ -6,8 +6,9 @@ DeBERTa is as in its second and third version (He et al. 2021).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import (
     Above,
@@ -18,10 +19,10 @@ from toolkit.config.declared import (
     Rate,
     Size,
 )
-from toolkit.models.encoder import Encoder
+from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import PositionConfig, build_attention, build_encoder
-from toolkit.nn.layers import Activation
+from toolkit.nn.layers import Activation, InputConvolution, TransformerLayer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,21 @@ class DebertaConfig(PositionConfig):
     """Rows of the token type table; 0 disables it."""
     norm_epsilon: Annotated[float, Above(0), Below(1)] = 1e-7
     """Epsilon of the layer norms."""
+    convolution_size: NonNegativeInt = 0
+    """Kernel size, odd, of a convolution of the embeddings that is added to the output of the first
+    layer: 3 in the largest models of DeBERTa's second version; 0 for none."""
+    convolution_groups: Size = 1
+    """Groups of channels of arch.convolution_size."""
+    convolution_activation: Literal["tanh", "gelu", "relu", "silu"] = "tanh"
+    """Activation function after arch.convolution_size."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiple("width", self.width, "convolution_groups", self.convolution_groups)
+        if self.convolution_size and self.convolution_size % 2 == 0:
+            raise ToolkitError(
+                f"arch.convolution_size must be odd, but is {self.convolution_size}. Add 1."
+            )
 
 
 @register_arch("deberta_tiny", DebertaConfig(layers=2, width=128, heads=2))
@@ -60,7 +76,15 @@ def deberta(c: DebertaConfig, sizes: Sizes) -> Encoder:
     the model's width, as all published models have. The paper's absolute positions before the
     output layer (section 3.2) are left out, as in Transformers.
     """
-    return build_encoder(c, sizes, lambda: build_attention(c))
+    size = c.convolution_size
+    encoder = build_encoder(c, sizes, lambda: build_attention(c), convolves=size > 0)
+    if size:
+        first = encoder.layers[0]
+        assert isinstance(first, TransformerLayer)
+        options = c.convolution_groups, c.convolution_activation, c.dropout, c.norm_epsilon
+        first.convolution = InputConvolution(c.width, size, *options)
+        encoder.packs = False
+    return encoder
 
 
 @dataclass(frozen=True, kw_only=True)

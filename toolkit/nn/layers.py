@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -22,6 +22,7 @@ from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
 from toolkit.nn.init import INIT_STD
 from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.batched_products import average_by_head
+from toolkit.nn.ops.depthwise import mask_padding
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm
 
@@ -142,6 +143,39 @@ class GroupedLinear(nn.Module):
         return out.transpose(0, 1).flatten(1).unflatten(0, x.shape[:2])  # (G, N, J) -> (B, S, O)
 
 
+INNER_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "gelu": F.gelu,
+    "relu": F.relu,
+    "silu": F.silu,
+}
+
+
+class InputConvolution(nn.Module):
+    """norm(y + act(dropout(conv(x)))) of the input x and the output y of a layer (DeBERTa's second
+    version, code). Padding in x is 0.
+    """
+
+    def __init__(
+        self, width: int, size: int, groups: int, activation: str, dropout: float, eps: float
+    ) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(width, width, size, padding=size // 2, groups=groups)
+        self.activation, self.dropout = INNER_ACTIVATIONS[activation], Dropout(dropout)
+        self.norm = LayerNorm(width, eps)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        y: Float[Tensor, "C N D"],
+        padding: Bool[Tensor, "B S"] | None,
+        selected: Int[Tensor, " N"] | None,
+    ) -> Float[Tensor, "C N D"]:
+        convolved = self.convolution(mask_padding(x, padding).mT).mT  # (B, S, D) -> (B, D, S)
+        z: Tensor = y + self.activation(self.dropout(select_tokens(convolved, selected)))
+        return self.norm(z)
+
+
 States = TypeVar("States")
 """What a layer maps to the same type: states, or those of several streams."""
 
@@ -238,6 +272,7 @@ class TransformerLayer(nn.Module):
     attention: Attention
     after_attention: Residual
     cross_attention: CrossAttention | None
+    convolution: InputConvolution | None
 
     def __init__(
         self,
@@ -249,7 +284,7 @@ class TransformerLayer(nn.Module):
         names: LayerNames = ENCODER_NAMES,
     ) -> None:
         super().__init__()
-        self.names = names
+        self.names, self.convolution = names, None
         parts = {names.attention: attention, "cross_attention": cross, "feed_forward": feed_forward}
         for name, part in parts.items():
             self.add_module(name, part)
@@ -271,10 +306,11 @@ class TransformerLayer(nn.Module):
     ) -> Float[Tensor, "C N D"]:
         """With `selected`, flat indices into B x S, the feed-forward network skips other tokens."""
         own_cache, source_cache = (None, None) if cache is None else cache
-        x = self.add(self.names.attention, x, sequence, own_cache)
+        y = self.add(self.names.attention, x, sequence, own_cache)
         if self.cross_attention is not None:
-            x = self.add("cross_attention", x, sequence.source, source_cache)
-        return self.add("feed_forward", select_tokens(x, selected))
+            y = self.add("cross_attention", y, sequence.source, source_cache)
+        y = self.add("feed_forward", select_tokens(y, selected))
+        return y if self.convolution is None else self.convolution(x, y, sequence.padding, selected)
 
     def add(self, name: str, x: Float[Tensor, "B S D"], *context: object) -> Float[Tensor, "B S D"]:
         """x with the output of a sublayer added to it."""

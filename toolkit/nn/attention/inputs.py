@@ -59,8 +59,9 @@ class AttentionInputs(NamedTuple):
     """The projection that q, k and v are views of, if the context has rows."""
     unchanged: tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H T K"]] | None = None
     """Queries and keys before the changes for their product, such as a rotation."""
-    offset_qk: tuple[Float[Tensor, "H O K"], Float[Tensor, "H O K"]] | None = None
-    """Queries and keys of the offset vectors, for each offset in use."""
+    offset_qk: tuple[Float[Tensor, "H O K"] | None, Float[Tensor, "H O K"] | None] | None = None
+    """Queries and keys of the offset vectors, for each offset in use; None where no term reads
+    them."""
 
     @property
     def term_queries(self) -> Float[Tensor, "B H S K"]:

@@ -88,13 +88,16 @@ class Position(Generic[O]):
     """Whether it needs keys on both sides, so that decoders cannot have it."""
     head_multiple: ClassVar[int] = 1
     """A divisor of the width of heads."""
-    products: ClassVar[int] = 1
-    """Products of contents and positions in the scores, whose scale it divides."""
     limits_length: ClassVar[bool] = False
     """Whether arch.max_positions is the maximum number of tokens in a sentence."""
 
     def __init__(self, options: O) -> None:
         self.options = options
+
+    @property
+    def products(self) -> int:
+        """Products of contents and positions in the scores, whose scale it divides."""
+        return 1
 
     @property
     def encodes_order(self) -> bool:
