@@ -347,6 +347,9 @@ class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     finetune_from: str | None = None
     """Fine-tuning: checkpoint whose weights initialize the model. Its architecture is used unless
     --arch is given."""
+    new_task: bool = False
+    """Resume with another --task at the start of the next epoch: the weights and optimizer states
+    that fit, the words seen and the schedules continue. For causal, then masked pre-training."""
     save_interval_updates: NonNegativeInt = 0
     """Also save every N updates, not only after each epoch."""
     save_at_words: str = ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
 from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.load import (
     EXTRA_FILE,
+    MODEL,
     OPTIMIZER,
     STATE,
     check_data_matches_checkpoint,
@@ -21,7 +22,7 @@ from toolkit.checkpoints.load import (
     weights_file,
 )
 from toolkit.checkpoints.save_folder import REMEDY, SaveFolder, read_manifest, verify_checkpoint
-from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
+from toolkit.checkpoints.tensor_files import SEPARATOR, open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import name_file
 from toolkit.config.sections import RunConfig
@@ -75,8 +76,17 @@ class ResumePoint:
     """Options of this run that differ from the checkpoint's."""
 
     @property
+    def changes_task(self) -> bool:
+        """Whether this run has another task."""
+        return "task.name" in self.differences
+
+    @property
     def progress(self) -> TrainingProgress:
-        return self.state.progress
+        """The checkpoint's; another task starts with the next epoch."""
+        progress = self.state.progress
+        if not self.changes_task:
+            return progress
+        return replace(progress, epoch=progress.latest_epoch + 1, consumed=0)
 
 
 def find_resume_point(
@@ -136,6 +146,8 @@ def compare_options(folder: Path, config: RunConfig) -> Differences:
     before, now = (to_dict(run) for run in (read_config(folder)[0], config))
     changed = diff_configs(before, now)
     fixed = [*FIXED_OPTIONS, *([FINETUNE_OPTION] if config.checkpoint.finetune_from else [])]
+    if config.checkpoint.new_task and "task.name" in changed:
+        fixed.remove("task")
     # if a component is another one, only its name is reported
     names = {f"{option.removesuffix('.name')}.name" for option in fixed} & changed.keys()
     problems = {
@@ -170,7 +182,7 @@ def check_same_data(
     if not resume_point:
         return
     before, progress = resume_point.state.data, resume_point.progress
-    if before.examples != fingerprints["examples"]:
+    if before.examples != fingerprints["examples"] and not resume_point.changes_task:
         raise ToolkitError(
             f"Cannot resume from {resume_point.folder} with other data: its examples have the "
             f"fingerprint {before.examples[:12]}, these {fingerprints['examples'][:12]}. Choose "
@@ -195,15 +207,24 @@ def restore(
 ) -> None:
     """Restore weights, optimizer, progress and the state of callbacks.
 
-    A moving average that is new to the run starts at the checkpoint's weights.
+    A moving average that is new to the run starts at the checkpoint's weights. Those that fit
+    another task are loaded before, and its callbacks have no state yet.
     """
     folder, state = resume_point.folder, resume_point.state
-    load_weights(folder, trainer.learner)
     files = tensor_files.list_shards(folder) or [folder / OPTIMIZER]
-    tensor_files.restore(trainer.optimizer, trainer.learner, open_tensors(files))
-    trainer.progress = resume_point.progress
+    saved, trainer.progress = open_tensors(files), resume_point.progress
+    if resume_point.changes_task:
+        weights, learner = open_tensors([folder / MODEL]), trainer.learner
+        shapes = {name: p.shape for name, p in learner.named_parameters()}
+        fitting = {name for name, it in weights.items() if shapes.get(name) == it.shape}
+        saved = {key: it for key, it in saved.items() if key.split(SEPARATOR)[0] in fitting}
+    else:
+        load_weights(folder, trainer.learner)
+    tensor_files.restore(trainer.optimizer, trainer.learner, saved)
     if trainer.precision.loss_scale and state.loss_scale:
         trainer.precision.loss_scale.restore(state.loss_scale)
+    if resume_point.changes_task:
+        return
     if ema:
         ema.restore(read_tensors(folder / weights_file(folder)))
     with name_file(folder / STATE, REMEDY):
@@ -226,7 +247,11 @@ def describe_resume(point: ResumePoint) -> str:
 
 
 def load_finetune_weights(
-    path: str, learner: Learner, tokenizer: Tokenizer, print_message: PrintMessage
+    path: str,
+    learner: Learner,
+    tokenizer: Tokenizer,
+    print_message: PrintMessage,
+    weights: str = "auto",
 ) -> None:
     """Load the weights of a checkpoint that fit the learner, and report those that do not."""
     folder = find_checkpoint(Path(path))
@@ -237,7 +262,7 @@ def load_finetune_weights(
             f"The vocabulary of the data differs from that of --finetune-from {folder}. "
             f"Run toolkit-preprocess with --tokenizer-from {folder}."
         )
-    file = folder / weights_file(folder)
+    file = folder / weights_file(folder, weights)
     saved, initial = read_tensors(file), learner.state_dict()
     if (folder / EXTRA_FILE).exists():
         saved |= read_tensors(folder / EXTRA_FILE)

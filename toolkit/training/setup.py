@@ -70,10 +70,14 @@ def make_learner(
     if not resume_point:
         check_embedding_sharing(learner.encoder, folder.tokenizer)
         learner.encoder.load_word_vectors(folder.word_vectors)
-    if c.checkpoint.finetune_from and not resume_point:
-        resume.load_finetune_weights(
-            c.checkpoint.finetune_from, learner, folder.tokenizer, print_message
-        )
+    if resume_point and resume_point.changes_task:
+        start, weights = str(resume_point.folder), "trained"
+    elif c.checkpoint.finetune_from and not resume_point:
+        start, weights = c.checkpoint.finetune_from, "auto"
+    else:
+        start = ""
+    if start:
+        resume.load_finetune_weights(start, learner, folder.tokenizer, print_message, weights)
     learner.freeze(c.training.freeze)
     return learner
 

@@ -127,8 +127,9 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
 
     @property
     def coefficients(self) -> Mapping[str, float]:  # type: ignore[override]
-        """The weights of both means."""
-        return {"mntp": 1 - self.causal_ratio, "causal": self.causal_ratio}
+        """The weights of both means, the larger one first."""
+        both = {"mntp": 1 - self.causal_ratio, "causal": self.causal_ratio}
+        return dict(sorted(both.items(), key=lambda it: -it[1]))
 
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         return encoder, self.head
