@@ -163,8 +163,12 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
             words = read_words(line)
             return resolve_words(words, early_values(words, command), files, command)
 
-        named = (files | early).items()
-        chosen = {p.removesuffix(".name"): str(it.value) for p, it in named if p.endswith(".name")}
+        named = implied_components(files | early, command) | files | early
+        chosen = {
+            path.removesuffix(".name"): str(it.value)
+            for path, it in named.items()
+            if path.endswith(".name")
+        }
         raise explain(words, command, chosen, error, reread) from None
 
 
@@ -234,11 +238,7 @@ def resolve_values(
     `early` are the values on which the options depend, and `read` gives all values, without those
     of files, once the options are known.
     """
-    implied = {
-        f"{path.partition('.')[0]}.name": OptionValue(component, (files | early)[path].origin)
-        for path, component in command.implied.items()
-        if path in files or path in early
-    }
+    implied = implied_components(files | early, command)
     chosen = {p: v for p, v in early.items() if p.endswith(".name") or p == SELECTED_CALLBACKS.path}
     named = implied | sweep_components(files | early, command) | files | chosen
     saved: OptionValues = {}
@@ -257,6 +257,15 @@ def resolve_values(
     overrides = [o for path in given if (o := names.override_option(path, command))]
     options = [*resolved.options, *(o for o in overrides if o not in resolved.options)]
     return resolved._replace(values=resolved.values | given, options=options)
+
+
+def implied_components(values: OptionValues, command: Command) -> OptionValues:
+    """Components that options with a value imply, as --source-lang does parallel text."""
+    return {
+        f"{path.partition('.')[0]}.name": OptionValue(component, values[path].origin)
+        for path, component in command.implied.items()
+        if path in values
+    }
 
 
 def early_options(command: Command, *more: str) -> dict[str, Option]:

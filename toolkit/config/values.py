@@ -375,9 +375,9 @@ def missing_checkpoint_error(path: Path) -> ToolkitError:
     several = " Several are separated by spaces." * ("," in str(path))
     hub = HUB_NAME.fullmatch(str(path)) and not path.suffix and not path.exists()
     hint = (
-        f" If it is a model of the Hugging Face Hub, download it first: hf download {path} "
-        f"--local-dir {path.name}. Then run toolkit-convert import {path.name} converted, and name "
-        f"converted."
+        f" If it is a BERT, ELECTRA, ConvBERT, DeBERTa or ModernBERT of the Hugging Face Hub, "
+        f"download it first: hf download {path} --local-dir {path.name}. Then run toolkit-convert "
+        f"import {path.name} converted, and name converted."
     )
     what = f"No checkpoint is in {path}" if path.is_dir() else f"No such checkpoint: {path}"
     return ToolkitError(f"{what}.{several}{hint if hub else ''}")
