@@ -119,11 +119,12 @@ def evaluate_checkpoint(
     path = evaluation.path
     learner = load_with_task(Path(path), evaluation.task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
-    check_data_matches_checkpoint(corpora.all.tokenizer, str(corpora.path), learner.tokenizer, path)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
     metrics, predicted = {}, None
     for name in split_names(config.valid_subset):
         split = open_subset(name, corpora, learner, config, world)
+        data = corpora.all.tokenizer
+        check_data_matches_checkpoint(data, str(corpora.path), learner.tokenizer, path)
         examples, predicted = len(split.examples.lengths), learner.task.results(split.examples)
         if config.predictions and predicted is None:
             if learner.task.generation_mode == "translate":

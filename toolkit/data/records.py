@@ -84,7 +84,10 @@ class Record(NamedTuple):
             )
         if field not in self.values:
             known = list_names([*self.values])
-            raise self.error(f"the row has no field {field!r}. Its fields are {known}.")
+            raise self.error(
+                f"the row has no field {field!r}. Its fields are {known}. Name one of them, or "
+                f"correct the row."
+            )
         return self.values[field]
 
     def text(self, field: str) -> str:
@@ -336,7 +339,7 @@ def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
     if chunk.field and names.count(chunk.field) != 1:
         problem = "two columns" if chunk.field in names else "no column"
         raise ToolkitError(
-            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}."
+            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}. Name one of them."
         )
 
 

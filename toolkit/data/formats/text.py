@@ -108,7 +108,7 @@ def check_plain(path: Path) -> None:
     known = f": {list_names(fields)}" if fields else ""
     raise ToolkitError(
         f"{path} holds rows, not plain text. Name the field that holds the text with --text-field"
-        f"{known}."
+        f"{known}. Rows with labels or tags are read with --format rows."
     )
 
 

@@ -137,7 +137,8 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
                     if labels.classes and row.label not in (None, *labels.classes):
                         raise ToolkitError(
                             f"{table.path}:{row.line}: the label must be one of the training data, "
-                            f"{', '.join(labels.classes[:20])}, but is {row.label!r}."
+                            f"{', '.join(labels.classes[:20])}, but is {row.label!r}. "
+                            f"Correct it, or add such rows to the training data."
                         )
                 _, numbers, texts, answers = map(list, zip(*rows, strict=True))
                 columns = encode_rows(job.tokenizer, texts, answers, numbers)

@@ -70,7 +70,7 @@ class ClassificationSplit:
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        options = "--format glue or tsv"
+        options = "--format glue, tsv or rows"
         tokenizer = tokenizer_of_kind(
             folder, ClassificationTokenizer, task="glue", holds="labeled texts", options=options
         )

@@ -65,7 +65,7 @@ class QuestionSplit:
 class SquadSplit(QuestionSplit):
     """Questions whose answers are parts of their passages."""
 
-    kind, formats = SQUAD, "squad"
+    kind, formats = SQUAD, "squad or rows"
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
@@ -95,7 +95,7 @@ class SquadSplit(QuestionSplit):
 class ChoiceSplit(QuestionSplit):
     """Questions with several options each."""
 
-    kind, formats = MULTIPLE_CHOICE, "race or swag"
+    kind, formats = MULTIPLE_CHOICE, "race, swag or rows"
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)

@@ -32,6 +32,7 @@ class ClassifiedRows(
     """A text, or two, with a class or a number."""
 
     options: RowsConfig
+    naming = "--text-columns (words with a tag each: --words-column and --tags-column)"
 
     def check(self) -> None:
         super().check()

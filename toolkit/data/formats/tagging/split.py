@@ -114,7 +114,7 @@ class TaggedSplit(TaggedWords):
         self.folder, self.name = folder, split
         columns = folder.split(split)
         types, tags, lengths, names = [], [], [], dict[str, int]()
-        options = "--format conllu, ptb or columns"
+        options = "--format conllu, ptb, columns or rows"
         tokenizer = tokenizer_of_kind(
             folder, TaggingTokenizer, task="pos_tagging", holds="tagged text", options=options
         )
