@@ -131,8 +131,8 @@ def test_command_of_another_tool_is_answered_at_once_with_the_same_command_here(
 
 
 def test_options_that_an_implied_format_has_are_no_foreign_ones(capsys):
-    argv = "--source-lang de --target-lang en --joined-dictionary --nwordstgt 9000 --bpe x".split()
-    assert execute(PREPROCESS, argv) == 2
+    argv = ["--source-lang", "de", "--target-lang", "en", "--joined-dictionary"]
+    assert execute(PREPROCESS, [*argv, "--nwordstgt", "9000", "--bpe", "x"]) == 2
     error, *rows = capsys.readouterr().err.splitlines()
     assert error.endswith(": 2 options are those of other tools or unknown:")
     assert " --source-lang de --target-lang en --joined-dictionary --vocab-size 9000" in rows[3]

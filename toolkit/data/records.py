@@ -339,7 +339,8 @@ def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
     if chunk.field and names.count(chunk.field) != 1:
         problem = "two columns" if chunk.field in names else "no column"
         raise ToolkitError(
-            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}. Name one of them."
+            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}. "
+            f"Name one of them."
         )
 
 
