@@ -1,5 +1,8 @@
 """The names by which raw items are read."""
 
+import pytest
+
+from toolkit.common.errors import ToolkitError
 from toolkit.data.raw_items import InputField, read_item, rename_fields
 
 WORDS = InputField(("words", "tokens", "text"), "words")
@@ -21,3 +24,11 @@ def test_a_name_that_the_user_gives_is_read_before_the_others():
     item = {"question": "no", "asked": "Who?", "context": "no", "article": "A passage"}
     assert read_item(fields, item) == {"question": "Who?", "context": "A passage"}
     assert read_item(fields, {"question": "Who?", "context": "A passage"})["question"] == "Who?"
+
+
+def test_a_template_joins_columns_unless_one_is_missing():
+    fields = rename_fields([QUESTION, PASSAGE], ["Question: {asked} Answer: {reply}", "text"])
+    item = {"asked": "Who?", "reply": "I {asked}.", "text": "A passage"}
+    assert read_item(fields, item)["question"] == "Question: Who? Answer: I {asked}."
+    with pytest.raises(ToolkitError, match=r"'question' is missing among 'reply' and 'text'"):
+        read_item(fields, {"reply": "I", "text": "A passage"})

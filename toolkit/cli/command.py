@@ -187,7 +187,7 @@ def next_command(loaded: LoadedConfig) -> str:
             return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.name]}"
         case RunConfig() as run if "sweep" in loaded.extra:
             sweep, folder = loaded.extra["sweep"], shlex.quote(run.checkpoint.save_dir)
-            if run.checkpoint.no_save or sweep.slurm:
+            if run.checkpoint.no_save or sweep.slurm or sweep.suite:
                 return ""
             if sweep.seeds or sweep.grid:
                 return f"toolkit-plot curve {folder}"

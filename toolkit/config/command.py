@@ -93,7 +93,8 @@ class Command:
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
     misplaced_paths: Mapping[str, str] = field(default_factory=dict)
-    """Kind of a path that is given without an option -> what to do with {path} (input_paths)."""
+    """Kind of a path that is given without an option -> what to do with {path} (input_paths);
+    empty if the command reads such paths."""
     find_saved_run: FindSavedRun | None = None
     """Finds the run whose options are the defaults; None if the command resumes no run."""
 
@@ -289,7 +290,7 @@ def check_leading_words(words: Sequence[str], command: Command) -> None:
     """Raise if words before the first flag name something else than the command expects."""
     if words and command.positional in ("", "data.dirs", "dirs"):
         found = identify_path(words[0])
-        if found is not None:
+        if found is not None and command.misplaced_paths.get(found.kind) != "":
             others = filter(None, map(identify_path, words[1:]))
             alike = [it.paths[0] for it in others if it._replace(paths=found.paths) == found]
             raise misplaced_path_error(found._replace(paths=(*found.paths, *alike)), command)

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JSON_TYPES
 
+PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+"""A column in a template, as in `Question: {question} Answer: {answer}`."""
 LIST_AS_TEXT = re.compile(r"""\[\s*(['"]).*\1\s*\]""", re.DOTALL)
 ItemValues = dict[str, Any]
 """Field -> its text, or its list of texts."""
@@ -25,7 +27,7 @@ class InputField(NamedTuple):
     numbers. texts: a list, or columns such as option0, option1, ..."""
     required: bool = True
     column: str = ""
-    """A name that the user gave it, which is looked for before the others."""
+    """A name that the user gave it, which is looked for before the others; or a template."""
 
     @property
     def name(self) -> str:
@@ -94,10 +96,15 @@ def read_cells(fields: Fields, cells: Sequence[object]) -> ItemValues:
 def read_record(fields: Fields, record: Mapping[str, Any]) -> ItemValues:
     """The values of the fields that the record has; further keys are ignored."""
     check_names(fields, record)
-    values = {}
+    values: ItemValues = {}
     for field in fields:
         if names := find_names(field, record):
-            whole = names[0] in field.candidates
+            template, whole = field.candidates[0], names[0] in field.candidates
+            if not whole and PLACEHOLDER.findall(template) == names:
+                parts = PLACEHOLDER.split(template)
+                parts[1::2] = [str(to_value(field, record[name], name)) for name in names]
+                values[field.name] = "".join(parts)
+                continue
             value = record[names[0]] if whole else [record[name] for name in names]
             values[field.name] = to_value(field, value, names[0])
     return values
@@ -119,11 +126,14 @@ def check_names(fields: Fields, names: Collection[str], options: str = "--text-c
 def find_names(field: InputField, names: Container[str]) -> list[str]:
     """The name among `names` that a field has, empty if there is none.
 
-    Of a field `options` also option0, option1, ... or option1, option2, ...
+    Of a field `options` also option0, option1, ... or option1, option2, ... Of a template, the
+    columns that it names.
     """
     for name in field.candidates:
         if name in names:
             return [name]
+        if (parts := PLACEHOLDER.findall(name)) and all(part in names for part in parts):
+            return list(parts)
     stems = [name.removesuffix("s") for name in field.candidates if field.kind == "texts"]
     for stem, first in product(stems, (0, 1)):
         numbered = (f"{stem}{number}" for number in count(first))

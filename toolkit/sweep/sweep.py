@@ -6,9 +6,10 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
 from toolkit.checkpoints.start_record import read_complete_starts
@@ -16,7 +17,14 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.train import TRAIN, SweepConfig
-from toolkit.config.load import early_values, get_value, resolve, to_run_config, vary
+from toolkit.config.load import (
+    Resolved,
+    early_values,
+    get_value,
+    resolve,
+    to_run_config,
+    vary,
+)
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import diff_configs, list_differences, to_dict
 from toolkit.config.values import read_words
@@ -36,44 +44,64 @@ from toolkit.training.data import split_names
 
 def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
     """Train unfinished runs and compare. Returns 0, 1 if a run failed, 128 + n after signal n."""
+    resolved = resolve(argv, TRAIN)
+    config = to_run_config(resolved.build_configs())
+    if not split_names(config.data.valid_subset):
+        raise ToolkitError(
+            "A sweep requires a validation split, by which it compares its runs. Set "
+            "--valid-subset valid."
+        )
+    base = Path(config.checkpoint.save_dir)
+    runs = plan_runs(argv, resolved, grid_points(c), base)
+    code = train_runs(runs, c, base)
+    return compare_outcomes(runs, c, base) if code is None else code
+
+
+def plan_runs(
+    argv: Sequence[str],
+    resolved: Resolved,
+    points: Sequence[GridPoint],
+    base: Path,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> list[SweepRun]:
+    """The runs with the options of a command line, `more` of them, and those of the points."""
+    user_dirs, runs = get_value(early_values(read_words(argv), TRAIN), "user_dir", []), []
+    logdir = get_value(resolved.values, "logging.tensorboard_logdir", None)
+    for point in points:
+        texts = {**more, **point.values, "logging.progress": "lines"}
+        texts |= {} if point.seed is None else {"training.seed": str(point.seed)}
+        texts["checkpoint.save_dir"] = str(base / point.name)
+        if logdir:
+            texts["logging.tensorboard_logdir"] = f"{logdir}/{point.name}"
+        runs.append(SweepRun(point, vary(resolved, texts, TRAIN), user_dirs))
+    return runs
+
+
+def train_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int | None:
+    """Train unfinished runs; the exit code if there is nothing to compare, else None."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ToolkitError(
             "A sweep cannot be started with torchrun. Use --sweep.jobs to train several runs in "
             "parallel."
         )
-    resolved = resolve(argv, TRAIN)
-    base_config = to_run_config(resolved.build_configs())
-    if not split_names(base_config.data.valid_subset):
-        raise ToolkitError(
-            "A sweep requires a validation split, by which it compares its runs. Set "
-            "--valid-subset valid."
-        )
-    user_dirs = get_value(early_values(read_words(argv), TRAIN), "user_dir", [])
-    base, runs = Path(base_config.checkpoint.save_dir), list[SweepRun]()
-    for point in grid_points(c):
-        texts = {**point.values, "logging.progress": "lines"}
-        texts |= {} if point.seed is None else {"training.seed": str(point.seed)}
-        texts["checkpoint.save_dir"] = str(base / point.name)
-        if logdir := base_config.logging.tensorboard_logdir:
-            texts["logging.tensorboard_logdir"] = f"{logdir}/{point.name}"
-        runs.append(SweepRun(point, vary(resolved, texts, TRAIN), user_dirs))
     unfinished = [run for run in runs if run.outcome is None]
     check_data_unchanged(runs)
     for run in unfinished:
         run.check_same_options()
         run.check_not_shorter()
     base.mkdir(parents=True, exist_ok=True)
-    jobs = [run.job() for run in unfinished]
+    jobs = [run.job(base) for run in unfinished]
     if c.slurm:
         print(slurm_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
         return 0
+    device = runs[0].config.training.device
     with SweepProgress(jobs, total=len(runs)) as progress:
-        signal = run_all(jobs, allocate_slots(c.jobs, base_config.training.device), progress)
+        signal = run_all(jobs, allocate_slots(c.jobs, device), progress)
     if signal:
         left = sum(run.outcome is None for run in runs)
         progress.log(f"{left} of {len(runs)} runs are unfinished; the same command resumes them")
         return 128 + signal
-    return compare_outcomes(runs, c, base)
+    return None
 
 
 def compare_outcomes(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
@@ -154,8 +182,8 @@ class SweepRun:
                     f"choose another --save-dir."
                 )
 
-    def job(self) -> SweepJob:
-        """The job that trains this run, with its options in a file of its folder."""
+    def job(self, base: Path) -> SweepJob:
+        """The job that trains this run, with its options in a file of its folder below `base`."""
         if self.folder.is_symlink():  # copied with the sweep's folder, it may lead anywhere
             raise ToolkitError(
                 f"{self.folder} must be a folder to train in, but is a link. Delete it, or choose "
@@ -166,7 +194,8 @@ class SweepRun:
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
         command += ["--config", str(self.folder / OPTIONS_FILE)]
-        return SweepJob(name=self.point.name, command=command, folder=self.folder)
+        name = self.folder.relative_to(base).as_posix()
+        return SweepJob(name=name, command=command, folder=self.folder)
 
 
 def check_data_unchanged(runs: Sequence[SweepRun]) -> None:

@@ -6,14 +6,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.command import Command
+from toolkit.config.command import DEFAULT_COMPONENTS, Command
 from toolkit.config.declared import ADVANCED, NO_SPLIT, Options, PositiveInt, Processes
 from toolkit.config.sections import RunConfig
 
@@ -72,6 +72,11 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     flag for more options: every combination is trained. Values that contain commas are separated by
     semicolons. From a range, as in lr=1e-5..1e-3, --sweep.trials values are drawn log-uniformly,
     the same for every combination of the other options."""
+    suite: str = ""
+    """Fine-tune --finetune-from on each task of a suite, with its seeds and settings, which other
+    options replace: babylm-2025-glue, superglue or a YAML file. The folder that is named has the
+    tasks' JSON lines, NAME.train.jsonl and NAME.valid.jsonl; tasks that are missing are reported.
+    Ends with a table of means and deviations."""
     trials: PositiveInt = 10
     """Random search: how many values to draw from each range of --grid. More of them extend the
     search."""
@@ -95,6 +100,8 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         if repeated := sorted(seed for seed, count in Counter(self.seeds).items() if count > 1):
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
         grid = self.parse_grid()
+        if self.suite and grid:
+            raise ToolkitError("--suite cannot be combined with --grid. Use --seeds alone.")
         for option in self.tuned():
             if option not in grid:
                 raise ToolkitError(
@@ -193,3 +200,9 @@ TRAIN = Command(
         "sweep.grid",
     ),
 )
+SUITE_TRAIN = replace(
+    TRAIN,
+    defaults={**DEFAULT_COMPONENTS, "task": "glue"},
+    misplaced_paths={**TRAIN.misplaced_paths, "raw": ""},
+)
+"""toolkit-train --suite, which reads files; the suite may name other tasks."""

@@ -49,7 +49,8 @@ def list_parts(c: CompletionsConfig) -> list[Part]:
     if not c.suite:
         return [Part("", "items", c)]
     source = c.suite if Path(c.suite).exists() else SUITE + c.suite
-    with name_file(Path(c.suite), "Each set of a suite has a name, and `files: [...]`."):
+    remedy = "Each set has a name, and `files: [...]`. toolkit-train reads suites of fine-tuning."
+    with name_file(Path(c.suite), remedy):
         sets = convert(read_yaml(source, "--suite"), dict[str, SuiteSet])
     if len(c.files) != 1 or not Path(c.files[0]).is_dir():
         raise ToolkitError(f"--suite {c.suite} requires one folder, with the files of its sets.")
