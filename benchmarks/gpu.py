@@ -1,6 +1,6 @@
 """What must be known about a GPU, in eight minutes: correctness, speed, memory, reproducibility.
 
-    python benchmarks/gpu.py [--sections env,speed] [--minutes 8] [--output DIR] [--report]
+    python benchmarks/gpu.py [--plan quick] [--sections env,speed] [--output DIR] [--report]
 
 (`pip install transformers` adds Hugging Face's models; without it their rows are failures.)
 
@@ -56,22 +56,43 @@ SECTIONS = {
 }
 
 
+class Plan(NamedTuple):
+    """What runs within four minutes, the most wanted first."""
+
+    sections: tuple[str, ...]
+    groups: int | None = None
+    """Of the section `speed`, from the first."""
+    minutes: float = 3.5
+    """One program may begin just before they are over."""
+
+
+PLANS = {
+    "all": Plan(tuple(SECTIONS), minutes=8),
+    "quick": Plan(("env", "speed"), groups=2),
+    "speed": Plan(("speed",)),
+    "profile": Plan(("profile", "kernels", "products")),
+    "determinism": Plan(("determinism", "attention", "shapes")),
+}
+
+
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--sections", type=split, default=list(SECTIONS), help="comma-separated")
-    options.add_argument("--minutes", type=float, default=8.0, help="for all sections together")
+    options.add_argument("--plan", choices=PLANS, default="all", help="sections and their time")
+    options.add_argument("--sections", type=split, help="comma-separated, in place of the plan's")
+    options.add_argument("--minutes", type=float, help="in place of the plan's")
     options.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options.add_argument("--smoke", action="store_true", help="tiny shapes, everything once")
     options.add_argument("--output", type=Path, help="folder of the JSON and Markdown report")
     args = options.parse_args()
-    end = time.perf_counter() + 60 * args.minutes
-    ctx = prepare(args)
+    plan = PLANS[args.plan]
+    end = time.perf_counter() + 60 * (args.minutes or plan.minutes)
+    ctx, sections = prepare(args, plan), args.sections or plan.sections
     from gpu_sections.report import make_report
 
     folder = args.output or (REPORTS if args.report else None)
     report = make_report(folder, ctx, __doc__)
-    for number, name in enumerate(args.sections):
-        later = sum(SECTIONS[other].share for other in args.sections[number:])
+    for number, name in enumerate(sections):
+        later = sum(SECTIONS[other].share for other in sections[number:])
         now = time.perf_counter()
         ctx.deadline = now + max(0.0, end - now) * SECTIONS[name].share / later
         run_section(name, ctx, report)
@@ -85,7 +106,7 @@ def split(text: str) -> list[str]:
     return names
 
 
-def prepare(args: Namespace) -> Context:
+def prepare(args: Namespace, plan: Plan) -> Context:
     """The device as toolkit-train sets it up; programs of all shapes share one process's memory."""
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if args.device == "cpu":
@@ -96,7 +117,7 @@ def prepare(args: Namespace) -> Context:
 
     device = select_device(args.device)
     configure_backend(device)
-    return Context(device, args.smoke)
+    return Context(device, args.smoke, groups=plan.groups)
 
 
 def run_section(name: str, ctx: Context, report: Report) -> None:

@@ -46,12 +46,15 @@ def random_inputs(shape: Shape, padded: bool) -> Inputs:
 
 
 def masked(shape: Shape, padded: bool) -> MaskedBatch:
+    """Predicted are tokens only: padding of packed sentences has no row of its own."""
     inputs = random_inputs(shape, padded)
-    total = inputs.tokens.numel()
-    count = -(-int(RATE * total) // SHAPE_MULTIPLE) * SHAPE_MULTIPLE
-    selected = torch.randperm(total)[:count].sort().values
+    real = torch.arange(inputs.tokens.numel())
+    if inputs.padding is not None:
+        real = real[~inputs.padding.flatten()]
+    count = -(-int(RATE * len(real)) // SHAPE_MULTIPLE) * SHAPE_MULTIPLE
+    selected = real[torch.randperm(len(real))[:count]].sort().values
     weights, targets = {"mlm": float(len(selected))}, inputs.tokens.flatten()[selected]
-    return MaskedBatch(inputs, selected, targets, weights, shape.sentences, total)
+    return MaskedBatch(inputs, selected, targets, weights, shape.sentences, len(real))
 
 
 def replaced(shape: Shape, padded: bool) -> ReplacedTokensBatch:

@@ -28,6 +28,8 @@ class Context:
     """Everything tiny and once: the numbers mean nothing."""
     deadline: float = 0.0
     """Of the current section, by `time.perf_counter`."""
+    groups: int | None = None
+    """How many groups of the section `speed` run, from the first; None for all."""
 
     @property
     def on_gpu(self) -> bool:

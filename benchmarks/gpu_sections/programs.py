@@ -76,6 +76,7 @@ class Peer:
     model: str
     size: str
     variants: tuple[str, ...] = EAGER
+    """`eager` and `compiled`, by torch.compile of the whole model."""
 
     @property
     def name(self) -> str:
@@ -88,7 +89,8 @@ class Peer:
         with torch.no_grad(), torch.autocast(ctx.device.type, torch.bfloat16), FlopCounter() as it:
             model(input_ids=ids, attention_mask=torch.ones_like(ids))
         arguments = shape.vocabulary, shape.length, shape.tokens, PRECISION, ctx.device.type
-        update = transformers_update(model, *arguments)
+        compiled = torch.compile(model) if variant == "compiled" else model
+        update = transformers_update(compiled, *arguments)
         return Program(with_default_attention(update), 3.0 * it.total, ids.numel())
 
 

@@ -38,8 +38,9 @@ class Group(NamedTuple):
     programs: tuple[Model | Peer, ...]
 
 
-def peers(size: str, *names: str) -> tuple[Peer, ...]:
-    return tuple(Peer(name, size) for name in names or ("BERT", "DeBERTa-v2", "ModernBERT"))
+def peers(size: str, *names: str, variants: tuple[str, ...] = EAGER) -> tuple[Peer, ...]:
+    names = names or ("BERT", "DeBERTa-v2", "ModernBERT")
+    return tuple(Peer(name, size, variants) for name in names)
 
 
 COMPOSITE, CONVBERT = Model("composite_bert_small"), Model("convbert_small", "rtd")
@@ -60,25 +61,35 @@ LONG_SMALL = (
     CONVBERT,
     Model("taco_small"),
 )
+LONG_BASE = (
+    Model("composite_bert", variants=EAGER + PLAIN, options=LONG),
+    Model("bert", options=LONG),
+    Model("modernbert", variants=COMPILED, options=(("layers", 12),)),
+    Model("deberta", options=LONG),
+)
 GROUPS = (
-    Group(
-        Shape(128, 131_072, V),
-        (
-            Model("composite_bert_small", variants=COMPILED + PLAIN),
-            Model("bert_small", variants=EAGER + PLAIN),
-            Model("convbert_small", "rtd", COMPILED + PLAIN),
-            *peers("small"),
-        ),
-    ),
-    Group(Shape(128, 4096, V), (*SMALL_BATCHES, *peers("small"))),
     Group(
         Shape(128, 65_536, V),
         (
             Model("composite_bert", variants=COMPILED + PLAIN),
-            Model("bert", variants=EAGER + PLAIN),
-            *peers("base"),
+            Model("bert", variants=COMPILED),
+            *peers("base", "BERT", variants=COMPILED),
         ),
     ),
+    Group(
+        Shape(128, 131_072, V),
+        (
+            Model("composite_bert_small", variants=ALL + PLAIN),
+            Model("bert_small", variants=EAGER + PLAIN),
+            Model("convbert_small", "rtd", COMPILED + PLAIN),
+            *peers("small", "BERT", variants=COMPILED),
+        ),
+    ),
+    Group(
+        Shape(512, 65_536, V),
+        (*LONG_BASE, *peers("base", "BERT", "ModernBERT", variants=COMPILED)),
+    ),
+    Group(Shape(128, 4096, V), (*SMALL_BATCHES, *peers("small"))),
     Group(Shape(128, 32_768, V), (TACO, TACO_MPM, *peers("small", "DeBERTa-v2"))),
     Group(Shape(64, 32_768, V), (TRANSFORMER,)),
     Group(Shape(512, 32_768, V), (LM,)),
@@ -103,7 +114,7 @@ SMOKE = (
 
 
 def run(ctx: Context) -> Iterator[Row]:
-    groups = ctx.pick(GROUPS, SMOKE)
+    groups = ctx.pick(GROUPS, SMOKE)[: ctx.groups]
     for number, group in enumerate(groups):
         yield from measure(group, ctx, ctx.seconds_left / (len(groups) - number))
         ctx.reset()

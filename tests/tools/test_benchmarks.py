@@ -15,6 +15,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 import harness  # noqa: E402
 from gpu_sections import report as gpu_report  # noqa: E402
+from gpu_sections.batches import Shape, make_batch  # noqa: E402
 from gpu_sections.kernels import greatest_error  # noqa: E402
 
 SCRIPTS = sorted(f for f in FOLDER.glob("*.py") if f.stem not in ("harness", "workloads"))
@@ -87,6 +88,13 @@ def test_updates_in_the_gpu_benchmark_do_not_synchronize(tmp_path):
     rows = [row for row in sections["speed"]["rows"] if not row["program"].startswith("HF ")]
     assert not [row["failure"] for row in rows if "failure" in row]
     assert rows and not [row["at"] for row in rows if row["synchronizations"]]
+
+
+@pytest.mark.parametrize("task", ["mlm", "rtd"])
+def test_padded_batches_of_the_gpu_benchmark_predict_tokens_only(task):
+    batch = make_batch(task, Shape(16, 4096, 100), padded=True)
+    assert not batch.inputs.padding.flatten()[batch.selected].any()
+    assert batch.tokens == int((~batch.inputs.padding).sum())
 
 
 def test_numbers_beyond_the_range_of_a_format_are_right_if_they_are_infinite():
