@@ -82,6 +82,7 @@ def graphed_trainer(case: Case, recorder: RegionRecorder) -> Iterator[Trainer]:
     with (
         fake_device(),
         patch.object(cuda_graphs, "keep_padding", keep_all),
+        patch.object(cuda_graphs, "pack_padding", full_packing),
         patch.object(GraphSet, "stop", fail),
     ):
         trainer = build_trainer(case)

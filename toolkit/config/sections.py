@@ -158,6 +158,10 @@ class TrainingBatchOptions(BatchOptions, title="batches"):
     memory are halved."""
     batch_size_valid: Size | None = field(default=None, metadata=ADVANCED)
     """Maximum number of examples per validation batch."""
+    fill_batches: bool = field(default=False, metadata=ADVANCED)
+    """Training batches of one shape: sentences of all lengths with exactly --max-tokens tokens
+    without padding, a few of them filler. On a GPU one CUDA graph then covers all updates of an
+    encoder that reads packed sentences, such as bert and composite_bert with mlm."""
     evaluation_seed: int = field(default=0, metadata=ADVANCED)
     """Seed of the randomness in validation, such as masking. It does not depend on the training
     seed, so that runs with different seeds are evaluated on the same examples."""
@@ -174,6 +178,11 @@ class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.fill_batches and (self.max_tokens is None or self.batch_size is not None):
+            raise ToolkitError(
+                "data.fill_batches requires --max-tokens, and no --batch-size: batches are filled "
+                "to a number of tokens."
+            )
         if self.weights and len(self.weights) != len(self.dirs):
             raise ToolkitError(
                 f"data.weights must be one for each corpus, but there are {len(self.weights)} for "

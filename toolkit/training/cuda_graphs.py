@@ -20,7 +20,7 @@ from toolkit.config.sections import TrainingConfig
 from toolkit.criteria import Criterion
 from toolkit.distributed import World
 from toolkit.distributed.world import seed_rng
-from toolkit.models.packing import keep_padding
+from toolkit.models.packing import keep_padding, pack_padding
 from toolkit.optim.update import Precision, Update
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, add_packing, to_device
 from toolkit.tasks.learner import Learner
@@ -186,20 +186,18 @@ class GraphedPass:
 
 
 MAX_TOKENS = 65_536
-"""Tokens of a batch, padding included, from which on the GPU is slower than the host."""
+"""Tokens of a padded batch, padding included, from which on it is packed, and has no graph."""
 MIN_SEEN = 2
 """Batches with a signature before it is captured, the captured one included."""
 MAX_GRAPHS = 32
 """Number of signatures that are captured. Each graph takes memory for its kernels' arguments."""
 
 
-def is_small(batch: Batch) -> bool:
-    """Whether a batch has so few tokens that graphs are made for it."""
-    return batch.inputs.tokens.numel() < MAX_TOKENS
-
-
 class GraphedAccumulator(GradientAccumulator):
-    """Replays the passes of small batches whose signature repeats; others run without graphs."""
+    """Replays the passes of batches whose signature repeats; others run without graphs.
+
+    Packed batches have as many rows as tokens, so they repeat only if they are filled.
+    """
 
     def __init__(
         self,
@@ -210,9 +208,10 @@ class GraphedAccumulator(GradientAccumulator):
         world: World,
         precision: Precision,
         graphs: GraphSet,
+        filled: bool = False,
     ) -> None:
         super().__init__(learner, wrapped, criterion, world=world, precision=precision)
-        self.graphs = graphs
+        self.graphs, self.filled = graphs, filled
         self.seen: Counter[Hashable] = Counter()
         """Batches of each signature before its capture."""
         self.full = False
@@ -227,21 +226,25 @@ class GraphedAccumulator(GradientAccumulator):
         return graph(batch, self.loss_factors(weights), part[1])
 
     def prepare(self, batch: Batch) -> Batch:
-        """The batch on the host as the learner reads it, small ones with their padding.
+        """The batch on the host as the learner reads it; small ones keep their padding.
 
         That holds for batches without a graph too: how dropout is drawn does not depend on graphs.
         """
         packs = self.learner.encoder.uses_packing and self.world.device.type != "cpu"
-        return add_packing(batch, keep_padding) if packs and is_small(batch) else batch
+        keeps = self.may_repeat(batch) and not self.filled
+        return add_packing(batch, keep_padding if keeps else pack_padding) if packs else batch
 
     def to_device(self, batch: Batch) -> Batch:
-        if is_small(batch):
-            return to_device(self.prepare(batch), self.world.device)
-        return super().to_device(batch)
+        return to_device(self.prepare(batch), self.world.device)
+
+    def may_repeat(self, batch: Batch) -> bool:
+        """Whether other batches may have the same signature."""
+        small = batch.inputs.tokens.numel() < MAX_TOKENS
+        return self.filled or small or batch.inputs.padding is None
 
     def find_graph(self, batch: Batch, names: list[str]) -> GraphedPass | None:
         """The graph for a batch, captured now if its signature has repeated."""
-        if self.graphs.stopped or not is_small(batch):
+        if self.graphs.stopped or not self.may_repeat(batch):
             return None
         signature, passes = (batch_signature(batch), *names), self.graphs.passes
         if signature in passes:
@@ -343,18 +346,25 @@ def choose_row_multiple(c: TrainingConfig, world: World) -> int:
     return GRAPH_ROW_MULTIPLE if graphs else SHAPE_MULTIPLE
 
 
-def enable_cuda_graphs(trainer: Trainer, c: TrainingConfig, report: Report) -> None:
-    """Let a trainer use CUDA graphs if the option asks for them and the run can."""
+def enable_cuda_graphs(
+    trainer: Trainer, c: TrainingConfig, report: Report, *, filled: bool = False
+) -> None:
+    """Let a trainer use CUDA graphs if the option asks for them and the run can.
+
+    Its batches have one shape if they are `filled`.
+    """
     if c.cuda_graph == "off":
         return
     if reason := reason_against_graphs(c, trainer.world):
         report(f"CUDA graphs: none, since {reason}")
         return
-    record_updates(trainer, GraphRecorder(trainer.world.device), report)
+    record_updates(trainer, GraphRecorder(trainer.world.device), report, filled=filled)
 
 
-def record_updates(trainer: Trainer, recorder: GraphRecorder, report: Report) -> None:
-    """Record the passes of small batches and, if its optimizer can, the trainer's updates."""
+def record_updates(
+    trainer: Trainer, recorder: GraphRecorder, report: Report, *, filled: bool = False
+) -> None:
+    """Record passes whose batches repeat and, if its optimizer can, the trainer's updates."""
     graphs = GraphSet(recorder, trainer.parameters, report)
     accumulator = GraphedAccumulator(
         trainer.learner,
@@ -363,6 +373,7 @@ def record_updates(trainer: Trainer, recorder: GraphRecorder, report: Report) ->
         world=trainer.world,
         precision=trainer.precision,
         graphs=graphs,
+        filled=filled,
     )
     trainer.accumulator = trainer.accumulate_gradients.accumulator = accumulator
     # torch's fused Adam takes learning rates from the device and keeps its states in place

@@ -65,6 +65,7 @@ def open_split(
         corpus_weights=weights,
         name=f"{source.name} of {source.folder.name}",
         words=examples.count_words() if source.training else None,
+        fills=c.fill_batches and source.training,
     )
     return LoadedSplit(name=source.name, examples=examples, loader=loader, weights=weights)
 
@@ -237,6 +238,8 @@ class TrainingData:
             text = f"{sum(weights.per_epoch):,} in {self._c.train_subset}, {shares}"
         shards, remark = self._corpora.cycle, self._split.examples.remark
         text += f", {remark}" if remark else ""
+        if self._c.fill_batches:
+            text += f", {self._split.loader.filler:.1%} filler"
         return text + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
 
 

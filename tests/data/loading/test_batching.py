@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.batching import BatchPlanner
+from toolkit.data.loading.batching import BatchPlanner, CorpusWeights
 
 
-def planner(lengths, max_tokens=None, batch_size=None, seed=1, fingerprint="data"):
+def planner(lengths, max_tokens=None, batch_size=None, seed=1, fingerprint="data", **options):
     return BatchPlanner(
         np.array(lengths, np.int64),
         max_tokens=max_tokens,
         batch_size=batch_size,
         seed=seed,
         fingerprint=fingerprint,
+        **options,
     )
 
 
@@ -49,6 +50,39 @@ def test_epochs_have_equally_many_batches_in_another_composition_and_order(lengt
     assert len(first) == len(second) == len(found)
     assert first != second
     assert not {frozenset(b) for b in first if len(b) > 2} & {frozenset(b) for b in second}
+
+
+WEIGHTS = [None, CorpusWeights([2000, 1001], [0.5, 2.5])]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["once", "weighted"])
+@pytest.mark.parametrize("budget", [128, 1000, 10**6])
+def test_filled_batches_hold_each_example_and_up_to_the_budget_of_all_lengths(
+    lengths, budget, weights
+):
+    found = planner(lengths, budget, fills=True, corpus_weights=weights)
+    rows, longest, tokens = found.shape
+    assert (longest, tokens) == (128, budget)
+    for epoch in (1, 2):
+        plan = batches(found.epoch(epoch))
+        ids = np.sort(np.concatenate([np.array(batch) for batch in plan]))
+        assert len(plan) == len(found)
+        if weights is None:
+            assert ids.tolist() == list(range(3001))
+        else:  # 1000 of the first corpus; all of the second twice, and 501 of them once more
+            assert (len(ids), len(np.unique(ids))) == (sum(weights.per_epoch),) * 2
+            assert (ids % 3001 < 2000).sum() == 1000
+        used = [int(lengths[np.array(batch) % 3001].sum()) for batch in plan]
+        assert max(used) <= budget
+        assert found.filler == pytest.approx(1 - sum(used) / budget / len(plan))
+        assert max(len(b) - (u - budget) // 128 for b, u in zip(plan, used, strict=True)) == rows
+
+
+def test_filled_batches_mix_lengths_and_have_little_filler(lengths):
+    found = planner(lengths, 4096, fills=True)
+    means = [lengths[batch].mean() for batch in batches(found.epoch(1))[:-1]]
+    assert np.std(means) < 8 < 0.5 * np.std(lengths)
+    assert found.filler < 0.015
 
 
 def test_the_plan_depends_on_seed_epoch_and_data(lengths):

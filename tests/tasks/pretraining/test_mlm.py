@@ -5,25 +5,29 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.criteria import IGNORED
+from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs, Sizes
+from toolkit.models.packing import pack_padding
 from toolkit.tasks.examples import MaskedBatch, SplitSource
-from toolkit.tasks.pretraining.mlm import MaskedExamples, MaskingConfig
+from toolkit.tasks.pretraining.mlm import FillableMaskedExamples, MaskedExamples, MaskingConfig
 from toolkit.tasks.task import EncoderFactory
 
 SIZES = Sizes(tokens=12)
 
 
-def build():
+def build(sizes=SIZES, **options):
     torch.manual_seed(0)
     entry, task = ARCHITECTURES["composite_bert_tiny"], TASKS["mlm"]
-    config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8)
-    encoder = entry.factory(config, SIZES).eval()
-    return encoder, task.factory(task.config, encoder, EncoderFactory(None, SIZES))
+    config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8, **options)
+    encoder = entry.factory(config, sizes).eval()
+    return encoder, task.factory(task.config, encoder, EncoderFactory(None, sizes))
 
 
 def batch(selected: list[int], targets: list[int]) -> MaskedBatch:
@@ -93,6 +97,30 @@ def test_batch_reports_its_sentences_tokens_and_weights(folder):
     assert (~batch.inputs.padding).sum(1).tolist() == examples.lengths[:20].tolist()
     assert batch.inputs.segments is None
     assert batch.inputs.positions is None
+
+
+@pytest.mark.parametrize("pair_mode", ["chang", "electra"])
+def test_filled_batches_have_one_shape_and_the_loss_of_their_sentences(folder, pair_mode):
+    source = SplitSource(folder, "train", 1, True, row_multiple=8)
+    config = MaskingConfig(pair_mode=pair_mode, tokens_per_sample=24)
+    examples = FillableMaskedExamples(config, source)
+    planner = BatchPlanner(
+        examples.lengths, max_tokens=201, batch_size=None, seed=1, fingerprint="", fills=True
+    )
+    encoder, task = build(Sizes(tokens=len(folder.vocabulary)), token_types=2)
+    plan, shapes = planner.epoch(1), set()
+    for ids in (*map(plan.batch, range(len(plan))), np.zeros(0, np.int64)):
+        plain = examples.collate(ids, 1)
+        filled = examples.fill(plain, planner.shape)
+        packing = pack_padding(filled.inputs.padding)
+        leaves = tree_leaves((filled.inputs, filled.selected, filled.targets, packing))
+        shapes.add(tuple(it.shape if isinstance(it, torch.Tensor) else it for it in leaves))
+        assert packing.tokens == 201 and filled[3:] == plain[3:]
+        one, other = (task.predict(encoder, batch)["mlm"] for batch in (plain, filled))
+        torch.testing.assert_close(other.logits[: len(one.logits)], one.logits)
+        assert other.targets.tolist()[: len(one.targets)] == one.targets.tolist()
+        assert set(other.targets.tolist()[len(one.targets) :]) <= {IGNORED}
+    assert len(shapes) == 1
 
 
 def test_electra_pairs_are_two_segments_with_token_types(folder):

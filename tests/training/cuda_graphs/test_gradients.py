@@ -96,11 +96,14 @@ def test_the_number_of_graphs_is_limited(graphed, make_trainer, data, monkeypatc
     assert messages == ["CUDA graphs: captured for 1 shapes of batches; others run without"]
 
 
-def test_large_batches_run_without_graphs(graphed, data, monkeypatch):
+@pytest.mark.parametrize("padded", [False, True])
+def test_large_batches_have_graphs_if_they_have_no_padding(graphed, data, monkeypatch, padded):
     monkeypatch.setattr(cuda_graphs, "MAX_TOKENS", 12)
     trainer, recorder, messages = graphed()
-    take(trainer, [batch for batch in data if batch.sentences == 3])
-    assert recorder.captures == 0 and not messages
+    padding = torch.zeros(3, 4, dtype=torch.bool) if padded else None
+    large = [batch for batch in data if batch.sentences == 3]
+    take(trainer, [it._replace(inputs=it.inputs._replace(padding=padding)) for it in large])
+    assert recorder.captures == (0 if padded else 2) and not messages
 
 
 @pytest.mark.parametrize("captures", [0, 1, 2])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, is_dataclass
 from fractions import Fraction
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,20 @@ from toolkit.common.json_files import sha256
 
 BUCKETS_PER_DOUBLING = 16
 DEFAULT_BATCH_SIZE = 32
-EXAMPLES, BATCHES = range(2)  # what is shuffled: each has its own random stream
+EXAMPLES, BATCHES, LENGTHS = range(3)  # what is shuffled: each has its own random stream
+OPEN_BATCHES = 4
+"""Batches that a sentence may still join while others are filled."""
+
+
+class BatchShape(NamedTuple):
+    """What all filled batches of a loader have in common."""
+
+    sentences: int
+    """Rows, those of filler included."""
+    length: int
+    """Tokens of a row, padding included."""
+    tokens: int
+    """Tokens without padding, those of filler included."""
 
 
 class BatchPlan(NamedTuple):
@@ -47,6 +60,10 @@ class BatchPlanner:
     Examples are sorted by length bucket and cut into batches. Which example of a bucket falls
     where, and the order of the batches, are drawn again every epoch. The cuts depend only on the
     buckets' sizes, so every epoch has the same number of micro-batches.
+
+    With `fills`, a batch has examples of all lengths, which have `max_tokens` tokens or a few less
+    without padding: in a random order, each joins the first of the open batches that has room. Then
+    a bucket is a single length, and it is the lengths that are assigned to batches, once.
     """
 
     def __init__(
@@ -58,16 +75,40 @@ class BatchPlanner:
         seed: int,
         fingerprint: str,
         corpus_weights: CorpusWeights | None = None,
+        fills: bool = False,
     ) -> None:
         if max_tokens is None and batch_size is None:
             batch_size = DEFAULT_BATCH_SIZE
         _check_lengths(lengths, max_tokens)
         self._seed = int(mix(seed, int(compute_fingerprint(fingerprint)[:16], 16)))
-        bucket, longest = _to_buckets(lengths)
+        bucket, longest = _to_buckets(lengths, exact=fills)
         self._copies = WeightedCopies(bucket, corpus_weights) if corpus_weights else None
         self._bucket = self._copies.bucket if self._copies else bucket
         sizes = self._copies.sizes if self._copies else np.bincount(bucket)
-        self._starts = _cut_batches(np.repeat(longest, sizes), max_tokens, batch_size)
+        rising = np.repeat(longest, sizes)
+        self.shape: BatchShape | None = None
+        """Of all batches, if they are filled."""
+        self.filler = 0.0
+        """Fraction of the tokens that is filler."""
+        self._slots: IntArray | None = None
+        """For each place in the filled batches, its place among the examples by rising length."""
+        if fills:
+            assert max_tokens is not None, "DataConfig requires it"
+            self._fill_batches(rising, max_tokens)
+        else:
+            self._starts = _cut_batches(rising, max_tokens, batch_size)
+
+    def _fill_batches(self, rising: IntArray, budget: int) -> None:
+        """Assign the lengths to batches, in a random order."""
+        order = _permutation(len(rising), int(mix(self._seed, LENGTHS)))
+        batch = np.empty_like(rising)
+        batch[order] = _first_fit(rising[order].tolist(), budget)
+        sizes, tokens = np.bincount(batch), np.bincount(batch, weights=rising).astype(np.int64)
+        longest = int(rising[-1])
+        rows = int((sizes - (tokens - budget) // longest).max())
+        self._slots, self._starts = np.argsort(batch, kind="stable"), np.append(0, sizes.cumsum())
+        self.shape = BatchShape(rows, longest, budget)
+        self.filler = 1 - float(tokens.sum()) / (budget * len(sizes))
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -78,12 +119,14 @@ class BatchPlanner:
         ids = shuffled[np.argsort(self._bucket[shuffled], kind="stable")]
         if self._copies:
             ids = self._copies.select_for_epoch(ids)
+        if self._slots is not None:
+            ids = ids[self._slots]
         order = _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
         return BatchPlan(ids, self._starts, order)
 
     def in_order(self) -> BatchPlan:
         """The micro-batches of an evaluation: shortest examples first."""
-        assert self._copies is None, "an evaluation sees every example once"
+        assert self._copies is None and self._slots is None, "an evaluation sees each example once"
         ids = np.argsort(self._bucket, kind="stable")
         return BatchPlan(ids, self._starts, np.arange(len(self)))
 
@@ -115,11 +158,17 @@ def _check_lengths(lengths: IntArray, max_tokens: int | None) -> None:
         )
 
 
-def _to_buckets(lengths: IntArray) -> tuple[npt.NDArray[np.uint16], IntArray]:
-    """Each example's bucket, a sixteenth of a doubling wide; and each bucket's longest length."""
+def _to_buckets(
+    lengths: IntArray, *, exact: bool = False
+) -> tuple[npt.NDArray[np.uint16], IntArray]:
+    """Each example's bucket, a sixteenth of a doubling wide; and each bucket's longest length.
+
+    With `exact`, each length is a bucket.
+    """
     counts = np.bincount(lengths)
     present = np.flatnonzero(counts)
     scale = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)
+    scale = present if exact else scale
     first = np.flatnonzero(np.diff(scale, prepend=-1.0))  # of each bucket, in `present`
     longest = present[np.append(first[1:], len(present)) - 1]
     bucket_of = np.zeros(len(counts), np.uint16)
@@ -157,6 +206,19 @@ def _cut_batches(lengths: IntArray, max_tokens: int | None, batch_size: int | No
     return np.array(starts)
 
 
+def _first_fit(lengths: Sequence[int], budget: int) -> list[int]:
+    """The batch of each sentence: the first of the open ones with room for it, or a new one."""
+    room, batches = [budget], list[int]()
+    for length in lengths:
+        opened = range(max(0, len(room) - OPEN_BATCHES), len(room))
+        batch = next((it for it in opened if room[it] >= length), len(room))
+        if batch == len(room):
+            room.append(budget)
+        room[batch] -= length
+        batches.append(batch)
+    return batches
+
+
 Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
 
@@ -183,6 +245,26 @@ class BatchSource(Protocol[Batch_co]):
         weights, sentences, tokens and loss are zero.
         """
         ...
+
+
+@runtime_checkable
+class FillableSource(BatchSource[Batch], Protocol[Batch]):
+    """Examples whose micro-batches can all have one shape."""
+
+    def fill(self, batch: Batch, shape: BatchShape) -> Batch:
+        """A micro-batch with rows of filler, of which no loss and no number of examples knows."""
+        ...
+
+
+class FilledSource(Generic[Batch]):
+    """Examples of which micro-batches of one shape are made."""
+
+    def __init__(self, examples: FillableSource[Batch], shape: BatchShape) -> None:
+        self.examples, self.shape = examples, shape
+        self.lengths, self.fingerprint = examples.lengths, examples.fingerprint
+
+    def collate(self, ids: IntArray, epoch: int | float | None) -> Batch:
+        return self.examples.fill(self.examples.collate(ids, epoch), self.shape)
 
 
 MAX_DENOMINATOR = 10**6  # weights are rounded to fractions with denominators up to this

@@ -9,15 +9,18 @@ from typing import Generic
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.batching import (
     Batch,
     BatchPlan,
     BatchPlanner,
     BatchSource,
     CorpusWeights,
+    FillableSource,
+    FilledSource,
     compute_fingerprint,
 )
-from toolkit.data.loading.prefetch import BatchPrefetcher, Request
+from toolkit.data.loading.prefetch import BatchPrefetcher, Request, collate
 
 
 def first_index_of_rank(start: int, rank: int, ranks: int) -> int:
@@ -48,6 +51,7 @@ class BatchLoader(Generic[Batch]):
         timeout_seconds: int = 0,
         name: str = "the data",
         words: IntArray | None = None,
+        fills: bool = False,
     ) -> None:
         self._rank, self._ranks, self._shuffle = rank, ranks, shuffle
         self._latest: tuple[int | None, BatchPlan] | None = None
@@ -58,22 +62,38 @@ class BatchLoader(Generic[Batch]):
             seed=seed,
             fingerprint=examples.fingerprint,
             corpus_weights=corpus_weights,
+            fills=fills,
         )
         options: list[object] = [max_tokens, batch_size, seed, shuffle]
         if corpus_weights:
             options += [corpus_weights.per_epoch, str(corpus_weights.weights)]
+        if fills:
+            options.append("filled")
         self.fingerprint = compute_fingerprint(examples.fingerprint, *options)
         """Changes when the micro-batches of any epoch do."""
         self.waited_seconds = 0.0
         """Time that the consumer has waited for batches so far."""
         self._lengths, self._words = examples.lengths, words
+        self._examples, self._name, source = examples, name, examples
+        if self._planner.shape:
+            if not isinstance(examples, FillableSource):
+                raise ToolkitError(
+                    "data.fill_batches requires a task whose losses are at selected tokens, such "
+                    "as mlm. Leave it out."
+                )
+            source = FilledSource(examples, self._planner.shape)
         self._prefetcher = BatchPrefetcher(
-            examples,
+            source,
             name=name,
             workers=workers,
             timeout_seconds=timeout_seconds,
             pin_memory=pin_memory,
         )
+
+    @property
+    def filler(self) -> float:
+        """Fraction of the tokens that is filler."""
+        return self._planner.filler
 
     def micro_batches(self, epoch: int) -> int:
         """Micro-batches of the epoch over all ranks; every epoch has the same number."""
@@ -124,10 +144,14 @@ class BatchLoader(Generic[Batch]):
         return plan.batch(micro_batch) if micro_batch < len(plan) else np.zeros(0, np.int64)
 
     def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]:
-        """A micro-batch's examples in up to `count` batches, with the same random draws."""
+        """A micro-batch's examples in up to `count` batches, with the same random draws.
+
+        They are not filled, since a part must be smaller than the whole.
+        """
         parts = np.array_split(self.example_ids(epoch, micro_batch), count)
         now = epoch + micro_batch / len(self._planner)
-        return [self._prefetcher.collate(ids, now) for ids in parts if len(ids) or ids is parts[0]]
+        wanted = [ids for ids in parts if len(ids) or ids is parts[0]]
+        return [collate(self._examples, self._name, ids, now) for ids in wanted]
 
     def largest_batches(self, epoch: int) -> list[Batch]:
         """The epoch's batches with the most padded tokens and the most pairs of padded tokens."""

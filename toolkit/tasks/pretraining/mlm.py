@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, Size
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
-from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.loading.batching import BatchShape, compute_fingerprint
 from toolkit.data.samples.masking import HashNoise, MaskedPositions, Masking
 from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
@@ -193,6 +195,42 @@ class MaskedExamples(Examples[Any]):
         )
 
 
+class FillableMaskedExamples(MaskedExamples):
+    """Sentences with masked tokens, whose micro-batches can all have one shape."""
+
+    def fill(self, batch: MaskedBatch, shape: BatchShape) -> MaskedBatch:
+        """Rows of filler up to the number of tokens, and empty ones up to that of rows.
+
+        The number of predicted tokens has a mean of n = rate x tokens. Its places are n and six
+        standard deviations of independent draws, sqrt(n (1 - rate)).
+        """
+        inputs, (sentences, width) = batch.inputs, batch.inputs.tokens.shape
+        lengths = torch.zeros(shape.sentences, dtype=torch.int64)
+        lengths[:sentences] = width
+        if inputs.padding is not None:
+            lengths[:sentences] -= inputs.padding.sum(1)
+        whole, rest = divmod(shape.tokens - int(lengths.sum()), shape.length)
+        lengths[sentences : sentences + whole] = shape.length
+        if rest:
+            lengths[sentences + whole] = rest
+        pad = partial(F.pad, pad=(0, shape.length - width, 0, shape.sentences - sentences))
+        schedule = self._schedules.schedules.get("task.mask_rate")
+        rate = max(schedule.values) if schedule else self._masking.rate
+        mean = rate * shape.tokens
+        places = math.ceil(mean + 6 * math.sqrt(mean * (1 - rate)))
+        missing = max(0, places + -places % self.row_multiple - len(batch.targets))
+        rows, positions = batch.selected // width, batch.selected % width
+        return batch._replace(
+            inputs=inputs._replace(
+                tokens=pad(inputs.tokens, value=self._masking.vocabulary.pad),
+                segments=None if inputs.segments is None else pad(inputs.segments),
+                padding=torch.arange(shape.length) >= lengths[:, None],
+            ),
+            selected=F.pad(rows * shape.length + positions, (0, missing)),
+            targets=F.pad(batch.targets, (0, missing), value=IGNORED),
+        )
+
+
 SCORINGS = ("pseudo_log_likelihood", "within_word_left_to_right")
 """Scores of sentences by encoders that predict masked tokens."""
 
@@ -284,11 +322,13 @@ MaskedLanguageModelConfig = MaskingConfig
 
 
 @register_task("mlm", MaskedLanguageModelConfig())
-class MaskedLanguageModel(TokenTask[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
+class MaskedLanguageModel(
+    TokenTask[MaskedLanguageModelConfig, FillableMaskedExamples, MaskedBatch]
+):
     """-log p(x_n | the rest), n over the selected positions."""
 
     coefficients: Mapping[str, float] = {"mlm": 1.0}
-    examples_class, scorings = MaskedExamples, SCORINGS
+    examples_class, scorings = FillableMaskedExamples, SCORINGS
 
     def __init__(
         self, c: MaskedLanguageModelConfig, encoder: EncoderModel, make_encoder: EncoderFactory
