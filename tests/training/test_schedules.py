@@ -117,7 +117,7 @@ def test_shorter_run_goes_on_without_the_step_behind_its_end(config, stopped):
         ({"arch.layers": "1@0,2@1epochs"}, "arch.layers must be one number: it cannot change"),
         ({"optimizer.lr": "0.1:0.01"}, "The learning rate follows --lr-scheduler"),
         ({"seed": "1@0,2@1epochs"}, "training.seed must be one number: it cannot change"),
-        ({"arch.dropout": "0.2:0.1", "cuda_graph": "auto"}, "cannot change during a run with"),
+        ({"arch.dropout": "0.2:0.1", "compile": True}, "cannot change during a run with"),
     ],
 )
 def test_schedule_that_cannot_be_followed_stops_the_run_before_its_first_update(

@@ -1,7 +1,14 @@
+from dataclasses import replace
 from io import StringIO
 
+import pytest
+import torch
+
+from tests.helpers.operation_recorder import OperationRecorder
 from toolkit.distributed import World
 from toolkit.reporting.console import Console
+from toolkit.training import result
+from toolkit.training.cuda_graphs import record_updates
 from toolkit.training.result import RunResult, print_end, print_metrics, start_rows
 from toolkit.training.run import TrainingRun
 
@@ -20,6 +27,24 @@ def test_start_rows_describe_the_run(config, data):
     assert rows["examples"] == "38 in train" and rows["data"] == str(data)
     assert rows["optimizer"] == "adamw, lr 0.0003, linear" and rows["machine"].endswith(", fp32")
     assert rows["updates"].startswith("0 of ") and "caution" not in rows
+
+
+EXECUTIONS = {
+    "composite_bert_tiny": "attention in one kernel, without padding, one CUDA graph, not compiled",
+    "deberta_tiny": "attention in torch's operations, with padding, no CUDA graphs, not compiled",
+}
+
+
+@pytest.mark.parametrize("arch", EXECUTIONS)
+def test_start_rows_name_what_computes_the_updates_on_a_gpu(config, monkeypatch, arch):
+    run = TrainingRun(config(arch=arch, max_tokens=64), World())
+    if arch == "composite_bert_tiny":
+        record_updates(run.trainer, OperationRecorder(), print, filled=True)
+    monkeypatch.setattr(result, "kernel_runs", lambda *_: True)
+    monkeypatch.setattr(result, "device_name", str)
+    run.trainer.world = replace(run.trainer.world, device=torch.device("cuda"))
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
+    assert rows["execution"] == EXECUTIONS[arch]
 
 
 def test_start_rows_name_the_warmup_and_one_that_is_longer_than_the_run(config):

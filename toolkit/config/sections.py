@@ -262,9 +262,9 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     packing: bool = field(default=True, metadata=ADVANCED)
     """On a GPU, encode sentences without padding and with attention in one Triton kernel, if the
     architecture allows it."""
-    cuda_graph: Literal["auto", "off"] = field(default="off", metadata=ADVANCED)
-    """CUDA graphs, for batches below 65,536 tokens on one GPU. auto: record the kernels of each
-    batch shape that repeats, and launch them together, which is fast for small batches."""
+    cuda_graph: Literal["auto", "off"] = field(default="auto", metadata=ADVANCED)
+    """CUDA graphs. auto: on one GPU, record the kernels of each batch shape that repeats, and
+    launch them together; not with modules of plugins, unless they set allows_cuda_graphs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from toolkit.config.schedules import Number, RunSchedules, ValueSchedule
 from toolkit.config.sections import RunConfig
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner, Origin
+from toolkit.training.cuda_graphs import GraphedAccumulator
 from toolkit.training.data import TrainingData
 from toolkit.training.trainer import Adjustment, Trainer
 
@@ -36,11 +37,13 @@ def make_adjustments(c: RunConfig, data: TrainingData, trainer: Trainer) -> list
         else:
             found = find_attributes(trainer.learner, path, schedule)
             adjustments.append(partial(set_attributes, found, path, data.schedules))
-        if c.training.cuda_graph != "off" or (c.training.compile and path != WEIGHT_DECAY):
+        if c.training.compile and path != WEIGHT_DECAY:
             raise ToolkitError(
-                f"{path} cannot change during a run with --cuda-graph or --compile, which keep its "
-                f"value. Leave them out, or give {path} one value."
+                f"{path} cannot change during a run with --compile, which keeps its value. Leave "
+                f"it out, or give {path} one value."
             )
+        if isinstance(trainer.accumulator, GraphedAccumulator):
+            trainer.accumulator.graphs.stop(ToolkitError(f"{path} changes during the run."))
     return adjustments
 
 

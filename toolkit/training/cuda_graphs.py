@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from toolkit.common.errors import first_line
+from toolkit.common.errors import first_line, join_first
 from toolkit.config.sections import TrainingConfig
 from toolkit.criteria import Criterion
 from toolkit.distributed import World
@@ -326,6 +326,20 @@ class GraphedUpdate:
 GRAPH_ROW_MULTIPLE = 256
 
 
+@runtime_checkable
+class GraphedModule(Protocol):
+    """A module of a plugin that says whether graphs may hold its work: see GraphBody."""
+
+    allows_cuda_graphs: bool
+
+
+def may_be_recorded(part: object) -> bool:
+    """Whether graphs may hold the work of a module or criterion: those of torch and ours."""
+    if isinstance(part, GraphedModule):
+        return part.allows_cuda_graphs
+    return type(part).__module__.partition(".")[0] in ("torch", "toolkit")
+
+
 def reason_against_graphs(c: TrainingConfig, world: World) -> str:
     """Why a run with --cuda-graph auto cannot have graphs; empty if it can."""
     if world.device.type != "cuda":
@@ -355,7 +369,12 @@ def enable_cuda_graphs(
     """
     if c.cuda_graph == "off":
         return
-    if reason := reason_against_graphs(c, trainer.world):
+    reason = reason_against_graphs(c, trainer.world)
+    parts = *trainer.learner.modules(), trainer.criterion
+    names = {type(part).__name__ for part in parts if not may_be_recorded(part)}
+    if names and not reason:
+        reason = f"{join_first(sorted(names), 3)} of a plugin does not set allows_cuda_graphs"
+    if reason:
         report(f"CUDA graphs: none, since {reason}")
         return
     record_updates(trainer, GraphRecorder(trainer.world.device), report, filled=filled)

@@ -16,9 +16,12 @@ from toolkit.common.json_files import sha256
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import to_dict
 from toolkit.distributed.environment import device_name
+from toolkit.models.encoder import Encoder
+from toolkit.nn.ops.relative_attention import kernel_runs
 from toolkit.optim.schedules import WarmupConfig, describe_misfit
 from toolkit.reporting.console import Console
 from toolkit.reporting.tables import Table
+from toolkit.training.cuda_graphs import GraphedAccumulator
 from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
@@ -106,6 +109,7 @@ def start_rows(
     warmup = schedule.warmup(total) if isinstance(schedule, WarmupConfig) else 0
     warm = f" after {warmup:,} updates of warm-up" if warmup else ""
     changing = [f"{path} {schedule.text}" for path, schedule in config.schedules.items()]
+    on_gpu = world.device.type == "cuda"
     return {
         "architecture": f"{config.arch.name}, {describe_parameters(trainer.learner)}",
         "task": f"{config.task.name}, {config.criterion.name}",
@@ -119,8 +123,27 @@ def start_rows(
         **({"schedules": ", ".join(changing)} if changing else {}),
         "updates": f"{trainer.progress.update:,} of {total:,} done{words}",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
+        **({"execution": describe_execution(config, trainer)} if on_gpu else {}),
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
     }
+
+
+def describe_execution(config: RunConfig, trainer: Trainer) -> str:
+    """How a GPU computes the updates."""
+    encoder, device = trainer.learner.encoder, trainer.world.device
+    attention = "attention in torch's operations, with padding"
+    if (
+        isinstance(encoder, Encoder)
+        and encoder.uses_packing
+        and kernel_runs(device, encoder.token_embedding.weight.dtype, encoder.head_width)
+    ):
+        attention = f"attention in one kernel, {'without' if encoder.packs else 'with'} padding"
+    graphs = "no CUDA graphs"
+    if isinstance(trainer.accumulator, GraphedAccumulator):
+        filled = trainer.accumulator.filled
+        graphs = "one CUDA graph" if filled else "CUDA graphs of batch shapes that repeat"
+    compiled = "compiled" if config.training.compile else "not compiled"
+    return f"{attention}, {graphs}, {compiled}"
 
 
 def describe_parameters(learner: nn.Module) -> str:

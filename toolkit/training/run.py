@@ -115,9 +115,9 @@ class TrainingRun:
         self.follow_schedules(progress)
         self.check_lengths()
         self.console, self.sink = make_sinks(config, world, progress.update, total, sinks)
-        self.metrics_logger = MetricsLogger(
-            self.trainer, self.sink, config.logging.log_interval, total, self.console
-        )
+        interval = config.logging.log_interval
+        reports = self.console, self.print_message
+        self.metrics_logger = MetricsLogger(self.trainer, self.sink, interval, total, *reports)
         self.validation = make_validation(
             config, self.trainer, self.valid, self.sink, self.console, total
         )

@@ -123,7 +123,8 @@ def make_trainer(
         seed=c.training.seed,
         spike_detector=SpikeDetector(world.device) if c.training.skip_spikes else None,
     )
-    enable_cuda_graphs(trainer, c.training, print_message, filled=c.data.fill_batches)
+    if world.device.type == "cuda":
+        enable_cuda_graphs(trainer, c.training, print_message, filled=c.data.fill_batches)
     return trainer
 
 

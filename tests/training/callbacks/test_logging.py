@@ -1,6 +1,8 @@
+from dataclasses import replace
 from time import sleep
 
 import pytest
+import torch
 
 from toolkit.training.callbacks.logging import MetricsLogger
 
@@ -42,6 +44,33 @@ def test_updates_that_a_gpu_has_not_finished_count_as_time_of_training(
     assert values["seconds"] > 0.5
     assert values["updates_per_second"] == pytest.approx(4 / values["seconds"])
     assert values["updates_per_second"] < 8
+
+
+@pytest.mark.parametrize("wait, told", [(0.0, True), (0.2, False)])
+def test_updates_that_the_cpu_limits_are_reported_once(
+    make_trainer, batches, memory, monkeypatch, wait, told
+):
+    """Of a GPU that is behind the host by some time at each synchronization."""
+    trainer, messages = make_trainer(), []
+    logger = MetricsLogger(trainer, Recorder(), 2, 8, None, messages.append)
+    step = trainer.update_parameters
+    trainer.update_parameters = lambda loss: (sleep(0.05), step(loss))[1]
+    monkeypatch.setattr(logger, "utilization", lambda *_: {})
+    monkeypatch.setattr("toolkit.training.callbacks.logging.peak_memory_gib", lambda _: 1.0)
+    monkeypatch.setattr("toolkit.training.trainer.synchronize", lambda device: sleep(wait))
+
+    class OnGpu:  # for the logger only: the tensors are on the CPU
+        learner, precision = trainer.learner, trainer.precision
+        world = replace(trainer.world, device=torch.device("cuda"))
+
+        def __getattr__(self, name):
+            return getattr(trainer, name)
+
+    logger.trainer = OnGpu()
+    trainer.fit(lambda epoch: memory(batches), max_update=8, callbacks=[logger])
+    assert (len(messages) == 1) is told
+    rates = [values.get("launch_rate") for _, values in logger.sink.records]
+    assert rates[0] is None and all((rate > 0.9) is told for rate in rates[1:])
 
 
 def test_the_console_shows_the_first_updates_and_the_log_the_intervals(

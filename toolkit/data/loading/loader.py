@@ -74,21 +74,25 @@ class BatchLoader(Generic[Batch]):
         self.waited_seconds = 0.0
         """Time that the consumer has waited for batches so far."""
         self._lengths, self._words = examples.lengths, words
-        self._examples, self._name, source = examples, name, examples
-        if self._planner.shape:
-            if not isinstance(examples, FillableSource):
-                raise ToolkitError(
-                    "data.fill_batches requires a task whose losses are at selected tokens, such "
-                    "as mlm. Leave it out."
-                )
-            source = FilledSource(examples, self._planner.shape)
+        self._examples, self._name = examples, name
         self._prefetcher = BatchPrefetcher(
-            source,
+            self._fill(examples),
             name=name,
             workers=workers,
             timeout_seconds=timeout_seconds,
             pin_memory=pin_memory,
         )
+
+    def _fill(self, examples: BatchSource[Batch]) -> BatchSource[Batch]:
+        """What makes batches of one shape, if the planner fills them."""
+        if self._planner.shape is None:
+            return examples
+        if not isinstance(examples, FillableSource):
+            raise ToolkitError(
+                "data.fill_batches requires a task whose losses are at selected tokens, such as "
+                "mlm. Leave it out."
+            )
+        return FilledSource(examples, self._planner.shape)
 
     @property
     def filler(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
@@ -37,6 +37,8 @@ class LoggerState:
 
 EARLY = (1, 2, 5, 10, 20, 50)
 """Updates of this start that the console shows before the first report."""
+HOST_BOUND = 0.9
+"""Fraction of an update's time that launching it takes from which on the CPU limits the speed."""
 
 
 class MetricsLogger:
@@ -52,8 +54,10 @@ class MetricsLogger:
         interval: int,
         total_updates: int,
         console: Sink | None = None,
+        print_message: Callable[[str], None] = print,
     ) -> None:
         self.trainer, self.sink, self.interval = trainer, sink, interval
+        self.print_message = print_message
         self.total_updates, self.console, self.updates = total_updates, console, 0
         self.meters = Meters()
         self.seconds_before = 0.0
@@ -63,8 +67,13 @@ class MetricsLogger:
         self.latest: Metrics = {}
         self.flops_per_token: float | None = None
         self.peak_flops: float | None = None
+        self.launched_from: float | None = None
+        """The trainer's busy time before an update that finds a GPU idle."""
+        self.launch_rates: list[float] = []
 
     def __call__(self, step: Step) -> None:
+        if self.launched_from is not None:
+            self.measure_launch(self.launched_from)
         self.meters.add(step)
         self.updates += 1
         due = step.update % self.interval == 0
@@ -78,6 +87,23 @@ class MetricsLogger:
             self.meters.read()
             self.meters.sums = UpdateSums()
             self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
+            if self.trainer.world.device.type == "cuda":
+                self.launched_from = self.trainer.busy_seconds
+
+    def measure_launch(self, start: float) -> None:
+        """Compare the time of launching the latest update with that of finishing it.
+
+        A GPU that has nothing left to do once its last kernel is launched has waited for the CPU.
+        """
+        trainer, self.launched_from = self.trainer, None
+        launched = trainer.busy_seconds - start
+        trainer.wait_for_device()
+        self.launch_rates.append(launched / max(1e-9, trainer.busy_seconds - start))
+        if len(self.launch_rates) == 2 and min(self.launch_rates) > HOST_BOUND:
+            self.print_message(
+                f"the GPU waits for the CPU, which takes {self.launch_rates[-1]:.0%} of an "
+                f"update's time to launch it: raise --max-tokens, or use --cuda-graph auto"
+            )
 
     def report(self, step: Step) -> None:
         """Write the metrics; all ranks must call it."""
@@ -104,6 +130,8 @@ class MetricsLogger:
             "peak_memory_gib": peak_memory_gib(trainer.world.device),
             "seconds": self.seconds,
         }
+        if self.launch_rates:
+            values["launch_rate"] = self.launch_rates[-1]
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
         return {"update": step.update, "epoch": step.epoch, **step.progress.clock, **values}
