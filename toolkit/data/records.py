@@ -84,10 +84,7 @@ class Record(NamedTuple):
             )
         if field not in self.values:
             known = list_names([*self.values])
-            raise self.error(
-                f"the row has no field {field!r}. Its fields are {known}. Name one of them, or "
-                f"correct the row."
-            )
+            raise self.error(f"the row has no field {field!r}. Its fields are {known}. Name one.")
         return self.values[field]
 
     def text(self, field: str) -> str:
@@ -339,8 +336,7 @@ def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
     if chunk.field and names.count(chunk.field) != 1:
         problem = "two columns" if chunk.field in names else "no column"
         raise ToolkitError(
-            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}. "
-            f"Name one of them."
+            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}. Name one."
         )
 
 
