@@ -19,7 +19,7 @@ def test_inspect_shows_data_as_facts_table_and_items(data, capsys):
 
 def test_missing_path_is_a_user_error(data, capsys):
     assert main([f"{data}:/no/such/folder"]) == 2
-    assert "No such file or directory: /no/such/folder" in capsys.readouterr().err
+    assert "No such data folder: /no/such/folder" in capsys.readouterr().err
 
 
 def test_flops_work_for_a_checkpoint_and_for_an_architecture(finished, capsys):

@@ -106,7 +106,6 @@ def test_malformed_line_ends_the_run_and_leaves_no_files(
         ("\n \n", {}, "trainpref must hold text, but .* has only blank lines"),
         (TEXT, {"valid_fraction": 0.01}, "too short to hold out .* runs of 16 lines .* sentences"),
         ("a b c\n", {"vocab_size": 4}, "--vocab-size must be at least 7, the number .* but is 4"),
-        (TEXT, {"sentencepiece_model": "nowhere.model"}, "cannot read --sentencepiece-model"),
         (TEXT, {"trainpref": "", "testpref": "{}"}, "no training text to learn a vocabulary"),
         (TEXT, {"segment_by": "words"}, "segment_by must be one of lines, paragraphs, sentences"),
         (TEXT, {"valid_fraction": 0.6, "test_fraction": 0.4}, "must leave text to train on"),

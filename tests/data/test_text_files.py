@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.common.arrays import pack_rows, ragged_arange, split_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import FileChunk, list_files, read_lines, read_strict_text, read_text
+from toolkit.data.text_files import FileChunk, list_files, read_lines, read_strict_text
 
 TEXT = "first line\n  second \n\nthird"
 
@@ -75,14 +75,6 @@ def test_very_long_line_takes_linear_time(text_file, monkeypatch):
     start = time.monotonic()
     assert len(lines(path, max_line_bytes=1 << 23)[0]) == 4 << 20
     assert time.monotonic() - start < 5
-
-
-def test_text_that_exceeds_the_memory_is_refused(text_file, monkeypatch):
-    path = text_file(gzip.compress(b"x" * 100), "text.gz")
-    assert len(read_text(path)) == 100
-    monkeypatch.setattr("toolkit.data.text_files.memory_bytes", lambda: 399)
-    with pytest.raises(ToolkitError, match=r"must fit into memory four times.*Divide it"):
-        read_text(path)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

@@ -225,12 +225,6 @@ def pool(paradigms: Sequence[Paradigm]) -> tuple[float, float | None]:
 
 def read_pair_results(path: Path) -> list[PairResult]:
     """The results in a file of toolkit-validate, or the models of a table like BLiMP's summary."""
-    if path.is_dir():
-        raise ToolkitError(
-            f"{path} must be a file of results on minimal pairs, but is a folder. {HOW_TO_WRITE}"
-        )
-    if not path.is_file():
-        raise ToolkitError(f"No such file: {path}.")
     with name_file(path, HOW_TO_WRITE):
         lines = read_bytes(path, MAX_BYTES).decode().split("\n")
         rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]

@@ -93,9 +93,6 @@ def describe_path(
     path: str, checkpoint: Path | None, c: InspectConfig, output: Output
 ) -> list[str]:
     """Paragraphs about a checkpoint, else about a data folder; write their records."""
-    for part in path.split(":"):
-        if not Path(part).exists():
-            raise ToolkitError(f"No such file or directory: {part}.")
     if checkpoint:
         described = describe_checkpoint(checkpoint, verify=c.verify)
     else:

@@ -50,7 +50,7 @@ def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
             print(f"{hint}; end with Ctrl-D.", file=sys.stderr)
         yield sys.stdin.buffer
         return
-    with open_text(Path(path), "--input", allow_pipe=True) as lines:
+    with open_text(Path(path), allow_pipe=True) as lines:
         yield lines
 
 

@@ -6,10 +6,8 @@ import gzip
 import importlib
 import io
 import lzma
-import os
-import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +15,6 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
-from toolkit.common.system import memory_bytes
 
 CHUNK_BYTES = 1 << 20
 BUFFER_BYTES = 1 << 20
@@ -58,7 +55,6 @@ class _ZstReader(io.RawIOBase):
         return len(data)
 
 
-PIECE_BYTES = 1 << 16
 DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zst}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
@@ -152,8 +148,6 @@ def list_files(
             )
         files += matching
     for path in files:
-        if path.name != os.fsencode(path.name).decode(errors="replace"):
-            raise ToolkitError(f"{path} must have a name in UTF-8. Rename the file.")
         if path.stat().st_size == 0:
             raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
     return files
@@ -234,44 +228,22 @@ def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
 
 def read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
     """The decompressed bytes of a whole file."""
-    try:
-        with open_text(path, allow_pipe=allow_pipe) as text:
-            return b"".join(_read_pieces(text.read))
-    except MemoryError:
-        raise ToolkitError(
-            f"The text of {path} must fit into memory four times, but does not. Divide it into "
-            f"several files."
-        ) from None
-    except OSError as error:
-        raise ToolkitError(f"{path} must be readable, but is not: {error}.") from error
-
-
-def _read_pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """A file's bytes; MemoryError if they, their text and a copy of each exceed the memory."""
-    left = (memory_bytes() or sys.maxsize) // 4
-    while data := read(PIECE_BYTES):
-        left -= len(data)
-        if left < 0:
-            raise MemoryError
-        yield data
+    with open_text(path, allow_pipe=allow_pipe) as text:
+        return text.read()
 
 
 @contextmanager
-def open_text(path: Path, option: str = "", *, allow_pipe: bool = False) -> Iterator[BinaryIO]:
-    """The decompressed bytes of a file, which `option` names."""
-    shown = f"{option} {path}".strip()
-    try:
-        file = open_regular(path, allow_pipe=allow_pipe)
-    except FileNotFoundError as error:
-        raise ToolkitError(f"No such file: {shown}. Correct the path.") from error
-    except OSError as error:
-        raise ToolkitError(f"Cannot read {shown}: {error.strerror}.") from error
-    with file, DECOMPRESSORS.get(path.suffix, nullcontext)(file) as text:
+def open_text(path: Path, *, allow_pipe: bool = False) -> Iterator[BinaryIO]:
+    """The decompressed bytes of a file."""
+    with (
+        open_regular(path, allow_pipe=allow_pipe) as file,
+        DECOMPRESSORS.get(path.suffix, nullcontext)(file) as text,
+    ):
         try:
             yield text
         except DECOMPRESSION_ERRORS as error:
             raise ToolkitError(
-                f"{shown} is truncated or damaged: {error}. Copy it again."
+                f"{path} is truncated or damaged: {error}. Copy it again."
             ) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.input_files import FileNames, list_benchmark_files
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.records import Record
 from toolkit.data.storage.column_files import ColumnType, ColumnWriter
 from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -27,6 +28,7 @@ from toolkit.reporting.tables import Table
 SPLITS = ("train", "valid", "test")
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 Content = TypeVar("Content")
+Row = TypeVar("Row")
 AnyTokenizer = TypeVar("AnyTokenizer", bound=Tokenizer)
 
 
@@ -214,6 +216,25 @@ class Problem(NamedTuple):
     def row_event(self) -> tuple[str, JsonObject]:
         """Name and values of the JSON record of a malformed row."""
         return "left_out", {"file": str(self.path), "line": int(self.where), "what": self.what}
+
+
+def parse_records(
+    numbered: Iterable[tuple[int, Record]],
+    parse: Callable[[int, Record], Row],
+    problems: list[Problem],
+) -> Iterator[Row]:
+    """Numbered records, parsed. Malformed ones become problems, as for which `parse` raises
+    ValueError; its ToolkitErrors are about the whole file.
+    """
+    for number, record in numbered:
+        try:
+            if record.problem:
+                raise ValueError(record.problem.removesuffix(" Correct the row."))
+            yield parse(number, record)
+        except ToolkitError:
+            raise
+        except ValueError as error:
+            problems.append(Problem(record.file, str(record.line), str(error)))
 
 
 def list_first(split: str, handled: str, problems: Sequence[object]) -> Iterator[str]:

@@ -106,12 +106,7 @@ def load_given_tokenizer(c: PreprocessConfig) -> Tokenizer | None:
             return load_tokenizer(path)
         found = locate_checkpoint(path, *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE)
         return Tokenizer.load(found or path)
-    try:
-        return _sentencepiece(read_bytes(path), c)
-    except OSError as error:
-        raise ToolkitError(
-            f"cannot read --sentencepiece-model {path}: {error.strerror}."
-        ) from error
+    return _sentencepiece(read_bytes(path), c)
 
 
 def _sentencepiece(model: bytes, c: PreprocessConfig) -> Tokenizer:

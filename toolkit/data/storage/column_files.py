@@ -216,13 +216,8 @@ class NpyFile:
 
     def __init__(self, path: Path, dtype: str, length: int) -> None:
         self.path, self._dtype, self._length = path, np.dtype(dtype), length
-        try:
-            with open_regular(path) as file:
-                header, size = file.read(HEADER_BYTES), file.seek(0, 2)
-        except OSError as error:
-            raise ToolkitError(
-                f"{path} must be readable, but is not: {error.strerror}. {REMEDY}"
-            ) from error
+        with open_regular(path) as file:
+            header, size = file.read(HEADER_BYTES), file.seek(0, 2)
         if header != format_header(dtype, length):
             raise ToolkitError(
                 f"{path} must be an array of {length} values of type {dtype}, as meta.json says, "

@@ -266,15 +266,10 @@ class FairseqIndex:
 def read_index(path: Path) -> FairseqIndex:
     """Reads 26 bytes, the last item's entries and the sizes of both files."""
     values = path.with_suffix(".bin")
-    try:
-        open_regular(values).close()
-        with open_regular(path) as file:
-            head = file.read(HEADER.size)
-        size, value_bytes = path.stat().st_size, values.stat().st_size
-    except OSError as error:
-        raise ToolkitError(
-            f"{error.filename} must be readable, but is not: {error.strerror}. Copy it again."
-        ) from error
+    open_regular(values).close()
+    with open_regular(path) as file:
+        head = file.read(HEADER.size)
+    size, value_bytes = path.stat().st_size, values.stat().st_size
     if head.startswith(OLD_MAGIC):
         raise ToolkitError(
             f"{path} must be written by fairseq-preprocess --dataset-impl mmap, but is in the "

@@ -172,13 +172,7 @@ class ToolkitFolder(FolderSource):
 
 def check_file(path: Path, expected: str) -> None:
     """Raise unless a file has this SHA-256."""
-    try:
-        digest = sha256(read_bytes(path))
-    except OSError as error:
-        raise ToolkitError(
-            f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."
-        ) from error
-    if digest != expected:
+    if sha256(read_bytes(path)) != expected:
         raise ToolkitError(
             f"{path} must match its digest in {META_FILE}, but was damaged or replaced. "
             f"Copy the folder again, or run toolkit-preprocess again."

@@ -95,7 +95,6 @@ def test_blank_context_is_one_problem_for_all_its_questions(read):
         ([1], r"x.json:1: the file must be an object with a list 'data', .* but is of type list"),
         ({"rows": 1}, r"but is an object with 'rows'"),
         ({"data": [{"title": "x"}]}, r"x.json:article 1: an article must have a list 'paragraphs'"),
-        ({"data": []}, r"must hold questions, but has none"),
         ("\udcff".encode("utf-8", "surrogateescape"), r"expected UTF-8, found byte 0xff"),
     ],
 )

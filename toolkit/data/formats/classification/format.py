@@ -65,6 +65,8 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
         """Training and validation data must have labels; all files of a split, or none."""
         tables = [self.read_table(path) for path in files]
         for table in tables:
+            if not table.rows and not table.problems:
+                raise ToolkitError(f"{table.path} must hold rows, but has none. Give another file.")
             check_malformed(table.problems, self.options.on_malformed, labeled=table.labeled)
         for table in tables:
             if not table.labeled and not split.startswith("test"):

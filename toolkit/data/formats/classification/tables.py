@@ -22,9 +22,9 @@ from toolkit.common.arrays import AnyArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
 from toolkit.data.formats.classification.split import GLUE_TASKS, ClassificationSplit
-from toolkit.data.formats.format import MAX_QUOTED, Problem
+from toolkit.data.formats.format import MAX_QUOTED, Problem, parse_records
 from toolkit.data.preprocessing.input_files import FileNames
-from toolkit.data.records import name_cells, read_tab_cells
+from toolkit.data.records import Record, name_cells, read_tab_cells
 from toolkit.data.text_files import whole_file
 
 FILES: FileNames = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
@@ -266,9 +266,9 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
     lines = read_tab_cells(whole_file(path, max_line_bytes))
     if (header := next(lines, None)) is None:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
-    names, first_row = [name.strip() for name in header.values], 1
+    names = [name.strip() for name in header.values]
     if task.headerless and len(names) == len(task.headerless) and not find_texts(names, task):
-        names, first_row, lines = [*task.headerless], 0, chain([header], lines)
+        names, lines = [*task.headerless], chain([header], lines)
     if not (texts := find_texts(names, task)):
         wanted = ", ".join(repr(known[0]) for known in task.text_columns)
         raise header.error(
@@ -278,27 +278,19 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
             f"--text-columns."
         )
     label, index = find_column(names, task.label_columns), find_column(names, task.index_columns)
-    rows, problems = list[TableRow](), list[Problem]()
-    for record in name_cells(chain([header._replace(values=names)], lines)):
-        try:
-            if record.problem:
-                raise ValueError(record.problem.removesuffix(" Correct the row."))
-            cells = {name: cell.strip() for name, cell in record.values.items()}
-            answer = None if label is None else parse_label(cells[label], task)
-            number = record.number - first_row
-            if answer is None and index is not None:
-                if not re.fullmatch("[0-9]{1,18}", cell := cells[index]):
-                    raise ValueError(
-                        f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}."
-                    )
-                number = int(cell)
-            row_texts = tuple(cells[name] for name in texts)
-            rows.append(TableRow(record.number + 1, number, row_texts, answer))
-        except ValueError as error:
-            problems.append(Problem(path, str(record.number + 1), str(error)))
-    if not rows and not problems:
-        raise ToolkitError(f"{path} must hold rows, but has only its header. Give another file.")
-    return LabeledTable(path, rows, problems)
+
+    def parse(number: int, record: Record) -> TableRow:
+        cells = {name: cell.strip() for name, cell in record.values.items()}
+        answer = None if label is None else parse_label(cells[label], task)
+        if answer is None and index is not None:
+            if not re.fullmatch("[0-9]{1,18}", cell := cells[index]):
+                raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
+            number = int(cell)
+        row_texts = tuple(cells[name] for name in texts)
+        return TableRow(record.number + 1, number, row_texts, answer)
+
+    records, problems = name_cells(chain([header._replace(values=names)], lines)), list[Problem]()
+    return LabeledTable(path, list(parse_records(enumerate(records), parse, problems)), problems)
 
 
 def leave_out_undecided(tables: Sequence[LabeledTable], task: TableSchema) -> list[LabeledTable]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby, takewhile
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.format import MAX_QUOTED, Problem
+from toolkit.data.formats.format import MAX_QUOTED, Problem, parse_records
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
@@ -210,15 +211,9 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
         names, rows = ["category", "sent1", *endings, "label"], chain([header], rows)
         header = header._replace(values=names)
     columns = find_columns(header)
-    passages, problems = list[Passage](), list[Problem]()
-    for number, record in enumerate(name_cells(chain([header], rows))):
-        try:
-            passages.append(parse_row(record, columns, number, answers_required))
-        except ValueError as error:
-            problems.append(Problem(path, str(record.line), str(error)))
-    if not passages and not problems:
-        raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
-    return QuestionSource(path, passages, problems)
+    parse = partial(parse_row, columns=columns, answer_required=answers_required)
+    records, problems = name_cells(chain([header], rows)), list[Problem]()
+    return QuestionSource(path, [*parse_records(enumerate(records), parse, problems)], problems)
 
 
 def find_columns(header: Record) -> SwagColumns:
@@ -240,10 +235,8 @@ def find_columns(header: Record) -> SwagColumns:
     return first, second, endings, gold
 
 
-def parse_row(record: Record, columns: SwagColumns, number: int, answer_required: bool) -> Passage:
+def parse_row(number: int, record: Record, columns: SwagColumns, answer_required: bool) -> Passage:
     """Raises ValueError for a malformed row."""
-    if record.problem:
-        raise ValueError(record.problem.removesuffix(" Correct the row."))
     cells = {name: cell.strip() for name, cell in record.values.items()}
     first, second, names_of_endings, is_gold = columns
     endings = [cells[name] for name in names_of_endings]

@@ -78,8 +78,6 @@ def read_squad(
     reader = SquadReader(path, max_bytes, evaluated, answers_required)
     read = [reader.read_paragraph(*paragraph) for paragraph in list_paragraphs(path, articles)]
     passages = [passage for passage in read if passage is not None]
-    if not passages and not reader.problems:
-        raise ToolkitError(f"{path}:1: the file must hold questions, but has none. Give another.")
     version = str(content.get("version", "")).lower().removeprefix("v")
     source = reader.finish(passages)
     return source._replace(none_allowed=source.none_allowed or version.startswith("2"))

@@ -7,10 +7,10 @@ other formats of its task read, so that data folders do not depend on the kind o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,6 @@ from toolkit.data.raw_items import (
     read_record,
 )
 from toolkit.data.records import Record, read_features, read_rows
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,18 +130,6 @@ class LabeledRows(Format[Content, AnyTokenizer]):
             if kept is None or kept[number]:
                 yield number, record
 
-    def parse_rows(
-        self, path: Path, parse: Callable[[int, Record], Row], problems: list[Problem]
-    ) -> Iterator[Row]:
-        """The rows of a file, parsed; those for which `parse` raises ValueError are problems."""
-        for number, record in self.records(path):
-            try:
-                yield parse(number, record)
-            except ToolkitError:  # of the whole file
-                raise
-            except ValueError as error:
-                problems.append(Problem(path, str(record.line), str(error)))
-
     def report_split(self, split: str, content: Content | None, entry: JsonObject) -> SplitReport:
         report, problems = super().report_split(split, content, entry), self.left_out[split]
         return report._replace(
@@ -153,9 +139,8 @@ class LabeledRows(Format[Content, AnyTokenizer]):
 
     def read_values(self, record: Record, fields: Sequence[InputField]) -> ItemValues:
         """What a row has in these fields. Raises ValueError for a malformed row."""
-        if record.problem or not isinstance(record.values, dict):
-            problem = record.problem or "the row must be an object with names of columns."
-            raise ValueError(problem.removesuffix(" Correct the row."))
+        if not isinstance(record.values, dict):
+            raise ValueError("the row must be an object with names of columns.")
         try:
             check_names(fields, record.values, self.naming)
         except ToolkitError as error:

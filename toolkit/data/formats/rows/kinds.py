@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.format import Format, Problem, check_malformed
+from toolkit.data.formats.format import Format, Problem, check_malformed, parse_records
 from toolkit.data.formats.parallel import BLOCK_LINES, FilePair, LineBlock, ParallelFormat
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig
 from toolkit.data.formats.rows.labels import ClassifiedRows, TaggedRows
@@ -44,7 +44,7 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
     ) -> Iterator[tuple[Record, list[str]]]:
         """The rows of a split in a file, with their sentences as lines."""
         self.split = split
-        yield from self.parse_rows(path, self.parse_pair, problems)
+        yield from parse_records(self.records(path), self.parse_pair, problems)
         check_malformed(problems, self.options.on_malformed, labeled=True)
 
     def parse_pair(self, number: int, record: Record) -> tuple[Record, list[str]]:

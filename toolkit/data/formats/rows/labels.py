@@ -17,7 +17,7 @@ from toolkit.data.formats.classification.tables import (
     TableSchema,
     parse_label,
 )
-from toolkit.data.formats.format import Problem, check_malformed
+from toolkit.data.formats.format import Problem, check_malformed, parse_records
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig, read_class_names
 from toolkit.data.formats.tagging.format import TaggingFormat
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
@@ -70,10 +70,9 @@ class ClassifiedRows(
             lines = tuple(to_single_line(str(text)).strip() for text in texts)
             return TableRow(record.line, number, lines, self.read_label(record, names))
 
-        rows = list(self.parse_rows(path, parse, problems))
-        if not rows and not problems:
-            raise ToolkitError(f"{path} must hold rows, but has none. Give another file.")
-        return LabeledTable(path, rows, problems)
+        return LabeledTable(
+            path, list(parse_records(self.records(path), parse, problems)), problems
+        )
 
     def read_label(self, record: Record, names: Sequence[str]) -> str | None:
         """The label as the tables of GLUE have it; None without one, which only tests may lack."""
@@ -119,7 +118,7 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
             named = [name_tag(tag, names) for tag in tags]
             return make_sentence(words, named, record.line, is_first=not sentences)
 
-        for sentence in self.parse_rows(path, parse, problems):
+        for sentence in parse_records(self.records(path), parse, problems):
             sentences.append(sentence)
         labeled = any(tag != MISSING_TAG for sentence in sentences for tag in sentence.tags)
         check_malformed(problems, self.options.on_malformed, labeled=labeled)

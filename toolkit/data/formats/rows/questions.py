@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.format import MAX_QUOTED, Problem
+from toolkit.data.formats.format import MAX_QUOTED, Problem, parse_records
 from toolkit.data.formats.qa import multiple_choice, squad
 from toolkit.data.formats.qa.format import ChoiceQuestion, Passage, QaFormat, QuestionSource
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig
@@ -51,7 +51,7 @@ class ChoiceRows(QuestionRows, multiple_choice.MultipleChoiceFormat):
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         problems = list[Problem]()
-        passages = merge_passages(self.parse_rows(path, self.parse_passage, problems))
+        passages = merge_passages(parse_records(self.records(path), self.parse_passage, problems))
         return QuestionSource(path, passages, problems)
 
     def parse_passage(self, number: int, record: Record) -> Passage:
@@ -99,7 +99,7 @@ class AnswerRows(QuestionRows, squad.SquadFormat):
             asked |= {"answers": answers, "is_impossible": impossible}
             return reader.read_paragraph(str(record.line), {"context": context, "qas": [asked]})
 
-        passages = filter(None, self.parse_rows(path, parse, reader.problems))
+        passages = filter(None, parse_records(self.records(path), parse, reader.problems))
         return reader.finish(merge_passages(passages))
 
     def read_answers(self, record: Record) -> Any:

@@ -281,7 +281,7 @@ def read_word_vectors(
     """
     rows = {symbol.encode(): row for row, symbol in enumerate(symbols)}
     vectors: dict[int, VectorTable] = {}
-    with open_text(path, "--word-vectors", allow_pipe=True) as file:
+    with open_text(path, allow_pipe=True) as file:
         sizes = (header := file.readline()).split()
         if len(sizes) != 2 or not all(size.isdigit() and int(size) for size in sizes):
             raise_at_line(
