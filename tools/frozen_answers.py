@@ -2,11 +2,13 @@
 
     python tools/frozen_answers.py [--tree PATH]             # compare with tools/frozen/record.json
     python tools/frozen_answers.py --record [--tree PATH]    # write it
+    python tools/frozen_answers.py --compile [--cases TEXT]  # the trainings, with torch.compile
 
 Every architecture is trained for three updates with every task that accepts it, and every command
 is applied to the results, in processes whose `toolkit` is that of the tree (default: this one).
 Losses, gradient norms and digests of weights are compared exactly on the machine of the record,
-and to a relative 1e-4 without the digests on others. Exit code 1 if anything differs.
+and to a relative 1e-4 without the digests on others and if compiled, which takes an hour or two;
+then each case is printed as it ends. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -83,12 +85,12 @@ def digest_weights(file: Path) -> list[object]:
     return [count, names.hexdigest()[:16], values.hexdigest()[:16]]
 
 
-def train(case: str) -> dict[str, object]:
+def train(case: str, *more: str) -> dict[str, object]:
     """Losses of three updates, and the weights before and after them."""
     task, data, arch, *options = case.split()
     words = ["train", data, "--arch", arch, "--task", task, *UPDATES.split(), *options]
     words += [it for pair in DEFAULTS.items() if pair[0] not in options for it in pair]
-    folder = folder_of(case)
+    words, folder = [*words, *more], folder_of(case)
     code, _, _ = call([*words, "--max-update", "3", "--save-dir", folder])
     if code != 0:
         return {"code": code}
@@ -139,16 +141,36 @@ def list_trainings() -> list[str]:
     return [*grid, *[it for it in cases.RUNS.values() if it not in grid], *cases.VARIANTS]
 
 
-def run_tree() -> dict[str, object]:
-    """All answers of the tree that this process imports, in the current folder."""
+def prepare_data() -> None:
+    """The data folders, in the current folder."""
     cases.write_inputs(Path())
-    record: dict[str, object] = {}
     for name, words in cases.DATA.items():
         code, _, err = call(["preprocess", *words.split(), "--destdir", name, "--workers", "1"])
         assert code == 0, f"preprocess {name}: {err}"
     import torch
 
     torch.set_num_threads(1)
+
+
+def train_compiled(text: str) -> int:
+    """Compare the losses of compiled trainings whose names contain a text; the number that differ.
+
+    Those that are refused, such as a translation with an encoder, must be refused again.
+    """
+    old, differing = json.loads(RECORD.read_text()), 0
+    for case in list_trainings():
+        if text in case:
+            new, record = train(case, "--compile"), old[f"train {case}"]
+            difference = compare(record, {**record, **new}, exact=False)
+            differing += difference > 1e-4
+            print(f"{case}: {new.get('code', '')} {difference:g}", flush=True)
+    return differing
+
+
+def run_tree() -> dict[str, object]:
+    """All answers of the tree that this process imports, in the current folder."""
+    prepare_data()
+    record: dict[str, object] = {}
     import toolkit.training.run  # noqa: F401  imported once, before the processes fork
 
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
@@ -201,8 +223,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--tree", type=Path, default=ROOT)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--cases", default="", help="text that names of compiled cases contain")
     parser.add_argument("--in-process", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.in_process and args.compile:
+        prepare_data()
+        return 1 if train_compiled(args.cases) else 0
     if args.in_process:
         answers = {"machine": describe_machine(), **run_tree()}
         args.in_process.write_text(json.dumps(answers))
@@ -213,6 +240,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         script, out = str(Path(__file__).resolve()), Path(folder) / "answers.json"
         command = [sys.executable, script, "--in-process", str(out)]
+        if args.compile:
+            command += ["--compile", "--cases", args.cases]
+            return subprocess.run(command, env=environment, cwd=folder).returncode
         subprocess.run(command, check=True, env=environment, cwd=folder)
         new = json.loads(out.read_text())
     if args.record:
