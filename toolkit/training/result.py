@@ -116,7 +116,7 @@ def start_rows(
         "data": ", ".join(c.dirs),
         "examples": "; ".join(examples),
         **({"remedy": advice} if (advice := train.examples.advice) else {}),
-        "batch": f"at most {limit}{factors}",
+        "batch": f"{'exactly' if c.fill_batches else 'at most'} {limit}{factors}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
         f"{config.lr_scheduler.name}{warm}{averaged}",
         **({"caution": misfit} if misfit else {}),
