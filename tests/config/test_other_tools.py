@@ -81,7 +81,8 @@ def test_commands_are_those_of_the_command_line():
     commands = [TRAIN, PREPROCESS, VALIDATE, PREDICT, AVERAGE, INSPECT]
     commands += [*DIRECTIONS, *MODES, *KINDS]
     names = {command.name for command in commands}
-    items = {"toolkit-validate --task completions", "toolkit-validate --task reading_times"}
+    tasks = ("completions", "reading_times", "age_of_acquisition")
+    items = {f"toolkit-validate --task {task}" for task in tasks}
     assert names | items == CONFIGS.keys()
 
 

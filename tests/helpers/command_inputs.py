@@ -33,6 +33,8 @@ COMMAND_LINES = {  # command and config class -> words after the command; they w
     "validate ValidateConfig": "{data} --path {run} --num-workers 0 --device cpu",
     "validate ReadingTimesConfig": "{folder}/times.jsonl --task reading_times --path {run} "
     "--measures time --device cpu",
+    "validate AcquisitionConfig": "{folder}/times.jsonl --task age_of_acquisition --path {run} "
+    "--age time --device cpu",
     "validate CompletionsConfig": "{folder}/sentences.jsonl --task minimal_pairs --path {run} "
     "--device cpu",
 }

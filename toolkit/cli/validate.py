@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from toolkit.cli.command import program
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfig
-from toolkit.config.commands.reading_times import ReadingTimesConfig
+from toolkit.config.commands.reading_times import AcquisitionConfig, ReadingTimesConfig
 from toolkit.config.values import read_words
 
 
 def choose_command(argv: Sequence[str]) -> Command:
     """Of --task or --suite; other options of a task have its name before a dot."""
     flags = read_words(argv).flags
-    if any(it.name == "task" and "reading_times" in (it.text, *it.following) for it in flags):
-        return READING_TIMES
+    for name, command in (("reading_times", READING_TIMES), ("age_of_acquisition", ACQUISITION)):
+        if any(it.name == "task" and name in (it.text, *it.following) for it in flags):
+            return command
     return COMPLETIONS if {flag.name for flag in flags} & {"task", "suite"} else COMMAND
 
 
@@ -61,5 +62,15 @@ READING_TIMES = Command(
     act="toolkit.commands.reading_times:evaluate_reading_times",
     misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "scoring", "context", "measures", "results_path"),
+)
+ACQUISITION = Command(
+    name="toolkit-validate",
+    summary="Estimate how many words a run had seen when it learned each word, from the surprisals "
+    "of its checkpoints, and compare the order with that of people.",
+    example="toolkit-validate words.csv --task age_of_acquisition --path run",
+    config=AcquisitionConfig,
+    act="toolkit.commands.reading_times:evaluate_acquisition",
+    misplaced_paths={"checkpoint": "Write --path {path}."},
+    common=("path", "scoring", "age", "results_path"),
 )
 main = program(COMMAND, __name__)

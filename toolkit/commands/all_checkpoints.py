@@ -13,13 +13,14 @@ from toolkit.common.files import open_output, read_bytes, write_output
 from toolkit.common.json_files import JsonObject, sha256
 from toolkit.config.command import MANIFEST
 from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfig
+from toolkit.config.commands.reading_times import AcquisitionConfig
 from toolkit.distributed import World
 from toolkit.optim.update import resolve_precision
 from toolkit.reporting.runs import list_measures, read_log
 from toolkit.reporting.tables import Cell, Table
 
 
-def list_checkpoints(c: ValidateConfig | CompletionsConfig) -> list[str]:
+def list_checkpoints(c: ValidateConfig | CompletionsConfig | AcquisitionConfig) -> list[str]:
     """The paths to evaluate: with --all-checkpoints those of each save folder, oldest first."""
     paths = []
     for path in c.path:
@@ -35,12 +36,16 @@ class KnownResults:
     What a checkpoint is asked decides its results: the data, and the options that they depend on.
     """
 
-    def __init__(self, c: ValidateConfig | CompletionsConfig, world: World) -> None:
+    def __init__(
+        self, c: ValidateConfig | CompletionsConfig | AcquisitionConfig, world: World
+    ) -> None:
         self.file, self.is_active = c.results_path or "", c.all_checkpoints
         self.is_main = world.is_main
         self.common: JsonObject = {
             "weights": c.weights,
-            "precision": resolve_precision(c.precision, world.device),
+            "precision": "fp32"
+            if isinstance(c, AcquisitionConfig)
+            else resolve_precision(c.precision, world.device),
         }
         records: list[JsonObject] = []
         if c.all_checkpoints and world.is_main and os.path.isfile(self.file):

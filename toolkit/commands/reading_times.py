@@ -1,30 +1,37 @@
-"""toolkit-validate --task reading_times: what surprisal says about how people read."""
+"""toolkit-validate --task reading_times and age_of_acquisition: surprisal, and how people read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 
+from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_output
-from toolkit.common.json_files import JsonObject
-from toolkit.config.commands.reading_times import ReadingTimesConfig
+from toolkit.common.json_files import JsonObject, sha256
+from toolkit.config.commands.reading_times import AcquisitionConfig, ReadingTimesConfig
 from toolkit.distributed import World, launch
+from toolkit.generation.output import WordSurprisal
 from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.tables import Table
 from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.completions.acquisition import acquire, average_words
 from toolkit.tasks.completions.reading_times import (
     ReadingTimes,
     list_predictors,
     read_reading_times,
     regress,
 )
-from toolkit.tasks.completions.surprisal import SurprisalReader
+from toolkit.tasks.completions.surprisal import SurprisalReader, strip_word
 from toolkit.tasks.task import ScoresTargets, require
 
 SENTENCES_PER_BATCH = 64
+MIN_CHECKPOINTS = 4
+"""A curve with two parameters and a given end is fitted to this many points."""
 
 
 def evaluate_reading_times(c: ReadingTimesConfig) -> list[JsonObject]:
@@ -45,10 +52,10 @@ def evaluate_reading_times(c: ReadingTimesConfig) -> list[JsonObject]:
         return records
 
 
-def evaluate_checkpoint(
-    path: str, data: ReadingTimes, c: ReadingTimesConfig, world: World, output: Output
-) -> JsonObject:
-    """A regression for each measure."""
+def measure_words(
+    path: str, data: ReadingTimes, c: ReadingTimesConfig | AcquisitionConfig, world: World
+) -> tuple[SurprisalReader, list[list[WordSurprisal]]]:
+    """The reader of a checkpoint, and what it measures of each sentence."""
     learner = load_checkpoint(path, weights=c.weights).to(world.device)
     require(learner.task, ScoresTargets)
     reader, words = SurprisalReader(learner, c, max_tokens=c.max_tokens), []
@@ -62,6 +69,68 @@ def evaluate_checkpoint(
             batch = data.sentences[start : start + SENTENCES_PER_BATCH]
             words += reader.measure(batch)
             progress.advance(len(batch))
+    return reader, words
+
+
+def evaluate_acquisition(c: AcquisitionConfig) -> list[JsonObject]:
+    """The ages of acquisition of each run, which are printed."""
+    with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
+        known = KnownResults(c, world)
+        if not world.is_main:
+            return []
+        data = read_reading_times(c.files, [c.age])
+        items = sha256(json_files.dumps([data.sentences, data.places]))
+        asked: JsonObject = {"items": items, "scoring": c.scoring, "context": c.context}
+        runs: dict[str, list[JsonObject]] = {}
+        for path in list_checkpoints(c):
+            head = known.describe(path, asked)
+            if head["words"] is None:
+                raise ToolkitError(
+                    f"{path} must have counted the words that it has seen, but has not. Preprocess "
+                    f"running text again, and train on it."
+                )
+            record = known.find({"path": path}, head)
+            if record is None:
+                reader, words = measure_words(path, data, c, world)
+                surprisals = average_words(data, words, len(reader.tokenizer.vocabulary))
+                record = {"task": c.task, "path": path, **head, "surprisals": surprisals}
+                known.add(record)
+            runs.setdefault(str(Path(path).parent), []).append(record)
+        named = [strip_word(data.sentences[it].split()[index]) for it, index in data.places]
+        human = dict(zip(named, data.measures[c.age].tolist(), strict=True))
+        return [report_ages(run, records, human, output) for run, records in runs.items()]
+
+
+def report_ages(
+    run: str, records: Sequence[JsonObject], human: Mapping[str, float], output: Output
+) -> JsonObject:
+    """Fit, print and return the ages of one run."""
+    if len(records) < MIN_CHECKPOINTS:
+        raise ToolkitError(
+            f"{run} must have at least {MIN_CHECKPOINTS} checkpoints, but has {len(records)}. "
+            f"Train with --save-at-words log."
+        )
+    found = {"run": run, **acquire(records, human)}
+    output.write(records[0]["task"], found)
+    rows = [
+        [word, None if age is None else f"{age:,.0f}", None if own is None else f"{own:g}"]
+        for word, (age, own) in found["ages"].items()
+    ]
+    names = ["word", "words seen", "human age"]
+    Table(columns=names, rows=rows, caption=run, right_align=names[1:]).print(output.console)
+    output.print_line(
+        f"{found['acquired']} of {found['words']} words acquired; correlation of log words with "
+        f"human ages over {found['compared']}: Spearman {found['spearman']:.3f}, Pearson "
+        f"{found['pearson']:.3f}."
+    )
+    return found
+
+
+def evaluate_checkpoint(
+    path: str, data: ReadingTimes, c: ReadingTimesConfig, world: World, output: Output
+) -> JsonObject:
+    """A regression for each measure."""
+    reader, words = measure_words(path, data, c, world)
     predictors = list_predictors(data, words)
     sentences = np.array([sentence for sentence, _ in data.places])
     rows = [regress(name, y, predictors, sentences) for name, y in data.measures.items()]

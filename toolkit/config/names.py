@@ -222,6 +222,7 @@ CONFIGS = {
     "toolkit-validate": "checkpoints:ValidateConfig",
     "toolkit-validate --task completions": "checkpoints:CompletionsConfig",
     "toolkit-validate --task reading_times": "reading_times:ReadingTimesConfig",
+    "toolkit-validate --task age_of_acquisition": "reading_times:AcquisitionConfig",
     "toolkit-predict": "checkpoints:PredictConfig",
     "toolkit-average": "checkpoints:AverageConfig",
     "toolkit-convert import": "checkpoints:ImportConfig",

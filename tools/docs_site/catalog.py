@@ -64,6 +64,7 @@ def command_modes() -> dict[str, dict[str, Command]]:
     found["inspect"][WITH_ARCH] = inspect.COUNT
     found["validate"][WITH_PAIRS] = validate.COMPLETIONS
     found["validate"]["--task reading_times"] = validate.READING_TIMES
+    found["validate"]["--task age_of_acquisition"] = validate.ACQUISITION
     return found
 
 

@@ -1,0 +1,126 @@
+"""toolkit-validate --task age_of_acquisition: ages by sigmoids over the checkpoints of a run."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize, special, stats
+
+from tests.commands.test_all_checkpoints import add_checkpoint, set_clock
+from toolkit import build_model
+from toolkit.cli.validate import main
+from toolkit.commands import reading_times as command
+from toolkit.config.commands.generate import SurprisalOptions
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.tasks.completions.acquisition import fit_age
+from toolkit.tasks.completions.surprisal import SurprisalReader
+
+SEEN = np.array([1e3, 3e3, 1e4, 3e4, 1e5, 3e5])
+LEARNED = {"cat": 4_000, "dogs": 40_000, "rat": 15_000}
+HUMAN = {"cat": 12.0, "dogs": 20.0, "rat": 24.0, "the": None, "a": 30.0}
+SENTENCES = ["the cat sees a rat", "dogs see the rat", "a cat"]
+
+
+def fit(surprisals, chance):
+    """The half-way point of the best curve that SciPy finds from 120 starting points."""
+    x, final = np.log10(SEEN), surprisals[-1]
+
+    def errors(parameters):
+        middle, log_width = parameters
+        curve = final + (chance - final) * special.expit((middle - x) / math.exp(log_width))
+        return curve - surprisals
+
+    starts = product(np.linspace(x[0], x[-1], 20), np.linspace(-2.9, 1.9, 6))
+    fits = [optimize.least_squares(errors, it, bounds=([2, -3], [7, 2])) for it in starts]
+    return min((it.cost, 10 ** it.x[0]) for it in fits)[1]
+
+
+@pytest.mark.parametrize("middle", [3.4, 4.2, 4.6])
+def test_age_equals_the_best_fit_of_scipy(middle):
+    curve = 6 + 8 / (1 + np.exp((np.log10(SEEN) - middle) / 0.2))
+    assert math.log10(fit_age(SEEN, curve, 14.0)) == pytest.approx(middle, abs=0.02)
+    noisy = curve + np.random.default_rng(0).normal(0, 0.7, len(curve))
+    found = math.log10(fit_age(SEEN, noisy, 14.0))
+    assert found == pytest.approx(math.log10(fit(noisy, 14.0)), abs=1e-3)
+
+
+def test_words_that_are_not_learned_between_checkpoints_have_no_age():
+    assert math.isnan(fit_age(SEEN, np.linspace(15, 14.5, 6), 14.0))  # above chance
+    assert math.isnan(fit_age(SEEN, np.full(6, 5.0), 14.0))  # before the first checkpoint
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run whose bias for a word rises when it is learned."""
+    tokenizer = Tokenizer.train(SENTENCES, kind="words")
+    torch.manual_seed(0)
+    model = build_model("bert_tiny", tokenizer=tokenizer, task="mlm", layers=1)
+    bias = next(
+        it
+        for name, it in model.task.head.named_parameters()
+        if name.endswith("bias") and len(it) == len(tokenizer.vocabulary)
+    )
+    for update, words in enumerate(SEEN, 1):
+        with torch.no_grad():
+            for word, learned in LEARNED.items():
+                rise = 1 / (1 + (learned / words) ** 1.5)
+                bias[tokenizer.vocabulary.symbols.index(word)] = 4 * rise
+        add_checkpoint(tmp_path / "run", model, update, int(words))
+    rows = [
+        f"{sentence},{word},{index},{HUMAN.get(word) or ''}\n"
+        for sentence in SENTENCES
+        for index, word in enumerate(sentence.split())
+        if word in HUMAN
+    ]
+    (tmp_path / "words.csv").write_text("sentence,word,context_length,age\n" + "".join(rows))
+    return tmp_path
+
+
+def ask(folder, *more):
+    words = ["--task", "age_of_acquisition", "--path", str(folder / "run"), *more]
+    return main([str(folder / "words.csv"), *words])
+
+
+def test_ages_follow_from_the_surprisals_of_all_checkpoints(run, monkeypatch, capsys):
+    loaded, load = [], command.load_checkpoint
+    monkeypatch.setattr(
+        command, "load_checkpoint", lambda *a, **o: loaded.append(load(*a, **o)) or loaded[-1]
+    )
+    results, events = run / "all.jsonl", run / "events.jsonl"
+    assert ask(run, "--results-path", str(results), "--json", str(events)) == 0
+    [found] = [it for it in map(json.loads, events.read_text().splitlines()) if "ages" in it]
+    curves, chance = {}, math.log2(len(loaded[0].tokenizer.vocabulary))
+    for learner in loaded:
+        measured = SurprisalReader(learner, SurprisalOptions(), max_tokens=100).measure(SENTENCES)
+        for word in HUMAN:
+            bits = [it.surprisal for words in measured for it in words if it.word == word]
+            curves.setdefault(word, []).append(np.mean(bits))
+    ages = {word: age for word, (age, _) in found["ages"].items()}
+    for word in LEARNED:
+        assert ages[word] == pytest.approx(fit(np.array(curves[word]), chance), rel=1e-3)
+    assert ages["cat"] < ages["rat"] < ages["dogs"]
+    both = [word for word in ages if ages[word] and HUMAN[word]]
+    assert found["compared"] == len(both) >= 3
+    pairs = [HUMAN[it] for it in both], np.log10([ages[it] for it in both])
+    assert found["pearson"] == pytest.approx(stats.pearsonr(*pairs)[0])
+    assert found["spearman"] == pytest.approx(stats.spearmanr(*pairs)[0])
+    assert "human age" in capsys.readouterr().out
+    shutil.rmtree(run / "run" / "checkpoint_e1_u6")
+    assert ask(run, "--results-path", str(results)) == 0
+    assert len(loaded) == len(SEEN), "results that the file has are not computed again"
+
+
+def test_runs_without_words_or_with_few_checkpoints_are_one_line(run, capsys):
+    for update in (1, 2, 3):
+        shutil.rmtree(run / "run" / f"checkpoint_e1_u{update}")
+    assert ask(run) == 2
+    assert "must have at least 4 checkpoints, but has 3." in capsys.readouterr().err
+    set_clock(run / "run" / "checkpoint_e1_u4", 4)
+    assert ask(run) == 2
+    assert "checkpoint_e1_u4 must have counted the words" in capsys.readouterr().err

@@ -1,0 +1,80 @@
+"""Age of acquisition: the number of words that a model reads until it half knows a word.
+
+    surprisal(x) = f + (c - f) / (1 + exp((x - m) / s))        x = log10(words seen)
+
+c = n log2 V is the chance level of a word of n tokens with V symbols, f its surprisal at the last
+checkpoint. m and s > 0 are fitted by least squares. The curve is half way between both levels at m,
+so the age is 10^m words (Chang and Bergen 2022, with given asymptotes).
+
+N checkpoints
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from toolkit.common.arrays import FloatArray
+from toolkit.common.json_files import JsonObject
+from toolkit.generation.output import WordSurprisal
+from toolkit.metrics.classification import pearson, spearman
+from toolkit.tasks.completions.reading_times import ReadingTimes
+from toolkit.tasks.completions.surprisal import strip_word
+
+
+def average_words(
+    data: ReadingTimes, words: Sequence[Sequence[WordSurprisal]], symbols: int
+) -> dict[str, list[float]]:
+    """Word -> its mean surprisal over the rows of the table, and its chance level, in bits."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for sentence, index in data.places:
+        word = words[sentence][index]
+        if word.surprisal is not None:
+            level = word.tokens * math.log2(symbols)
+            found.setdefault(strip_word(word.word), []).append((word.surprisal, level))
+    return {word: np.mean(rows, 0).tolist() for word, rows in found.items()}
+
+
+STEPS = np.stack(np.meshgrid(*[np.linspace(-1, 1, 41)] * 2), -1).reshape(-1, 2)
+
+
+def fit_age(words: FloatArray, surprisals: FloatArray, chance: float) -> float:
+    """Words seen at half way; NaN if this is before the first or after the last checkpoint.
+
+    The best m and log s of a grid are the center of the next one, which is a fifth as wide.
+    """
+    x, final = np.log10(words), surprisals[-1]
+    if final >= chance:
+        return math.nan
+    shares = (surprisals - final) / (chance - final)
+    best, reach = np.array([x[[0, -1]].mean(), -0.5]), np.array([0.6 * np.ptp(x), 2.5])
+    for _ in range(8):
+        grid = best + reach * STEPS
+        curves = (1 + np.tanh((grid[:, :1] - x) / np.exp(grid[:, 1:].clip(-3, 2)) / 2)) / 2
+        best, reach = grid[((curves - shares) ** 2).sum(1).argmin()], reach / 5
+    return float(10 ** best[0]) if x[0] <= best[0] <= x[-1] else math.nan
+
+
+def acquire(records: Sequence[JsonObject], human: Mapping[str, float]) -> JsonObject:
+    """The age of each word by the checkpoints of a run, and correlations with human ages.
+
+    The correlations are those of log10(words seen), over words that have both ages.
+    """
+    seen = np.array([record["words"] for record in records], float)
+    ages = {
+        word: fit_age(seen, np.array([it["surprisals"][word][0] for it in records]), chance)
+        for word, (_, chance) in records[-1]["surprisals"].items()
+    }
+    both = {word: age for word, age in ages.items() if np.isfinite([age, human[word]]).all()}
+    pairs = np.array([human[word] for word in both]), np.log10([*both.values()])
+    return {
+        **{"words": len(ages), "acquired": int(np.isfinite([*ages.values()]).sum())},
+        "compared": len(both),
+        **{"spearman": spearman(*pairs), "pearson": pearson(*pairs)},
+        "ages": {
+            word: [None if math.isnan(it) else it for it in (age, human[word])]
+            for word, age in ages.items()
+        },
+    }
