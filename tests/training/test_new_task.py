@@ -61,5 +61,5 @@ def test_heads_that_do_not_fit_start_without_optimizer_state(then, capfd):
 
 
 def test_another_task_is_refused_without_the_option(then):
-    with pytest.raises(ToolkitError, match="task.name was 'hybrid' and is now 'mlm'"):
+    with pytest.raises(ToolkitError, match=r"task\.name was 'hybrid' and is now 'mlm'"):
         TrainingRun(then("refused", **{"checkpoint.new_task": False}), World())
