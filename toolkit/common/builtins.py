@@ -53,6 +53,15 @@ ARCHITECTURES = {
         modernbert_tiny="ModernBERT, a few layers for demonstrations",
     ),
     **make_builtins(
+        "models.ltg_bert",
+        gpt_bert="GPT-BERT: LTG-BERT with gates and weighted sums of sublayers, base size",
+        gpt_bert_small="GPT-BERT, 12 layers of width 384",
+        gpt_bert_tiny="GPT-BERT, a few layers for demonstrations",
+        ltg_bert="LTG-BERT: disentangled attention, GEGLU and more norms, base size",
+        ltg_bert_small="LTG-BERT, 12 layers of width 384",
+        ltg_bert_tiny="LTG-BERT, a few layers for demonstrations",
+    ),
+    **make_builtins(
         "models.taco",
         taco="attention convolution over words and positions, base size (TACO)",
         taco_small="TACO, 12 layers of width 216 + 40",

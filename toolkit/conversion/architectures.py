@@ -17,6 +17,7 @@ from toolkit.models.bert import DebertaConfig, ModernBertConfig, bert, deberta, 
 from toolkit.models.convbert import ConvBertConfig, convbert
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import ArchConfig
+from toolkit.models.ltg_bert import GptBertConfig, LtgBertConfig, gpt_bert, ltg_bert
 from toolkit.models.positions import PositionConfig
 from toolkit.models.switches import SwitchConfig
 from toolkit.nn.init import INIT_STD
@@ -37,6 +38,11 @@ BLOCKS = {
 MODERN_BLOCKS = {
     **{"pre_norm": True, "norm": "layer", "activation": "geglu", "biases": False},
     **{"positions": ["rope"], "token_types": 0},
+}
+LTG_BLOCKS = {
+    **{"pre_norm": True, "norm": "plain", "activation": "geglu_tanh", "biases": True},
+    **{"positions": ["deberta"], "token_types": 0, "attention_window": None},
+    **{"position_products": "both", "separate_position_projections": False, "position_norm": True},
 }
 CONVBERT_OPTIONS = {
     "conv_type": "span",
@@ -136,6 +142,7 @@ def to_hf_config(
         }
         defaults |= dict.fromkeys(SPECIAL_IDS)  # its defaults are those of another vocabulary
     settings |= {"vocab_size": tokens, "model_type": model_type.model_type}
+    settings |= {"auto_map": dict(model_type.code)} if model_type.code else {}
     return {**defaults, **origin, **settings}
 
 
@@ -249,8 +256,8 @@ def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
     if differences := native_differences(name, c):
         raise ToolkitError(
             f"The architecture must be bert, convbert, deberta or modernbert as in Transformers, "
-            f"but this one {' and '.join(differences)}. Nothing was written. Pass --classes "
-            f"toolkit."
+            f"or ltg_bert or gpt_bert as published, but this one {' and '.join(differences)}. "
+            f"Nothing was written. Pass --classes toolkit."
         )
     assert isinstance(c, PositionConfig), "their configs are"
     return c
@@ -258,7 +265,8 @@ def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
 
 def native_differences(name: str, c: ArchConfig) -> list[str]:
     """What of an architecture the classes of Transformers cannot compute."""
-    if ARCHITECTURES[name].factory not in (bert, convbert, deberta, modernbert):
+    known = (bert, convbert, deberta, modernbert, ltg_bert, gpt_bert)
+    if ARCHITECTURES[name].factory not in known:
         return [f"is {name}"]  # a plugin may subclass their configs
     assert isinstance(c, PositionConfig), "their configs are"
     required: dict[str, object] = {**BLOCKS, "positions": ["learned"]}
@@ -271,6 +279,8 @@ def native_differences(name: str, c: ArchConfig) -> list[str]:
                 "projects its embeddings (arch.embedding_width)": c.projects_embeddings,
             },
         )
+    elif isinstance(c, LtgBertConfig):
+        required, reasons = LTG_BLOCKS, {"projects its embeddings": c.projects_embeddings}
     elif isinstance(c, DebertaConfig):
         usual = {*c.positions} <= {"deberta", "learned", "none"}
         required["positions"] = c.positions if usual else ["deberta"]
@@ -282,7 +292,9 @@ def native_differences(name: str, c: ArchConfig) -> list[str]:
         reasons[reason] = 2 * c.attention_heads * c.head_width != c.width
     reason = "has a row for hidden positions (arch.hidden_position_embedding)"
     reasons[reason] = c.hidden_position_embedding
-    required |= {field.name: False for field in fields(SwitchConfig)}
+    on = isinstance(c, GptBertConfig)
+    switched = {"attention_gate": on, "layer_average": on}
+    required = {**required, **{it.name: False for it in fields(SwitchConfig)}, **switched}
     others = {n: getattr(c, n) for n, value in required.items() if getattr(c, n) != value}
     return [
         *(

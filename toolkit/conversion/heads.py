@@ -119,9 +119,8 @@ def read_head(
         unsupported = describe_unsupported(model_type, task, kind, config)
     if kind is None or unsupported:
         note = f"the head of {model_type.class_prefix}{ending} {unsupported}: kept, not used"
-        return ImportedHead(
-            task="mlm" if predicts_tokens else "encode", note=note if unsupported else ""
-        )
+        plain = model_type.token_tasks[0] if predicts_tokens else "encode"
+        return ImportedHead(task=plain, note=note if unsupported else "")
     saved = read_saved(config, task)
     threshold = torch.tensor(float(saved.get("null_threshold", 0.0)))
     return ImportedHead(

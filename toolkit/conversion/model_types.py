@@ -88,6 +88,10 @@ class ModelType:
     """Prefixes of tensors outside encoder and head -> the toolkit's prefixes."""
     inner: tuple[str, ...] = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     """Beginnings of the encoder's tensors, without the prefix."""
+    token_tasks: tuple[str, ...] = ("mlm",)
+    """Tasks whose head is that of its masked language model, the one for import first."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """`auto_map` of config.json, if its classes are not part of Transformers."""
 
     def mappings(self, names: Iterable[str], head: NameTable) -> list[TensorMapping]:
         """Mappings of the tensors of a learner that the encoder or this head has."""
@@ -322,6 +326,77 @@ MODERNBERT = ModelType(
     inner=("embeddings.", "layers.", "final_norm."),
 )
 
+LTG_BERT = ModelType(
+    model_type="ltgbert",
+    prefix="",
+    class_prefix="Ltgbert",
+    arch="ltg_bert",
+    settings={
+        **{name: option for name, option in SETTINGS.items() if name != "type_vocab_size"},
+        **{"max_position_embeddings": "max_distance", "position_bucket_size": "position_buckets"},
+    },
+    defaults={
+        **{name: value for name, value in DEFAULTS.items() if name != "type_vocab_size"},
+        **{"vocab_size": 16384, "intermediate_size": 2560, "position_bucket_size": 32},
+        "layer_norm_eps": 1e-7,
+    },
+    fixed={name: FIXED[name] for name in ("is_decoder", "tie_word_embeddings")},
+    encoder={
+        "encoder.embeddings.words": "embedding.word_embedding",
+        "encoder.offset_embedding.table.weight": "embedding.relative_embedding",
+        "encoder.offset_embedding.norm": "embedding.relative_layer_norm",
+        QKV: "transformer.layers.*.attention.in_proj_{q k v}",
+        "encoder.layers.*.attention.output.0": "transformer.layers.*.attention.out_proj",
+        "encoder.layers.*.attention.output.1": "transformer.layers.*.attention.post_layer_norm",
+        "encoder.layers.*.feed_forward.wide": "transformer.layers.*.mlp.mlp.1",
+        "encoder.layers.*.feed_forward.back.1": "transformer.layers.*.mlp.mlp.4",
+    },
+    head={
+        "task.head.transform": "classifier.nonlinearity.1",
+        "task.head": "classifier.nonlinearity.5",
+    },
+    tied={"classifier.nonlinearity.5.weight": "embedding.word_embedding.weight"},
+    extra={"head.": "hugging_face.head."},
+    inner=("embedding.", "transformer."),
+    token_tasks=("mlm", "hybrid"),
+    code={
+        "AutoConfig": "configuration_ltgbert.LtgbertConfig",
+        "AutoModel": "modeling_ltgbert.LtgbertModel",
+        "AutoModelForMaskedLM": "modeling_ltgbert.LtgbertForMaskedLM",
+    },
+)
+"""LTG-BERT by the names of `unpack`, which its authors' code has in other tensors."""
+
+GPT_BERT = replace(
+    LTG_BERT,
+    model_type="gpt_bert",
+    prefix="model.",
+    class_prefix="GPTBERT",
+    arch="gpt_bert",
+    encoder={
+        **{it: name for it, name in LTG_BERT.encoder.items() if ".layers." not in it},
+        QKV: "attention_layers.*.in_proj_{q k v}",
+        "encoder.layers.*.attention.gate": "attention_layers.*.in_proj_g",
+        "encoder.layers.*.attention.output.1": "attention_layers.*.out_proj",
+        "encoder.layers.*.feed_forward.wide": "mlp_layers.*.mlp.1",
+        "encoder.layers.*.feed_forward.back.1": "mlp_layers.*.mlp.4",
+        "encoder.layers.layer_weights": "dwa_modules.alphas",
+    },
+    head={
+        "task.head.transform": "lm_head.nonlinearity.1",
+        "task.head": "lm_head.nonlinearity.5",
+    },
+    tied={"lm_head.nonlinearity.5.weight": "embedding.word_embedding.weight"},
+    inner=("embedding.", "attention_layers.", "mlp_layers.", "dwa_modules."),
+    token_tasks=("hybrid", "mlm"),
+    code={
+        "AutoConfig": "configuration_gpt_bert.ModelConfig",
+        "AutoModel": "modeling_gpt_bert.GPTBERT",
+        "AutoModelForCausalLM": "modeling_gpt_bert.GPTBERTForCausalLM",
+        "AutoModelForMaskedLM": "modeling_gpt_bert.GPTBERTForMaskedLM",
+    },
+)
+
 DIFFERENCES = {
     "deberta": (
         "Its layers have separate projections of offsets and no logarithmic buckets: the "
@@ -330,7 +405,9 @@ DIFFERENCES = {
 }
 """Model type without a counterpart -> how it differs from the toolkit's architectures."""
 
-MODEL_TYPES = {it.model_type: it for it in (BERT, ELECTRA, CONVBERT, DEBERTA, MODERNBERT)}
+MODEL_TYPES = {
+    it.model_type: it for it in (BERT, ELECTRA, CONVBERT, DEBERTA, MODERNBERT, LTG_BERT, GPT_BERT)
+}
 
 
 def choose_head(model_type: ModelType, config: JsonObject) -> ModelType:

@@ -19,7 +19,7 @@ from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig, RunConfig
-from toolkit.conversion import architectures, files, heads, tensors
+from toolkit.conversion import architectures, files, heads, ltg_bert, tensors
 from toolkit.conversion.files import (
     MODEL_CARD_FILE,
     ConvertedModel,
@@ -33,7 +33,9 @@ from toolkit.conversion.model_types import (
     DIFFERENCES,
     ELECTRA,
     ENCODER,
+    GPT_BERT,
     HEAD,
+    LTG_BERT,
     MODEL_TYPES,
     MODERNBERT,
     NEW_DEBERTA_HEAD,
@@ -49,6 +51,7 @@ from toolkit.models.bert import DebertaConfig, ModernBertConfig
 from toolkit.models.convbert import ConvBertConfig
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import ArchConfig, Sizes
+from toolkit.models.ltg_bert import GptBertConfig, LtgBertConfig
 
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
@@ -74,6 +77,9 @@ def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], 
     name = config.get("model_type")
     if name is None and any(str(key).startswith("num_hidden") for key in config):
         name = "bert"  # folders released by Google do not name it
+    if "position_bucket_size" in config:  # its classes are code beside the model, of various names
+        gated = "gpt" in f"{name} {config.get('architectures')}".lower()
+        name = (GPT_BERT if gated else LTG_BERT).model_type
     if not isinstance(name, str) or name not in MODEL_TYPES:
         raise ToolkitError(
             f"the model_type in {folder / files.CONFIG} must be one of {', '.join(MODEL_TYPES)}, "
@@ -98,6 +104,8 @@ def current_names(model_type: ModelType, saved: Mapping[str, Tensor]) -> dict[st
             plain = plain.replace(old, new)
         if not BUFFERS.fullmatch(plain):
             found[f"{plain}, twice" if plain in found else plain] = tensor
+    if model_type.code:
+        found = ltg_bert.unpack(found)
     for copy, name in model_type.tied.items():  # some files have the copy alone
         if copy in found and name not in found:
             found[name] = found[copy]
@@ -139,7 +147,8 @@ def assemble(
     named |= {f"task.{name}": value for name, value in head.options.items()}
     run = compose({"arch": model_type.arch, "task": head.task, **named})
     on_meta = build_on_meta(run, Sizes(tokenizer.sizes)).state_dict()
-    mappings = model_type.mappings(on_meta, model_type.head if head.task == "mlm" else head.names)
+    of_tokens = head.task in model_type.token_tasks
+    mappings = model_type.mappings(on_meta, model_type.head if of_tokens else head.names)
     required = tensors.expected_shapes(mappings, on_meta)
     model: dict[str, Tensor] = {}
     extra: dict[str, Tensor] = {}
@@ -208,6 +217,8 @@ def export_native(
 
     files.write_folder(target, fill)
     padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
+    files_of_code = sorted({f"{it.partition('.')[0]}.py" for it in model_type.code.values()})
+    code_note = f"copy {' and '.join(files_of_code)} of the model's authors into the folder"
     notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task)
     return {
         "class": classes[0],
@@ -216,7 +227,7 @@ def export_native(
         "omitted_tensors": omitted,
         "tokenizer": plain.kind,
         "symbols": hf_config["vocab_size"],
-        "note": "; ".join(filter(None, notes)),
+        "note": "; ".join(filter(None, (*notes, code_note if model_type.code else ""))),
     }
 
 
@@ -224,7 +235,7 @@ def class_name(
     model_type: ModelType, task: ComponentConfig, names: tensors.NameTable | None
 ) -> str:
     """Name of the class of Transformers for a model and its head."""
-    ending = "ForMaskedLM" if task.name == "mlm" else "Model"
+    ending = "ForMaskedLM" if task.name in model_type.token_tasks else "Model"
     if names:
         ending = heads.CLASS_ENDINGS[task.name]
     elif task.name == "rtd" and model_type is ELECTRA:
@@ -276,7 +287,8 @@ def rename_tensors(
     extra: Mapping[str, Tensor],
 ) -> tuple[dict[str, Tensor], list[str]]:
     """Tensors under the names of Transformers, and the names of those that it lacks."""
-    mappings = model_type.mappings(found, model_type.head if task.name == "mlm" else names or {})
+    of_tokens = task.name in model_type.token_tasks
+    mappings = model_type.mappings(found, model_type.head if of_tokens else names or {})
     split = [mapping.split(found[mapping.toolkit_name]) for mapping in mappings]
     renamed = {name: tensor for parts in split for name, tensor in parts.items()}
     mapped = {mapping.toolkit_name for mapping in mappings}
@@ -294,6 +306,8 @@ def rename_tensors(
     inner, prefix = model_type.inner, model_type.prefix
     if not all(name.startswith(inner) for name in renamed):  # there is a head
         renamed = {(prefix if n.startswith(inner) else "") + n: t for n, t in renamed.items()}
+    if model_type.code:
+        renamed = ltg_bert.pack(renamed, model_type.tied)
     return renamed, sorted(omitted)
 
 
@@ -310,7 +324,10 @@ def choose_model_type(
 
     The first one that has the task's head counts, else the first.
     """
-    known = {ConvBertConfig: CONVBERT, DebertaConfig: DEBERTA, ModernBertConfig: MODERNBERT}
+    known: dict[type[ArchConfig], ModelType] = {
+        **{ConvBertConfig: CONVBERT, DebertaConfig: DEBERTA, ModernBertConfig: MODERNBERT},
+        **{GptBertConfig: GPT_BERT, LtgBertConfig: LTG_BERT},
+    }
     model_types = [it for config, it in known.items() if isinstance(arch, config)]
     if origin.get("model_type") in MODEL_TYPES:
         model_types = [choose_head(MODEL_TYPES[str(origin["model_type"])], origin)]
@@ -351,7 +368,9 @@ def missing_native_class(path: Path, component: str | None = None) -> str:
     if differences := architectures.native_differences(run.arch.name, config):
         return f"no class of Transformers computes it: the model {' and '.join(differences)}"
     arch = architectures.check_architecture(run.arch.name, config)
-    _, names = choose_model_type(arch, run.task, read_origin(folder))
+    model_type, names = choose_model_type(arch, run.task, read_origin(folder))
+    if model_type.code:
+        return f"no class of Transformers computes {run.arch.name}, but code of its authors does"
     if run.task.name in ("mlm", "rtd", "encode") or names is not None:
         return ""
     return f"no class of Transformers has the head of task {run.task.name}"

@@ -62,12 +62,13 @@ class EncoderConfig(ArchConfig):
     default 4 x width, for gated ones 2/3 of it."""
     activation: Activation = "gelu"
     """Activation function of the feed-forward networks. geglu, swiglu: gated by a second linear map
-    (GLU)."""
+    (GLU). geglu_tanh: geglu with an approximation of gelu."""
     pre_norm: bool = False
     """Normalize the input of each sublayer, and the last states, instead of the sum after it. Deep
     models train more easily with it."""
     norm: NormName = "layer"
-    """Normalization: LayerNorm (layer), or RMSNorm without centering and bias (rms)."""
+    """Normalization: LayerNorm (layer), also without gain and bias (plain), or RMSNorm without
+    centering and bias (rms)."""
     biases: bool = True
     """Biases of linear maps and layer norms, also in heads that predict tokens. Convolutions and
     grouped maps always have them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
@@ -26,14 +27,17 @@ from toolkit.nn.ops.depthwise import mask_padding
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm
 
-NormName = Literal["layer", "rms"]
+NormName = Literal["layer", "rms", "plain"]
 NORM_EPS = 1e-12
 """Of the BERT family."""
 
 
 def build_norm(name: NormName, width: int, eps: float = NORM_EPS) -> LayerNorm | RMSNorm:
-    """LayerNorm (Ba et al. 2016), or RMSNorm (Zhang & Sennrich 2019)."""
-    return LayerNorm(width, eps=eps) if name == "layer" else RMSNorm(width, eps)
+    """LayerNorm (Ba et al. 2016), without parameters if plain; or RMSNorm (Zhang & Sennrich
+    2019)."""
+    if name == "rms":
+        return RMSNorm(width, eps)
+    return LayerNorm(width, eps=eps, elementwise_affine=name == "layer")
 
 
 class Residual(nn.Module):
@@ -68,21 +72,22 @@ class Residual(nn.Module):
         norm = self.norm
         if self.pre_norm:
             return x + self.dropout(y)
-        if isinstance(norm, LayerNorm):
+        if isinstance(norm, LayerNorm) and norm.elementwise_affine:
             rate = self.dropout.effective_rate
             return add_norm(x, y, norm.weight, norm.bias, norm.eps, rate)
         normed: Tensor = norm(x.to(y.dtype) + self.dropout(y))
         return normed
 
 
-Activation = Literal["gelu", "relu", "geglu", "swiglu"]
+Activation = Literal["gelu", "relu", "geglu", "geglu_tanh", "swiglu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "geglu": F.gelu,
+    "geglu_tanh": partial(F.gelu, approximate="tanh"),
     "swiglu": F.silu,
 }
-GATED = ("geglu", "swiglu")
+GATED = ("geglu", "geglu_tanh", "swiglu")
 """Activations that are multiplied by a second linear map."""
 
 
@@ -90,8 +95,8 @@ class FeedForward(nn.Module):
     """W_2 gelu(W_1 x + b_1) + b_2, gelu in its exact form (Devlin et al. 2019), or with ReLU
     (Vaswani et al. 2017, eq. 2).
 
-    Gated: W_2 (gelu(W_1 x + b_1) * (V x + c)) + b_2 for geglu, with silu for swiglu (Shazeer 2020,
-    eq. 6). W_1 and V, of `inner` rows each, are one product.
+    Gated: W_2 (gelu(W_1 x + b_1) * (V x + c)) + b_2 for geglu, with gelu by tanh for geglu_tanh and
+    silu for swiglu (Shazeer 2020, eq. 6). W_1 and V, of `inner` rows each, are one product.
 
     With groups, both matrices are block diagonal (Jiang et al. 2020, eq. 7, where group i takes
     columns (i-1) d/g to i d/g).
@@ -242,7 +247,7 @@ class LayerStack(nn.ModuleList):
         weights = self.layer_weights[len(states) - 2, : len(states)].to(x.dtype)
         return sum(weight * state for weight, state in zip(weights, states, strict=True))
 
-    def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
+    def call_layer(self, layer: Callable[..., Any], x: States, *context: object) -> States:
         recompute = self.checkpoint_activations and torch.is_grad_enabled()
         out: States = (
             checkpoint(layer, x, *context, use_reentrant=False) if recompute else layer(x, *context)

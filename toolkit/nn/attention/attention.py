@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -28,10 +29,11 @@ class Attention(nn.Module):
 
     The values of all heads together have the model's width, or `context_width`. Without `output`
     the result is their concatenation. With a `gate` they are multiplied by sigmoid(W_g x + b_g) in
-    front of W_O (Qiu et al. 2025).
+    front of W_O (Qiu et al. 2025), or by another `gate_activation`.
     """
 
     gate: nn.Linear | None
+    gate_activation: Callable[[Tensor], Tensor] = staticmethod(torch.sigmoid)
 
     def __init__(
         self,
@@ -45,7 +47,9 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.project, self.map, self.values = project, attention_map, values or PlainValues()
-        self.output = nn.Linear(context_width or width, width) if output else nn.Identity()
+        self.output: nn.Module = nn.Identity()
+        if output:
+            self.output = nn.Linear(context_width or width, width)
         self.gate = None
 
     @property
@@ -80,7 +84,7 @@ class Attention(nn.Module):
             p = p.replace(k=k, v=v)
         context = self.values(self.map, p).transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
         if self.gate is not None:
-            context = context * self.gate(x).sigmoid()
+            context = context * self.gate_activation(self.gate(x))
         return self.output(context)
 
 

@@ -15,6 +15,12 @@ class LayerNorm(nn.LayerNorm):
     """LN(x) (Ba et al. 2016); a GPU's autocast receives its own precision and not fp32."""
 
     def forward(self, x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape D"]:
+        if not self.elementwise_affine:
+            device = x.device.type
+            mixes = device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device)
+            with torch.autocast(device, enabled=False):
+                y = F.layer_norm(x, self.normalized_shape, eps=self.eps)
+            return y if mixes else y.to(torch.get_autocast_dtype(device))
         return layer_norm(x, self.weight, self.bias, self.eps)
 
 
