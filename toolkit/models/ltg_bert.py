@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -18,6 +17,7 @@ from toolkit.config.declared import ADVANCED, Above, AtLeast, Below, NonNegative
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import PositionConfig, build_attention, build_encoder
+from toolkit.nn.attention import SequenceContext
 from toolkit.nn.layers import (
     Activation,
     FeedForward,
@@ -135,13 +135,27 @@ def init_weights(module: nn.Module, width: int, factor: float = 1.0) -> None:
             part.weight.data *= factor
 
 
+class HalvedLayer(TransformerLayer):
+    """The sublayers of a layer, of which each call computes one."""
+
+    def __init__(self, layer: Any) -> None:
+        residuals = iter((layer.after_attention, layer.after_feed_forward))
+        super().__init__(layer.attention, layer.feed_forward, residual=residuals.__next__)
+
+    def forward(  # type: ignore[override]
+        self, x: Float[Tensor, "B S D"], sequence: SequenceContext, name: str
+    ) -> Float[Tensor, "B S D"]:
+        """x with the output of the sublayer of this name added to it."""
+        return self.add(name, x, *[sequence] * (name == "attention"))
+
+
 class SublayerStack(LayerStack):
     """Layers whose sublayers read x_n = sum_j a_nj y_j over the input y_0 and y_j = x_{j-1} +
     f_j(x_{j-1}), with learned a, at first 1 for j = n and 0 elsewhere.
     """
 
     def __init__(self, layers: LayerStack) -> None:
-        super().__init__(layers)
+        super().__init__(HalvedLayer(layer) for layer in layers)
         self.layer_weights = nn.Parameter(torch.eye(2 * len(layers) + 1)[1:])
 
     def forward(self, x: Any, context: object, selected: Int[Tensor, " N"] | None = None) -> Any:
@@ -153,18 +167,14 @@ class SublayerStack(LayerStack):
         """The input, and the output of every layer; of the last one, of the selected tokens."""
         outputs, states = [x], [x]
         for number, layer in enumerate(self, 1):
-            assert isinstance(layer, TransformerLayer), "the encoder's are"
-            x = self.mix(states, self.call_layer(partial(layer.add, "attention"), x, context))
+            x = self.mix(states, self.call_layer(layer, x, context, "attention"))
             if number == len(self):
-                states = [select_tokens(state, selected) for state in states]
-                x = select_tokens(x, selected)
-            x = self.mix(states, self.call_layer(partial(layer.add, "feed_forward"), x))
+                *states, x = (select_tokens(state, selected) for state in (*states, x))
+            x = self.mix(states, self.call_layer(layer, x, context, "feed_forward"))
             outputs.append(x)
         return outputs
 
-    def mix(
-        self, states: list[Float[Tensor, "B S D"]], y: Float[Tensor, "B S D"]
-    ) -> Float[Tensor, "B S D"]:
+    def mix(self, states: list[Tensor], y: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         """The weighted sum of the states so far and of y, which is added to them."""
         assert self.layer_weights is not None, "of this class"
         states.append(y)

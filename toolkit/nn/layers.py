@@ -247,7 +247,7 @@ class LayerStack(nn.ModuleList):
         weights = self.layer_weights[len(states) - 2, : len(states)].to(x.dtype)
         return sum(weight * state for weight, state in zip(weights, states, strict=True))
 
-    def call_layer(self, layer: Callable[..., Any], x: States, *context: object) -> States:
+    def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
         recompute = self.checkpoint_activations and torch.is_grad_enabled()
         out: States = (
             checkpoint(layer, x, *context, use_reentrant=False) if recompute else layer(x, *context)

@@ -145,8 +145,10 @@ def test_encoders_that_look_to_the_right_are_refused(arch):
 
 
 @pytest.mark.slow
-def test_ratio_may_change_and_the_run_resumes_bit_for_bit(config, tmp_path, end_of, stopped):
-    steps = {**HYBRID, "task.causal_ratio": "1@0,0.2@50%"}
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "gpt_bert_tiny"])
+def test_ratio_may_change_and_the_run_resumes_bit_for_bit(config, tmp_path, end_of, stopped, arch):
+    steps = {**HYBRID, "task.causal_ratio": "1@0,0.2@50%", "arch": arch}
+    steps |= {"arch.embedding_width": 16}
     whole, cut = (config(**steps, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
     run(whole)
     stopped(cut, 3)
@@ -169,9 +171,11 @@ def test_coefficients_follow_the_schedule_of_the_ratio(config):
 
 
 @pytest.mark.slow
-def test_two_ranks_equal_one_process(config, tmp_path, ranks):
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "gpt_bert_tiny"])
+def test_two_ranks_equal_one_process(config, tmp_path, ranks, arch):
     def train(world, name, **options):
-        c = config(**HYBRID, **STILL, save_dir=str(tmp_path / name), batch_size=4, **options)
+        options = {"batch_size": 4, "arch": arch, "arch.embedding_width": 16, **options}
+        c = config(**HYBRID, **STILL, save_dir=str(tmp_path / name), **options)
         training = TrainingRun(c, world)
         try:
             training.fit()

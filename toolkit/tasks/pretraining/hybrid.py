@@ -120,8 +120,8 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
         if not encoder.can_be_causal:
             raise ToolkitError(
                 "Task hybrid requires an encoder that can read from left to right, but this one "
-                "has convolutions or streams that look to the right. Choose --arch bert, deberta, "
-                "modernbert or composite_bert without arch.convolve and arch.depthwise."
+                "has convolutions or streams that look to the right. Choose --arch gpt_bert, bert, "
+                "deberta, or composite_bert without arch.convolve and arch.depthwise."
             )
         self.head, self.causal_ratio = build_token_head(encoder), c.causal_ratio
 
