@@ -23,7 +23,7 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("name", MODEL_TYPES)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_mappings_cover_every_tensor_of_the_published_sizes(name):
     """Settings that a config omits have the defaults of Transformers."""
     model_type, (build, config) = MODEL_TYPES[name], PUBLISHED[name]
@@ -41,7 +41,7 @@ def test_mappings_cover_every_tensor_of_the_published_sizes(name):
     assert found == {key: shape for key, shape in hf_tensors.items() if key not in model_type.tied}
 
 
-@pytest.mark.parametrize("name", MODEL_TYPES)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_settings_that_a_config_omits_have_the_defaults_of_transformers(name):
     model_type = MODEL_TYPES[name]
     config = type(PUBLISHED[name][1])()

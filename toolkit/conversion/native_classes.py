@@ -217,8 +217,6 @@ def export_native(
 
     files.write_folder(target, fill)
     padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
-    files_of_code = sorted({f"{it.partition('.')[0]}.py" for it in model_type.code.values()})
-    code_note = f"copy {' and '.join(files_of_code)} of the model's authors into the folder"
     notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task)
     return {
         "class": classes[0],
@@ -227,8 +225,14 @@ def export_native(
         "omitted_tensors": omitted,
         "tokenizer": plain.kind,
         "symbols": hf_config["vocab_size"],
-        "note": "; ".join(filter(None, (*notes, code_note if model_type.code else ""))),
+        "note": "; ".join(filter(None, (*notes, code_note(model_type)))),
     }
+
+
+def code_note(model_type: ModelType) -> str:
+    """A note on classes that are not part of Transformers."""
+    needed = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
+    return f"copy {' and '.join(needed)} of the model's authors into the folder" if needed else ""
 
 
 def class_name(
