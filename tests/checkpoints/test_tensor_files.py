@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.distributed import checkpoint as dcp
 
-from toolkit.checkpoints.tensor_files import check_header, open_tensors, write_shard
+from toolkit.checkpoints.tensor_files import open_tensors, write_shard
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed.sharded_tensors import apply_fsdp
 
@@ -85,17 +85,3 @@ def test_open_tensors_rejects_a_gap_between_offsets(tmp_path):
     )
     with pytest.raises(ToolkitError, match=r"continue with row 0 of a, but has shape \[2\] from"):
         open_tensors([file])
-
-
-def test_check_header_rejects_a_header_longer_than_the_file(tmp_path):
-    (tmp_path / "a").write_bytes((1 << 60).to_bytes(8, "little") + b"{}")
-    with pytest.raises(ToolkitError, match=r"must hold the 1,152,921,504,606,846,976 bytes of its"):
-        check_header(tmp_path / "a")
-
-
-def test_check_header_rejects_a_header_above_the_limit(tmp_path):
-    with open(tmp_path / "a", "wb") as file:
-        file.write((5 << 20).to_bytes(8, "little"))
-        file.truncate(6 << 20)
-    with pytest.raises(ToolkitError, match=r"must have at most 4,194,304 bytes, but has 5,242,880"):
-        check_header(tmp_path / "a")

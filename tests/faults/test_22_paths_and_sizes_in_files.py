@@ -77,20 +77,16 @@ def test_oversized_json_is_rejected_unread(folder, name):
 
 
 @pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        (b"\xff" * 8, r"must hold the 18,446,744,073,709,551,615 bytes of its header"),
-        ((99 << 20).to_bytes(8, "little"), r"must have at most 4,194,304 bytes"),
-        ((2).to_bytes(8, "little") + b"[]", r"must hold safetensors, but does not"),
-    ],
+    "header",
+    [b"\xff" * 8, (99 << 20).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"],
 )
-def test_headers_of_tensor_files_are_bounded(folder, header, message):
+def test_foreign_headers_of_tensor_files_are_rejected(folder, header):
     with open(folder / "model.safetensors", "wb") as file:
         file.write(header)
         file.truncate(100 << 20)
     name = "model.safetensors"
     sign_files(folder, name)
-    refused(folder, message)
+    refused(folder, r"must hold safetensors, but does not")
 
 
 @pytest.fixture

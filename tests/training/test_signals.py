@@ -11,19 +11,6 @@ from toolkit.training.run import TrainingRun
 
 
 @pytest.mark.slow
-def test_first_signal_requests_a_stop_and_the_second_acts_immediately():
-    asked, acted = [], []
-    signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))
-    try:
-        with listen_for_signals(lambda: asked.append("stop")) as received:
-            for _ in range(2):
-                os.kill(os.getpid(), signal.SIGUSR1)
-        assert asked == ["stop"] and received == [signal.SIGUSR1] and acted == [signal.SIGUSR1]
-    finally:
-        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
-
-
-@pytest.mark.slow
 def test_signal_that_is_repeated_within_a_second_is_one_request():
     asked, acted = [], []
     before = signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))

@@ -23,17 +23,6 @@ TIMEOUT_SECONDS = 1800.0
 BACKENDS = {"cuda": "cpu:gloo,cuda:nccl", "xpu": "cpu:gloo,xpu:xccl"}
 
 
-def read_int_variable(name: str, default: int) -> int:
-    """An integer variable of torchrun's environment."""
-    text = os.environ.get(name, str(default))
-    if not text.isdecimal():
-        raise ToolkitError(
-            f"the environment variable {name} must be a number, but is {text!r}. "
-            f"torchrun sets it; unset it to train in one process."
-        )
-    return int(text)
-
-
 @contextmanager
 def launch(
     device_name: str = "auto",
@@ -48,8 +37,8 @@ def launch(
     `timeout_seconds`, all ranks are aborted with an error that names the stalled one, and their
     stacks are in `folder`.
     """
-    rank, size = read_int_variable("RANK", 0), read_int_variable("WORLD_SIZE", 1)
-    local_rank = read_int_variable("LOCAL_RANK", 0)
+    defaults = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0}
+    rank, size, local_rank = (int(os.environ.get(name, it)) for name, it in defaults.items())
     device = select_device(device_name, local_rank)
     configure_backend(device)
     world = World(rank=rank, size=size, local_rank=local_rank, device=device)

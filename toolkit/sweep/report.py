@@ -11,6 +11,7 @@ from statistics import median_low
 
 from toolkit.analysis.curve import draw_curves
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import write_output
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.config.commands.train import SweepConfig
 from toolkit.reporting.console import Console
@@ -27,7 +28,6 @@ from toolkit.sweep.ranking import (
     index_of_best,
     rank_configurations,
 )
-from toolkit.training.result import write_results
 
 MAX_DRAWN = 500
 """Maximum number of runs whose learning curves are drawn."""
@@ -66,7 +66,7 @@ def report_sweep(
         ("tex", "\n".join(one.latex() for one in tables)),
         ("json", table.json(**more, **statistics, runs=runs)),
     ):
-        write_results(folder / f"sweep.{suffix}", text)
+        write_output("--save-dir", folder / f"sweep.{suffix}", text)
     draw_learning_curves(outcomes, source, folder)
 
 

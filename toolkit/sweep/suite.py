@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit.checkpoints.load import find_checkpoint
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import write_output
 from toolkit.common.json_files import JsonObject, convert, name_file, sha256, sha256_file
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.train import SUITE_TRAIN, TRAIN, SweepConfig
@@ -33,7 +34,6 @@ from toolkit.sweep.jobs import SweepJob, SweepProgress, allocate_slots, run_all
 from toolkit.sweep.ranking import MetricSource, grid_points, group_by_configuration
 from toolkit.sweep.sweep import SweepRun, plan_runs, train_runs
 from toolkit.tasks.task import max_input_length
-from toolkit.training.result import write_results
 
 
 class FineTuning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,8 +204,8 @@ def report(trained: Mapping[str, Trained | None], c: SweepConfig, base: Path) ->
         note="constant: the best score of an answer that is always the same",
     )
     table.print()
-    write_results(base / "suite.md", table.markdown())
-    write_results(base / "suite.json", table.json(tasks=rows))
+    write_output("--save-dir", base / "suite.md", table.markdown())
+    write_output("--save-dir", base / "suite.json", table.json(tasks=rows))
     return 1 if failed else 0
 
 

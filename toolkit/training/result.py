@@ -10,8 +10,7 @@ from typing import Any
 from torch import nn
 
 from toolkit.common import json_files
-from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_file
+from toolkit.common.files import write_output
 from toolkit.common.json_files import sha256
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import to_dict
@@ -64,19 +63,8 @@ class RunResult:
         """Write it next to the checkpoints, atomically."""
         run = to_dict(config)
         values = {**asdict(self), "config": run, "config_digest": config_digest(run)}
-        write_results(folder / "result.json", json_files.dumps(values, indent=1) + "\n")
-
-
-def write_results(path: Path, text: str) -> None:
-    """Write or replace a file of results in one step."""
-    try:
-        with atomic_file(path) as temporary:
-            temporary.write_text(text, "utf-8")
-    except OSError as error:
-        raise ToolkitError(
-            f"{path} could not be written: {error.strerror}. Make room, and run the same "
-            f"command again: it will write the file."
-        ) from error
+        text = json_files.dumps(values, indent=1) + "\n"
+        write_output("--save-dir", folder / "result.json", text)
 
 
 def config_digest(run: Mapping[str, object]) -> str:

@@ -84,14 +84,3 @@ def test_fp16_overflows_above_the_minimum_scale_do_not_stop_training(make_traine
     trainer.precision.loss_scale.scale.fill_(2.0**40)
     fit(trainer, memory(batches), 40)
     assert trainer.precision.loss_scale.good >= 1
-
-
-@pytest.mark.slow
-def test_diagnosis_names_the_rank(ranks, make_trainer, batches):
-    def look(world):
-        trainer = make_trainer(world=world)
-        if world.rank == 1:
-            trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
-        return named(trainer, batches[0])
-
-    assert ranks(look) == ["the output of encoder.mix (Linear) on rank 1"] * 2
