@@ -336,7 +336,7 @@ def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
     if chunk.field and names.count(chunk.field) != 1:
         problem = "two columns" if chunk.field in names else "no column"
         raise ToolkitError(
-            f"{chunk.path} has {problem} {chunk.field!r}. Its columns are {list_names(names)}. Name one."
+            f"{chunk.path} has {problem} {chunk.field!r}. Name one of {list_names(names)}."
         )
 
 
