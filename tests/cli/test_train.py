@@ -89,3 +89,11 @@ def test_run_whose_progress_nobody_reads_ends_with_all_its_results(words, tmp_pa
     )
     assert ran.returncode == 0 and ran.stdout.count(b"\n") == 1
     assert end_of(tmp_path / "alone") == end_of(tmp_path / "watched")
+
+
+@pytest.mark.slow
+def test_sweep_whose_text_nobody_reads_ends_with_its_table(words, tmp_path):
+    words += ["--max-update=1", "--seeds=1", "--save-dir", str(tmp_path / "sweep")]
+    run = shlex.join([sys.executable, "-m", "toolkit.cli.train", *words])
+    ran = subprocess.run(["bash", "-c", f"set -o pipefail; {run} | true"], check=False)
+    assert ran.returncode == 0 and (tmp_path / "sweep" / "sweep.json").exists()

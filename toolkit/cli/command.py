@@ -15,9 +15,10 @@ from typing import Any
 
 from toolkit.common import system
 from toolkit.common.errors import CONTROLS, STANDARD_OUTPUT, describe_error
+from toolkit.common.files import STDOUT
 from toolkit.common.registry import TASKS
 from toolkit.config.command import Act, Command, CommandGroup
-from toolkit.config.commands.checkpoints import AverageConfig, ImportConfig
+from toolkit.config.commands.checkpoints import AverageConfig, ConversionOptions, ImportConfig
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
@@ -96,6 +97,7 @@ def run(command: Command | CommandGroup, argv: Sequence[str]) -> int:
         print(prepared)
         return 0
     act, loaded = prepared
+    OutputStream.is_product = not writes_files(loaded.config)
     if isinstance(act, str):
         module, _, name = act.partition(":")
         act = getattr(import_module(module), name)
@@ -116,19 +118,33 @@ def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> tuple[Act, 
     return (command.act, load(argv, command)) if text is None else text
 
 
+def writes_files(config: Any) -> bool:
+    """Whether a command writes its results to files, besides the text that it prints."""
+    files = [getattr(config, name, None) for name in ("results_path", "predictions", "json")]
+    return (
+        isinstance(config, RunConfig | ConversionOptions | PreprocessConfig)
+        or getattr(config, "output", "-") not in STDOUT
+        or any(file and file not in STDOUT for file in files)
+    )
+
+
 class OutputStream(io.FileIO):
     """Standard output or standard error, whose further text is dropped after a failure to write.
 
-    An error of standard output names it. One of standard error, such as without a reader, is none:
-    a run of days does not end because nobody watches it any more.
+    An error of standard output names it. One of standard error is none, nor is a standard output
+    without a reader if the results are files: a run of days does not end because nobody watches it.
     """
+
+    is_product = True
+    """Whether the text on standard output is all that the command makes."""
 
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-            if self.fileno() == STDERR:
+            gone = isinstance(error, BrokenPipeError) and not self.is_product
+            if self.fileno() == STDERR or gone:
                 return len(data)
             raise type(error)(error.errno, error.strerror, STANDARD_OUTPUT) from None
 
