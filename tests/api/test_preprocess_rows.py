@@ -44,6 +44,7 @@ def test_rows_in_memory_equal_those_of_a_file(tmp_path, convert):
         ),
         ([["a", "b"]], r"^train/rows\.jsonl:1: the row must be an object with names of columns"),
         ({"review": ["a"], "mood": ["b"]}, "the data has no split train, but has mood, review"),
+        ({"../a": REVIEWS}, r"^rows: \[0\]: expected the name of a file. Rename the split"),
         ("a.csv", r"not a file\. Give trainpref='a.csv'\."),
     ],
 )

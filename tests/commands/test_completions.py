@@ -342,6 +342,7 @@ def test_a_suite_scores_its_sets_in_order_and_reports_those_that_are_missing(
         ("babylm", r"no suite is called 'babylm'. Known: babylm-2025-fast"),
         ("blimp: {files: [.], avrage: items}", r"own.yaml: .*unknown field avrage"),
         ("blimp: [", r"--suite must name a YAML file, but .*own.yaml: line 1"),
+        ("../a: {files: [x]}", r"own.yaml: .*expected the name of a file"),
         ("a: {files: [x]}", r"no set of --suite .*own.yaml could be evaluated. See the lines"),
     ],
 )

@@ -125,6 +125,8 @@ def test_what_a_suite_cannot_do_is_one_line(files, jobs, capsys):
     assert "--suite cannot be combined with --grid" in error("--grid", "lr=1,2")
     (files / "bad.yaml").write_text("seeds: [one]\ntasks: {}\n")
     assert "bad.yaml: seeds[0]" in error(suite="bad.yaml")
+    (files / "bad.yaml").write_text("seeds: [1]\ntasks: {../wsc: {label_column: label}}\n")
+    assert "expected the name of a file" in error(suite="bad.yaml")
     (files / "wsc.valid.jsonl").unlink()
     (files / "rte.train.jsonl.gz").write_bytes(b"")
     assert "no task of --suite" in error()

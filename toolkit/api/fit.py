@@ -17,6 +17,7 @@ from torch import Tensor
 from toolkit.analysis.curve import LiveCurve
 from toolkit.checkpoints.save_folder import find_saved_run
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import FileName, convert, name_file
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.command import RUN
 from toolkit.config.commands.preprocess import PREPROCESS
@@ -166,6 +167,8 @@ def preprocess(rows: Any = None, **options: object) -> None:
 
 def store_rows(splits: Mapping[str, Any], folder: Path) -> None:
     """A folder like that of a saved `DatasetDict`, whose splits may be JSON lines."""
+    with name_file(Path("rows"), "Rename the split."):
+        convert([*splits], list[FileName])
     (folder / "dataset_dict.json").touch()
     for split, rows in splits.items():
         if hasattr(rows, "save_to_disk"):

@@ -14,7 +14,14 @@ import numpy as np
 from toolkit.checkpoints.load import find_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
-from toolkit.common.json_files import JsonObject, convert, name_file, sha256, sha256_file
+from toolkit.common.json_files import (
+    FileName,
+    JsonObject,
+    convert,
+    name_file,
+    sha256,
+    sha256_file,
+)
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.train import SUITE_TRAIN, TRAIN, SweepConfig
 from toolkit.config.load import Resolved, resolve, to_run_config
@@ -53,7 +60,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seeds: list[Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}$")]]
     train: JsonObject = {}
     """Sections of options for all tasks."""
-    tasks: dict[str, FineTuning]
+    tasks: dict[FileName, FineTuning]
 
 
 class Trained(NamedTuple):

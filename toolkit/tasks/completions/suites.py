@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import JsonObject, convert, name_file
+from toolkit.common.json_files import FileName, JsonObject, convert, name_file
 from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization
 from toolkit.config.sections import Scoring
 from toolkit.config.yaml_files import SUITE, read_yaml
@@ -51,7 +51,7 @@ def list_parts(c: CompletionsConfig) -> list[Part]:
     source = c.suite if Path(c.suite).exists() else SUITE + c.suite
     remedy = "Each set has a name, and `files: [...]`. toolkit-train reads suites of fine-tuning."
     with name_file(Path(c.suite), remedy):
-        sets = convert(read_yaml(source, "--suite"), dict[str, SuiteSet])
+        sets = convert(read_yaml(source, "--suite"), dict[FileName, SuiteSet])
     if len(c.files) != 1 or not Path(c.files[0]).is_dir():
         raise ToolkitError(f"--suite {c.suite} requires one folder, with the files of its sets.")
     parts = []
