@@ -1,8 +1,13 @@
-"""toolkit-convert: models from and to Hugging Face Transformers, from fairseq, and to ONNX."""
+"""toolkit-convert: models from and to Transformers, from fairseq, to ONNX and to BabyLM."""
 
 from toolkit.cli.command import program
 from toolkit.config.command import Command, CommandGroup
-from toolkit.config.commands.checkpoints import ExportConfig, ImportConfig, OnnxConfig
+from toolkit.config.commands.checkpoints import (
+    BabylmConfig,
+    ExportConfig,
+    ImportConfig,
+    OnnxConfig,
+)
 
 DIRECTIONS = (
     Command(
@@ -20,6 +25,16 @@ DIRECTIONS = (
         example="toolkit-convert export run/checkpoint_best exported",
         config=ExportConfig,
         act="toolkit.conversion.convert:convert",
+    ),
+    Command(
+        name="toolkit-convert babylm",
+        summary="Write an entry to the BabyLM challenge of 2025: the final model and those after "
+        "1M, 2M, ... words as folders for Hugging Face Transformers, their model cards, and the "
+        "file of predictions. What is there already is kept.",
+        example="toolkit-convert babylm run entry --predictions answers --results full.jsonl "
+        "fast.jsonl --fine-tuned glue",
+        config=BabylmConfig,
+        act="toolkit.conversion.babylm:write_entry",
     ),
     Command(
         name="toolkit-convert onnx",

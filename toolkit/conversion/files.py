@@ -322,6 +322,7 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
     rows = {
         "updates": f"{facts.update:,}" if facts.update else "",
         "epochs": str(facts.epoch or ""),
+        "words seen": f"{facts.words:,}" if facts.words else "",
         "converted from": Path(facts.converted).name,
         **{f"{name} version": version for name, version in facts.versions.items()},
     }

@@ -196,7 +196,9 @@ def report(trained: Mapping[str, Trained | None], c: SweepConfig, base: Path) ->
             source = MetricSource(subset="valid", metric=metric, validation="best")
             [row] = group_by_configuration(found, source)
             by_seed.append(dict(row.by_seed))
-            rows[-1] |= asdict(row.summary) | {"seeds": row.by_seed}
+            file = it.runs[0].folder.relative_to(base) / PREDICTIONS
+            rows[-1] |= asdict(row.summary)
+            rows[-1] |= {"seeds": row.by_seed, "predictions": file.as_posix()}
     if not by_seed:
         raise ToolkitError(f"all runs of the suite failed. See the logs, {base}/*/*/log.txt.")
     seeds = [seed for seed in by_seed[0] if all(seed in it for it in by_seed)]

@@ -141,6 +141,22 @@ class ExportConfig(WeightsOptions, ConversionOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BabylmConfig(ExportConfig, positional="paths"):
+    """Options of toolkit-convert babylm."""
+
+    paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
+    """SOURCE, the save folder of a run, and DESTINATION, a folder. What it has already is kept."""
+    predictions: str | None = None
+    """Folder that toolkit-validate --suite babylm-2025-full --predictions wrote for the final
+    model."""
+    results: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
+    """Files of toolkit-validate --results-path: of --suite babylm-2025-fast --all-checkpoints for
+    the revisions, and of --suite babylm-2025-full for the model card."""
+    fine_tuned: str | None = None
+    """Save folder of toolkit-train --suite babylm-2025-glue."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnnxConfig(WeightsOptions, ConversionOptions):
     """Options of toolkit-convert onnx."""
 

@@ -1,0 +1,250 @@
+"""toolkit-convert babylm: models, model card and predictions for the BabyLM challenge of 2025.
+
+Names and forms are those of github.com/babylm/evaluation-pipeline-2025: revisions are chck_1M, ...
+for the words seen, as in README.md; predictions.json is what collate_preds.py writes, a JSON object
+with the answers of the final model by set, and `fast_eval_results`, accuracies of each revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from scipy.special import softmax
+
+from toolkit.checkpoints.load import find_checkpoint, read_config
+from toolkit.checkpoints.save_folder import SaveFolder, read_manifest
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.common.files import atomic_file, read_bytes
+from toolkit.common.json_files import JsonObject, convert, name_file, read_json, sha256, write_json
+from toolkit.config.command import CHECKPOINT_LINKS, MANIFEST, format_columns
+from toolkit.config.commands.checkpoints import BabylmConfig
+from toolkit.config.values import locate_checkpoint
+from toolkit.config.yaml_files import SUITE, read_yaml
+from toolkit.conversion.convert import convert_model
+from toolkit.conversion.files import MODEL_CARD_FILE
+from toolkit.reporting.console import Output, heartbeat
+from toolkit.reporting.runs import read_log
+from toolkit.reporting.tables import Table
+from toolkit.training.callbacks.checkpointing import WORDS
+
+FAST, FULL, GLUE = "babylm-2025-fast", "babylm-2025-full", "babylm-2025-glue"
+MAIN, RECORD_FILE, PREDICTIONS_FILE = "main", "revisions.json", "predictions.json"
+REQUIRED = [n * unit for unit in (10**6, 10**7, 10**8) for n in range(1, 10)] + [10**9]
+"""Words seen at which the challenge wants a revision, up to those of the last one."""
+
+
+def write_entry(c: BabylmConfig) -> Path:
+    """Export each revision once, and write predictions and scores; reports what is missing."""
+    source, target = map(Path, c.paths)
+    run = source.parent if (source / MANIFEST).exists() else source
+    revisions = {MAIN: find_checkpoint(source), **list_revisions(run)}
+    records = [record for file in c.results for record in read_log(Path(file))]
+    predictions = {
+        **collect_answers(c),
+        "glue": collect_classes(c.fine_tuned),
+        "fast_eval_results": collect_accuracies(revisions, records),
+    }
+    missing = [*missing_revisions(revisions), *missing_sets(predictions)]
+    with Output(c.json) as output:
+        target.mkdir(parents=True, exist_ok=True)
+        with heartbeat("exporting"):
+            kept = [it for it in revisions if not export_revision(it, revisions[it], target, c)]
+        write_scores(target / MAIN / MODEL_CARD_FILE, revisions[MAIN], records, c.fine_tuned)
+        write_json(target / PREDICTIONS_FILE, predictions)
+        facts = {"revisions": [*revisions], "kept": kept, "missing": missing}
+        output.write("entry", {"from": str(source), "to": str(target), **facts})
+        rows = {name: ", ".join(it) for name, it in facts.items() if it}
+        rows["written to"] = str(target)
+        print(format_columns(rows.items()), file=output.text_stream)
+    return target
+
+
+def list_revisions(run: Path) -> dict[str, Path]:
+    """chck_1M and so on -> the checkpoint of --save-at-words, by the words seen."""
+    found = dict[str, Path]()
+    for checkpoint in reversed(SaveFolder(run).checkpoints()):
+        facts = read_manifest(checkpoint)
+        if facts.words is None:
+            raise ToolkitError(
+                f"checkpoint {checkpoint} must have a count of the words seen, but has none. "
+                f"Preprocess the text again, and train with --save-at-words."
+            )
+        if WORDS in facts.reasons:
+            marks = read_config(checkpoint)[0].checkpoint.word_marks
+            found[name_revision(max(it for it in marks if it <= facts.words))] = checkpoint
+    if not found:
+        raise ToolkitError(
+            f"{run} must be a save folder with checkpoints by words seen, but has none. Train with "
+            f"--save-at-words 1M,2M,...,10M,20M,...,100M."
+        )
+    return found
+
+
+def name_revision(words: int) -> str:
+    """chck_7M after 7,000,000 words; chck_500K and chck_1234 for fewer and other numbers."""
+    units = {"M": 10**6, "K": 1000, "": 1}
+    return next(f"chck_{words // n}{unit}" for unit, n in units.items() if words % n == 0)
+
+
+def missing_revisions(revisions: Mapping[str, Path]) -> list[str]:
+    """Those that the challenge wants up to the last one."""
+    last = max(read_manifest(it).words or 0 for it in revisions.values())
+    names = [name_revision(words) for words in REQUIRED if words <= last]
+    return [name for name in names if name not in revisions]
+
+
+def export_revision(name: str, checkpoint: Path, target: Path, c: BabylmConfig) -> bool:
+    """Write the folder of a revision unless it is there; returns whether it was written.
+
+    What it holds is recorded before it appears, so that a folder is never taken for another one.
+    """
+    record = target / RECORD_FILE
+    known = read_json(record, dict[str, JsonObject], "Delete it.") if record.exists() else {}
+    files, folder = read_manifest(checkpoint).files, target / name
+    digest = sha256(json_files.dumps([files, c.weights, c.classes, c.component]))[:16]
+    if folder.exists():
+        if known.get(name, {}).get("digest") == digest:
+            return False
+        raise ToolkitError(
+            f"{folder} must be the export of {checkpoint}, but is of other weights or options. "
+            f"Delete it, or choose another DESTINATION."
+        )
+    facts = read_manifest(checkpoint)
+    known[name] = {"checkpoint": checkpoint.name, "update": facts.update, "words": facts.words}
+    write_json(record, {**known, name: {**known[name], "digest": digest}}, indent=1)
+    convert_model(checkpoint, folder, c)
+    return True
+
+
+class ScoredItem(msgspec.Struct, frozen=True):
+    """What is read of a line of toolkit-validate --predictions."""
+
+    paradigm: str
+    prefixes: list[str]
+    options: list[str]
+    scores: list[float]
+    rating: float | None = None
+
+
+def collect_answers(c: BabylmConfig) -> dict[str, JsonObject]:
+    """Set -> paradigm -> the best option of each item, the first of those with equal scores."""
+    files = {name: Path(c.predictions or "", f"{name}.jsonl") for name in read_yaml(SUITE + FULL)}
+    if c.predictions and not any(file.exists() for file in files.values()):
+        raise ToolkitError(
+            f"{c.predictions} must hold {', '.join(file.name for file in files.values())}, but "
+            f"holds none. Name the folder of toolkit-validate --suite {FULL} --predictions."
+        )
+    answers = dict[str, JsonObject]()
+    for name, file in files.items() if c.predictions else ():
+        if not file.exists():
+            continue
+        with name_file(file, f"Write it with toolkit-validate --suite {FULL} --predictions."):
+            items = convert(read_log(file), list[ScoredItem])
+        paradigms = answers.setdefault(name, {})
+        for item in items:
+            key = item.paradigm
+            if name == "comps":  # the names of its files without what is common to them
+                key = key.removeprefix("comps_").replace("-", "_")
+            rows = paradigms.setdefault(key, {"predictions": []})["predictions"]
+            rows.append({"id": f"{key}_{len(rows)}", "pred": choose_text(item)})
+            if item.rating is not None:
+                rows[-1]["prob"] = float(softmax(item.scores)[0])
+    return answers
+
+
+def choose_text(item: ScoredItem) -> str:
+    """The best option, with its prefix if options differ in their prefixes alone."""
+    best = item.scores.index(max(item.scores))
+    alike = len({*item.options}) < len(item.options)
+    return f"{item.prefixes[best]} {item.options[best]}".strip() if alike else item.options[best]
+
+
+def read_fine_tuned(folder: str | None) -> list[JsonObject]:
+    """The tasks in the suite.json of toolkit-train --suite, without those that are left out."""
+    if not folder:
+        return []
+    remedy = f"Name the save folder of toolkit-train --suite {GLUE}."
+    table = read_json(Path(folder, "suite.json"), JsonObject, remedy)
+    return [task for task in table.get("tasks", []) if "seeds" in task]
+
+
+def collect_classes(folder: str | None) -> dict[str, JsonObject]:
+    """Fine-tuned task -> the classes that its run with the first seed predicts."""
+    found = dict[str, JsonObject]()
+    for task in read_fine_tuned(folder):
+        file, name = Path(folder or "", task["predictions"]), task["task"]
+        with name_file(file, f"Give the command toolkit-train --suite {GLUE} again."):
+            lines = read_bytes(file).decode().splitlines()[1:]
+        try:
+            rows = [line.split("\t") for line in lines]
+            answers = [{"id": f"{name}_{index}", "pred": int(answer)} for index, answer in rows]
+        except ValueError:
+            raise ToolkitError(
+                f"{file} must have two columns, the second one with numbers. Predict with data "
+                f"whose labels are numbers, as those of --suite {GLUE}."
+            ) from None
+        found[name] = {"predictions": answers}
+    return found
+
+
+def resolve(path: Path | str) -> Path:
+    """The checkpoint at a path of results, which may be that of its save folder."""
+    return (locate_checkpoint(Path(path), *CHECKPOINT_LINKS) or Path(path)).resolve()
+
+
+def collect_accuracies(
+    revisions: Mapping[str, Path], records: Sequence[JsonObject]
+) -> dict[str, list[JsonObject | None]]:
+    """Set of the fast suite -> accuracy, or correlation, by paradigm, of each revision."""
+    numbers = {name: index for index, name in enumerate(it for it in revisions if it != MAIN)}
+    paths = {resolve(path): name for name, path in revisions.items() if name != MAIN}
+    found = dict[str, list[JsonObject | None]]()
+    for record in records:
+        name = paths.get(resolve(record.get("path", "")))
+        if name and record.get("suite") == FAST:
+            row = {it["name"]: it["accuracy"] for it in record["paradigms"]}
+            row |= {it["name"]: it["spearman"] for it in record["correlations"]}
+            found.setdefault(record["set"], [None] * len(numbers))[numbers[name]] = row
+    return found
+
+
+def missing_sets(predictions: Mapping[str, Any]) -> Iterator[str]:
+    """What collate_preds.py wants and the predictions lack."""
+    for name in (*read_yaml(SUITE + FULL), "reading", "aoa"):
+        if name not in predictions:
+            yield name
+    for name in read_yaml(SUITE + GLUE)["tasks"]:
+        if name not in predictions["glue"]:
+            yield name
+    for name in read_yaml(SUITE + FAST):
+        if None in predictions["fast_eval_results"].get(name, [None]):
+            yield f"fast {name}"
+
+
+SCORES = "## Scores\n"
+
+
+def write_scores(
+    card: Path, checkpoint: Path, records: Sequence[JsonObject], fine_tuned: str | None
+) -> None:
+    """Replace the last section of a model card by the scores of the final model."""
+    suite = [
+        [record["set"], "zero-shot", record["score"], record["standard_error"]]
+        for record in records
+        if record.get("suite") == FULL and resolve(record["path"]) == resolve(checkpoint)
+    ]
+    tuned = [
+        [task["task"], f"fine-tuned, {task['metric']}, {task['n']} runs", task["mean"], None]
+        for task in read_fine_tuned(fine_tuned)
+    ]
+    text = card.read_text("utf-8").partition(SCORES)[0].rstrip() + "\n"
+    if rows := [*suite, *tuned]:
+        columns = ("set", "evaluation", "score", "standard error")
+        table = Table(columns=columns, rows=rows, shared_precision=columns[2:])
+        text += f"\n{SCORES}\n{table.markdown()}"
+    with atomic_file(card) as temporary:
+        temporary.write_text(text, "utf-8")
