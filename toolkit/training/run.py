@@ -56,7 +56,7 @@ from toolkit.training.setup import (
     make_trainer,
     make_validation,
 )
-from toolkit.training.step import Callback, Stateful, Step, TrainingProgress
+from toolkit.training.step import AdaptiveTask, Callback, Stateful, Step, TrainingProgress
 
 
 def run(config: RunConfig, *, command: str = "", sinks: Sequence[Sink] = ()) -> RunResult:
@@ -254,6 +254,9 @@ class TrainingRun:
             NonFiniteGuard(self.trainer),
             RankConsistencyCheck(self.trainer, self.config.training.check_ranks_interval),
         ]
+        task, total = self.trainer.learner.task, self.world.all_reduce
+        if isinstance(task, AdaptiveTask):
+            callbacks.append(lambda step: task.on_update(step.update, total))
         callbacks += [self.validation.ema] if self.validation.ema else []
         callbacks += [self.metrics_logger, self.validation, self.stopping, *self.plugins.values()]
         callbacks += [] if self.config.checkpoint.no_save else [self.checkpointer]

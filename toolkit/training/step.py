@@ -117,6 +117,14 @@ class GradientObserver(Protocol):
 
 
 @runtime_checkable
+class AdaptiveTask(Protocol):
+    """A task that what it predicted changes."""
+
+    def on_update(self, update: int, sum_over_ranks: Callable[[Tensor], Tensor]) -> None:
+        """Called after each update, on all ranks; sums are of tensors on the host."""
+
+
+@runtime_checkable
 class ValidationObserver(Protocol):
     """A callback that also receives the metrics of each validation."""
 

@@ -98,9 +98,9 @@ class Masking(MaskingOptions):
         starts[:, 1:] |= ~candidates[:, :-1]
         context = MaskingContext(sentences, starts & candidates, noise, self)
         selected = MASKING_STRATEGIES[self.strategy](context)
-        return self._replace(sentences.tokens, selected, noise), selected
+        return self.replace(sentences.tokens, selected, noise), selected
 
-    def _replace(self, tokens: IntArray, selected: MaskedPositions, noise: HashNoise) -> IntArray:
+    def replace(self, tokens: IntArray, selected: MaskedPositions, noise: HashNoise) -> IntArray:
         """[MASK] at 80 %, a random id at 10 %, the token itself at 10 % of the selected positions.
 
         Random ids are uniform over all V, special ones included (Chang et al. 2021, code).

@@ -18,10 +18,24 @@ from torch.nn import functional as F
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
-from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, Size
+from toolkit.config.declared import (
+    Above,
+    AtLeast,
+    Below,
+    Fraction,
+    NonNegativeInt,
+    Options,
+    Size,
+)
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.loading.batching import BatchShape, compute_fingerprint
-from toolkit.data.samples.masking import HashNoise, MaskedPositions, Masking
+from toolkit.data.samples.masking import (
+    SELECT,
+    HashNoise,
+    MaskedPositions,
+    Masking,
+    round_budget,
+)
 from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.generation.output import MaskPrediction
@@ -30,6 +44,7 @@ from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.tasks.embed import collate_texts
 from toolkit.tasks.examples import Batch, Examples, MaskedBatch, SplitSource, to_device
+from toolkit.tasks.pretraining.adaptive import AdaptiveBatch, AdaptiveMasks
 from toolkit.tasks.task import (
     EncoderFactory,
     Metric,
@@ -317,8 +332,48 @@ def predict_tokens(
     return head(states, encoder.token_embedding.weight, output)
 
 
-MaskedLanguageModelConfig = MaskingConfig
-"""Options of the task mlm."""
+@dataclass(frozen=True, kw_only=True)
+class MaskedLanguageModelConfig(MaskingConfig):
+    """Options of the task mlm."""
+
+    adaptive_interval: NonNegativeInt = 0
+    """Select tokens of each type more often the more of its predictions are wrong, measured every N
+    updates (AMLM, Edman and Fraser 2025, with 200); 0: all types alike. Requires task.masking
+    exact."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adaptive_interval and self.masking != "exact":
+            raise ToolkitError(
+                f"task.adaptive_interval requires task.masking exact, which weighs tokens, but it "
+                f"is {self.masking}. Pass --task.masking exact."
+            )
+
+
+class AdaptiveExamples(MaskedExamples):
+    """Sentences for training whose tokens are selected by the accuracy of their types."""
+
+    idle_values: ClassVar[Mapping[str, int]] = {"budget": 0}
+
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> AdaptiveBatch:
+        sentences, noise = self._samples.read_batch(ids % len(self)), self.noise(ids, epoch)
+        rate = self._schedules.value("task.mask_rate", epoch, self._masking.rate)
+        tokens, candidates = sentences.tokens, sentences.candidates
+        rows, positions = np.nonzero(candidates)
+        every = MaskedPositions(rows, positions, positions)
+        unmasked = self.to_batch(OBJECTIVE, sentences, every, positions, tokens=tokens)
+        draws = np.where(candidates, noise.grid(SELECT, candidates.shape[1]), 0.0)
+        budget = round_budget(candidates.sum(1), rate)
+        return AdaptiveBatch(
+            inputs=unmasked.inputs,
+            replaced=torch.from_numpy(self._masking.replace(tokens, every, noise)),
+            draws=torch.from_numpy(draws.astype(np.float32)),
+            budget=torch.from_numpy(budget),
+            most=max(1, int(budget.max())),
+            weights={OBJECTIVE: float(budget.sum())},
+            sentences=len(ids),
+            tokens=unmasked.tokens,
+        )
 
 
 @register_task("mlm", MaskedLanguageModelConfig())
@@ -329,17 +384,40 @@ class MaskedLanguageModel(
 
     coefficients: Mapping[str, float] = {"mlm": 1.0}
     examples_class, scorings = FillableMaskedExamples, SCORINGS
+    adaptive: AdaptiveMasks | None
 
     def __init__(
         self, c: MaskedLanguageModelConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
-        self.head = build_token_head(encoder)
+        self.head, self.adaptive = build_token_head(encoder), None
+        if c.adaptive_interval:
+            rows = encoder.token_embedding.num_embeddings
+            self.adaptive = AdaptiveMasks(rows, c.adaptive_interval)
+
+    @classmethod
+    def examples(cls, config: MaskedLanguageModelConfig, source: SplitSource) -> Any:
+        """Evaluation selects tokens of all types alike, always the same ones."""
+        adapts = config.adaptive_interval and source.training
+        return (AdaptiveExamples if adapts else cls.examples_class)(config, source)
+
+    def on_update(self, update: int, sum_over_ranks: Callable[[Tensor], Tensor]) -> None:
+        """Let masks follow the accuracy of an update."""
+        if self.adaptive is not None:
+            self.adaptive.on_update(update, sum_over_ranks)
 
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         return encoder, self.head
 
-    def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, LazyPrediction]:
+    def predict(
+        self, encoder: EncoderModel, batch: MaskedBatch | AdaptiveBatch
+    ) -> dict[str, LazyPrediction]:
+        if isinstance(batch, AdaptiveBatch):
+            assert self.adaptive is not None, "the examples have the same options"
+            predictions = self.predict(encoder, self.adaptive.select(batch))
+            if self.training:
+                self.adaptive.observe(predictions["mlm"])
+            return predictions
         output = partial(project, targets=batch.targets)
         return {"mlm": predict_tokens(encoder, self.head, batch.inputs, batch.selected, output)}
 

@@ -1,0 +1,127 @@
+"""Adaptive masks against loops in float64: what is selected, how weights follow, whole runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import ToolkitError, build_model
+from toolkit.criteria import IGNORED, Classes
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.distributed import World
+from toolkit.tasks.pretraining.adaptive import AdaptiveMasks
+from toolkit.training.run import TrainingRun, run
+
+AMLM = {"task.masking": "exact", "task.adaptive_interval": 2, "task.mask_rate": 0.3}
+STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
+
+
+def make_learner(data):
+    options = {"masking": "exact", "adaptive_interval": 2, "mask_rate": 0.3}
+    tokenizer = DataFolder.open(data).tokenizer
+    shape = {"width": 16, "heads": 2, "layers": 1}
+    return build_model("bert_tiny", tokenizer=tokenizer, task="mlm", task_options=options, **shape)
+
+
+def test_selection_equals_a_loop_over_sentences(data):
+    learner = make_learner(data)
+    adaptive, examples = learner.task.adaptive, learner.open_dataset(data).examples
+    adaptive.weights.copy_(torch.rand(len(adaptive.weights)) + 0.1)
+    ids = np.arange(12)
+    batch, draws = examples.collate(ids, 3), examples.noise(ids, 3).grid(0, 200)
+    masked = adaptive.select(batch)
+    sentences, width = examples._samples.read_batch(ids), batch.inputs.tokens.shape[1]
+    weights, expected, visible = adaptive.weights.double(), set(), sentences.tokens.copy()
+    for row, tokens in enumerate(sentences.tokens):
+        keys = {
+            position: np.log(draws[row, position]) / float(weights[tokens[position]])
+            for position in np.flatnonzero(sentences.candidates[row])
+        }
+        for position in sorted(keys, key=keys.get)[::-1][: max(1, round(0.3 * len(keys)))]:
+            expected.add((row * width + position, int(tokens[position])))
+            visible[row, position] = batch.replaced[row, position]
+    real = masked.targets != IGNORED
+    assert {
+        *zip(masked.selected[real].tolist(), masked.targets[real].tolist(), strict=True)
+    } == expected
+    assert masked.inputs.tokens.tolist() == visible.tolist()
+    assert batch.weights == {"mlm": len(expected)}
+    assert (batch.replaced == learner.tokenizer.vocabulary.mask).sum() > 40
+
+
+def test_tokens_of_a_larger_weight_are_selected_more_often(data):
+    learner = make_learner(data)
+    adaptive, examples = learner.task.adaptive, learner.open_dataset(data).examples
+    the = learner.tokenizer.encode("the cat")[0]
+
+    def share():
+        targets = [adaptive.select(examples.collate(np.arange(38), e)).targets for e in range(9)]
+        return float((torch.cat(targets) == the).float().mean())
+
+    before = share()
+    adaptive.weights[the] = 10.0
+    assert share() > 1.5 * before > 0
+
+
+def test_weights_follow_the_accuracy_of_two_updates():
+    masks, expected = AdaptiveMasks(4, interval=2), [1.0] * 4
+    targets = [[0, 0, 1, IGNORED], [1, 1, 0, 2]]
+    best = [[0, 1, 1, 3], [1, 0, 0, 3]]
+    for update in (1, 2):
+        for wanted, chosen in zip(targets, best, strict=True):
+            logits = torch.nn.functional.one_hot(torch.tensor(chosen), 4).float()
+            masks.observe(Classes(logits, torch.tensor(wanted)))
+        masks.on_update(update, lambda counts: counts)
+        assert masks.seen.tolist() == ([3, 3, 1, 0] if update == 1 else [0] * 4)
+    pairs = [*zip(targets[0] + targets[1], best[0] + best[1], strict=True)] * 2
+    for token in range(4):
+        seen = [chosen == wanted for wanted, chosen in pairs if wanted == token]
+        accuracy = (sum(seen) + 0.5) / (len(seen) + 1)
+        expected[token] = max(1 / 30, 0.2 * 1.0 + 0.8 * (1 - accuracy))
+    expected = np.array(expected) / np.mean(expected)
+    np.testing.assert_allclose(masks.weights.double(), expected, rtol=1e-6)
+
+
+def test_validation_masks_do_not_depend_on_the_weights(data):
+    learner = make_learner(data)
+    batch = learner.open_dataset(data, "valid", training=False).examples.collate(np.arange(4), None)
+    assert batch.targets.numel() and not hasattr(batch, "draws")
+
+
+def test_other_strategies_are_refused(config):
+    with pytest.raises(ToolkitError, match=r"adaptive_interval requires task\.masking exact"):
+        config(**{"task.adaptive_interval": 200})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [3, 4])
+def test_run_resumes_bit_for_bit_between_changes_of_the_weights(
+    config, tmp_path, end_of, stopped, at
+):
+    how = {**AMLM, "log_interval": 7}
+    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
+    run(whole)
+    stopped(cut, at)
+    run(cut)
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_ranks_equal_one_process(config, tmp_path, ranks):
+    def train(world, name, **options):
+        options = {"batch_size": 4, "arch": "bert_tiny", **options}
+        c = config(**AMLM, **STILL, save_dir=str(tmp_path / name), **options)
+        training = TrainingRun(c, world)
+        try:
+            training.fit()
+            weights = training.trainer.learner.task.adaptive.weights.tolist()
+            return [training.validation.latest["valid"]["loss"], *weights]
+        finally:
+            training.close()
+
+    alone = train(World(), "alone", update_freq=2)
+    assert np.std(alone[1:]) > 0.01
+    for sharding in ("none", "full"):
+        for found in ranks(lambda world, how=sharding: train(world, how, sharding=how)):
+            assert found == pytest.approx(alone, rel=1e-4)
