@@ -1,46 +1,67 @@
 """Switches of the shared encoder against loops over heads, queries and layers in float64."""
 
+import math
+from functools import partial
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
+from toolkit.criteria import Classes, ProjectedClasses
+from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.models.interface import Inputs
+from toolkit.tasks.task import score_targets
 
-SWITCHES = ("qk_norm", "smeared_keys", "attention_gate", "layer_average")
+SWITCHES = {
+    **dict.fromkeys(("qk_norm", "smeared_keys", "attention_gate", "value_residual"), True),
+    "value_embeddings": 1,
+}
+CASES = [{name: value} for name, value in SWITCHES.items()]
+CASES += [
+    {"layer_average": True},
+    {"weighted_residuals": True, "pre_norm": True},
+    {**SWITCHES, "layer_average": True},
+    {**SWITCHES, "weighted_residuals": True, "pre_norm": True},
+]
 SIZES = {"layers": 3, "width": 8, "heads": 2, "embedding_width": 8, "max_positions": 16}
 
 
-def build(switches, **options):
+def build(**options):
     torch.manual_seed(0)
-    names = dict.fromkeys(switches, True)
-    learner = build_model("bert_tiny", vocabulary_size=40, task="mlm", **SIZES, **names, **options)
-    encoder = learner.encoder.double().eval()
+    learner = build_model("bert_tiny", vocabulary_size=40, task="mlm", **SIZES, **options).double()
     with torch.no_grad():
-        for p in encoder.parameters():
+        for p in learner.parameters():
             p.copy_(torch.randn(p.shape, dtype=p.dtype) * 0.5)
-    return encoder
+    return learner.eval()
 
 
-def attend(attention, x, switches):
-    """Attention of one sentence, by head and query."""
+def attend(attention, x, switches, others):
+    """Attention of one sentence, by head and query; `others` are values of other places by name."""
     project, rows = attention.project, []
     heads, width = project.heads, x.shape[1] // project.heads
     q, k, v = (y.view(len(x), heads, width) for y in project.qkv(x).chunk(3, -1))
+    changes = list(project.changes)
+    norm = changes.pop(0) if "qk_norm" in switches else None
+    smear = changes.pop(0) if "smeared_keys" in switches else None
+    if others is not None and "value_residual" in switches and "first" not in others:
+        others["first"], _ = v, changes.pop(0)
+    for change in changes:
+        own, other = change.mix_bias
+        pairs = zip(v.unbind(), others[change.name].view(v.shape).unbind(), strict=True)
+        v = torch.stack([own * y + other * z for y, z in pairs])
     for i in range(len(x)):
         outputs = []
         for h in range(heads):
             queries, keys = q[:, h], k[:, h]
-            changes = list(project.changes)
-            if "qk_norm" in switches:
-                norm = changes.pop(0)
+            if norm is not None:
                 queries, keys = (
                     torch.stack([g.weight * y / (y.square().mean() + g.eps).sqrt() for y in ys])
                     for g, ys in ((norm.query_norm, queries), (norm.key_norm, keys))
                 )
-            if "smeared_keys" in switches:
-                own = changes.pop(0).smear_bias[h, 0, 0].sigmoid()
+            if smear is not None:
+                own = smear.smear_bias[h, 0, 0].sigmoid()
                 mixed = [own * keys[j] + (1 - own) * keys[j - 1] for j in range(1, len(x))]
                 keys = torch.stack([keys[0], *mixed])
             scores = torch.stack([queries[i] @ key for key in keys]) / width**0.5
@@ -53,24 +74,40 @@ def attend(attention, x, switches):
     return torch.stack(rows)
 
 
+def run_layer(layer, x, switches, others):
+    """What a layer adds to its input and its output."""
+    before, between = layer.after_attention.norm, layer.after_feed_forward.norm
+    feed = lambda y: layer.feed_forward.back(F.gelu(layer.feed_forward.wide(y)))  # noqa: E731
+    if "pre_norm" not in switches:
+        y = before(x + attend(layer.attention, x, switches, others))
+        return None, between(y + feed(y))
+    a = attend(layer.attention, before(x), switches, others)
+    f = feed(between(x + a))
+    return a + f, x + a + f
+
+
 def encode(encoder, tokens, switches):
     """The states of one sentence."""
     x = encoder.embeddings(tokens[None], None, None)[0]
-    states = [x]
+    others = {str(n): table(tokens) for n, table in enumerate(encoder.value_tables)}
+    states, mixes = [x], encoder.layers.layer_weights
     for number, layer in enumerate(encoder.layers):
-        x = layer.after_attention.norm(x + attend(layer.attention, x, switches))
-        feed = layer.feed_forward
-        x = layer.after_feed_forward.norm(x + feed.back(F.gelu(feed.wide(x))))
-        states.append(x)
+        added, x = run_layer(layer, x, switches, others)
         if "layer_average" in switches:
-            weights = encoder.layers.layer_weights[number]
-            x = sum(weights[j] * states[j] for j in range(number + 2))
-    return x
+            states.append(x)
+            x = sum(mixes[number, j] * states[j] for j in range(number + 2))
+        if "weighted_residuals" in switches:
+            states.append(added)
+            x = added
+            if number < 2:
+                terms = [mixes[number, j].exp() for j in range(number + 2)]
+                x = sum(term / sum(terms) * h for term, h in zip(terms, states, strict=True))
+    return encoder.norm(x)
 
 
-@pytest.mark.parametrize("switches", [*((name,) for name in SWITCHES), SWITCHES])
+@pytest.mark.parametrize("switches", CASES, ids="-".join)
 def test_switches_equal_loops_alone_and_in_padded_batches(switches):
-    encoder = build(switches)
+    encoder = build(**switches).encoder
     tokens = torch.randint(5, 40, (2, 7), generator=torch.Generator().manual_seed(1))
     lengths, padding = (7, 4), torch.arange(7)[None] >= torch.tensor([[7], [4]])
     states = encoder(Inputs(tokens, padding=padding)).states
@@ -81,6 +118,40 @@ def test_switches_equal_loops_alone_and_in_padded_batches(switches):
     for row, length in enumerate(lengths):
         expected = encode(encoder, tokens[row, :length], switches)
         assert torch.allclose(states[row, :length], expected)
+
+
+def test_soft_cap_of_logits_equals_a_loop_in_predictions_losses_and_gradients():
+    learner = build(logit_cap=2.0)
+    head, table = learner.task.head, learner.encoder.token_embedding.weight
+    states = torch.randn(6, 8, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([3, 1, -100, 7, 39, 0])
+    hidden, logits = head.norm(F.gelu(head.transform(states))), head(states, table)
+    pairs = [
+        [(h @ e + b).item() / 2 for e, b in zip(table, head.bias, strict=True)] for h in hidden
+    ]
+    loops = torch.tensor([[2 * math.tanh(z) for z in row] for row in pairs], dtype=torch.float64)
+    torch.testing.assert_close(logits, loops)
+    chunks = head(states, table, lambda *p: ProjectedClasses(*p[:3], targets, p[3]))
+    criterion = CrossEntropy(CrossEntropyConfig(z_loss=0.1))
+    losses = [criterion({"mlm": it})["mlm"] for it in (Classes(logits, targets), chunks)]
+    leaves = [states, *head.parameters(), table]
+    found = [torch.autograd.grad(loss, leaves) for loss in losses]
+    torch.testing.assert_close(*losses)
+    torch.testing.assert_close(*found)
+    kept = targets != -100
+    scores = head(states[kept], table, partial(score_targets, targets=targets[kept]))
+    want = loops[kept].log_softmax(-1).gather(1, targets[kept][:, None])[:, 0]
+    torch.testing.assert_close(scores.log_probabilities, want)
+
+
+@pytest.mark.parametrize("switches", CASES[-2:], ids="-".join)
+def test_recomputed_activations_give_the_same_gradients(switches):
+    encoder, found = build(**switches).encoder, []
+    for recompute in (False, True):
+        encoder.layers.checkpoint_activations = recompute
+        loss = encoder(Inputs(torch.arange(12).view(2, 6))).states.square().sum()
+        found.append(torch.autograd.grad(loss, [*encoder.parameters()], allow_unused=True))
+    torch.testing.assert_close(*found)
 
 
 def test_initial_weights_of_layers_and_keys_leave_the_model_nearly_as_it_is():
@@ -94,8 +165,24 @@ def test_initial_weights_of_layers_and_keys_leave_the_model_nearly_as_it_is():
     assert (found[()] - found["smeared_keys",]).abs().max() < 0.01
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weighted_residuals": True}, "requires arch.pre_norm"),
+        (
+            {"weighted_residuals": True, "pre_norm": True, "layer_average": True},
+            "cannot be combined with arch.layer_average",
+        ),
+        ({"value_embeddings": 2}, "at most half of arch.layers, but is 2 of 3"),
+    ],
+)
+def test_switches_that_cannot_be_used_say_why(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        build(**options)
+
+
 def test_convolved_projections_reject_switches_of_queries_and_keys():
-    with pytest.raises(ToolkitError, match=r"arch.qk_norm .* Leave arch.convolve out"):
+    with pytest.raises(ToolkitError, match=r"arch.qk_norm, .* Leave arch.convolve out"):
         build_model(
             "composite_bert_tiny", vocabulary_size=40, convolve=["query"], radius=1, qk_norm=True
         )

@@ -294,7 +294,7 @@ def native_differences(name: str, c: ArchConfig) -> list[str]:
     reasons[reason] = c.hidden_position_embedding
     on = isinstance(c, GptBertConfig)
     switched = {"attention_gate": on, "layer_average": on}
-    required = {**required, **{it.name: False for it in fields(SwitchConfig)}, **switched}
+    required = {**required, **{it.name: it.default for it in fields(SwitchConfig)}, **switched}
     others = {n: getattr(c, n) for n, value in required.items() if getattr(c, n) != value}
     return [
         *(

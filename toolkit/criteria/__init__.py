@@ -36,10 +36,12 @@ class ProjectedClasses(NamedTuple):
     bias: Float[Tensor, " C"] | None
     targets: Int[Tensor, " N"]
     """The correct classes; IGNORED for padding that keeps shapes stable."""
+    cap: float | None = None
+    """Soft cap of the logits."""
 
     def to_classes(self) -> Classes:
         """The same predictions with their logits."""
-        return Classes(aligned_linear(self.states, self.table, self.bias), self.targets)
+        return Classes(aligned_linear(self.states, self.table, self.bias, self.cap), self.targets)
 
 
 class Binary(NamedTuple):
@@ -74,6 +76,8 @@ def project(
     states: Float[Tensor, "N E"],
     table: Float[Tensor, "C E"],
     bias: Float[Tensor, " C"] | None,
+    cap: float | None = None,
+    *,
     targets: Int[Tensor, " N"],
 ) -> Classes | ProjectedClasses:
     """Predictions with logits states @ table.T + bias, which large batches do not store.
@@ -81,7 +85,7 @@ def project(
     Evaluation stores them for its metrics, and fp16 for its loss scaling. On the meta device, where
     operations are counted, tensors need no memory.
     """
-    projected = ProjectedClasses(states, table, bias, targets)
+    projected = ProjectedClasses(states, table, bias, targets, cap)
     small = states.is_meta or len(states) * len(table) < MIN_PROJECTED_LOGITS
     if small or not torch.is_grad_enabled():
         return projected.to_classes()

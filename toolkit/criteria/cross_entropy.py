@@ -31,7 +31,7 @@ from toolkit.criteria import (
     split_rows,
 )
 from toolkit.nn.ops import cross_entropy
-from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes
+from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes, soft_cap
 from toolkit.nn.ops.kernels import triton_runs
 
 
@@ -164,8 +164,7 @@ def projected_cross_entropy(
     multiplied by the incoming gradient in the backward pass (as Liger Kernel, Hsu et al. 2024).
     Products are in autocast's precision, everything else in fp32 at least.
     """
-    states, table, bias, targets = prediction
-    total: Tensor = _ProjectedCrossEntropy.apply(states, table, bias, targets, smoothing, z)
+    total: Tensor = _ProjectedCrossEntropy.apply(*prediction, smoothing, z)
     return total
 
 
@@ -189,19 +188,23 @@ def split_chunks(states: Tensor, targets: Tensor) -> Iterator[Chunk]:
 
 def split_logits(prediction: ProjectedClasses) -> Iterator[Float[Tensor, "n P"]]:
     """The logits of each chunk of rows, as the loss computes them; -inf from column C on."""
-    states, table, bias, targets = prediction
+    states, table, bias, targets, cap = prediction
     x, weight, offset = pad_classes(*cast_operands(states, table, bias))
     for chunk in split_chunks(x, targets):
         with torch.autocast(states.device.type, enabled=False):
-            logits = compute_chunk_logits(chunk, weight, offset, len(table))
+            logits = compute_chunk_logits(chunk, weight, offset, len(table), cap)
         yield logits
 
 
 def compute_chunk_logits(
-    chunk: Chunk, weight: Float[Tensor, "P E"], bias: Float[Tensor, " P"] | None, classes: int
+    chunk: Chunk,
+    weight: Float[Tensor, "P E"],
+    bias: Float[Tensor, " P"] | None,
+    classes: int,
+    cap: float | None,
 ) -> Float[Tensor, "n P"]:
     """The logits of P >= C padded classes; -inf from column C on."""
-    logits = F.linear(chunk.states, weight, bias)
+    logits = soft_cap(F.linear(chunk.states, weight, bias), cap)
     if classes < len(weight):
         logits[:, classes:].fill_(-torch.inf)  # an assignment makes a tensor on the host
     return logits
@@ -217,6 +220,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         table: Tensor,
         bias: Tensor | None,
         targets: Tensor,
+        cap: float | None,
         smoothing: float,
         z: float,
     ) -> Tensor:
@@ -231,8 +235,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         ]
         with torch.autocast(states.device.type, enabled=False):
             for chunk in split_chunks(x, targets):
-                logits = compute_chunk_logits(chunk, weight, offset, len(table))
+                logits = compute_chunk_logits(chunk, weight, offset, len(table), cap)
+                slope = 1 - (logits / cap).square() if cap else None  # of the soft cap
                 total += replace_by_gradient(logits, chunk, len(table), smoothing, z)
+                if slope is not None:
+                    logits.mul_(slope.clamp_(min=0))  # 0 from column C on
                 if any(needed):
                     add_gradients(gradients, chunk, logits, weight)
         ctx.save_for_backward(*gradients)
@@ -244,7 +251,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
         pairs = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         scaled = (None if it is None else (it * incoming).to(dtype) for it, dtype in pairs)
-        return *scaled, None, None, None
+        return *scaled, None, None, None, None
 
 
 def replace_by_gradient(

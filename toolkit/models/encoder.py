@@ -29,6 +29,7 @@ from toolkit.nn.attention import (
     SequenceContext,
 )
 from toolkit.nn.attention.absolute import PositionTable, check_length
+from toolkit.nn.attention.projections import LinearProjections, split_heads
 from toolkit.nn.embeddings import Embeddings
 from toolkit.nn.init import init_bert_weights, remove_biases
 from toolkit.nn.layers import (
@@ -179,6 +180,7 @@ class Encoder(LayeredEncoder):
             width=c.width,
         )
         self.offset_embedding = offset_embedding
+        self.value_tables = nn.ModuleList()
         layers = [build_layer(c, attention(), groups) for _ in range(c.layers)]
         if c.pre_norm and not c.projects_embeddings:
             layers[0].after_attention.norm = nn.Identity()  # embeddings are normalized
@@ -242,11 +244,34 @@ class Encoder(LayeredEncoder):
             return self.embed_packed(inputs, inputs.packing)
         offsets = find_offsets(inputs)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        sequence = SequenceContext(offsets, inputs.padding, causal=inputs.causal, rows=rows)
+        causal, values = inputs.causal, self.layer_values(tokens)
+        sequence = SequenceContext(offsets, inputs.padding, causal=causal, rows=rows, values=values)
         if self.offset_embedding is not None:
             vectors: OffsetVectors = self.offset_embedding(offsets.max_offset)
             sequence = sequence._replace(offset_vectors=vectors.vectors, offset_rows=vectors.rows)
         return x, sequence, None
+
+    def add_value_tables(self, number: int) -> None:
+        """Embeddings of the tokens that layers add to their values."""
+        inner = self.projections.qkv.out_features // self.projections.parts
+        tables = (nn.Embedding(self.token_embedding.num_embeddings, inner) for _ in range(number))
+        self.value_tables.extend(tables)
+        init_bert_weights(self.value_tables)
+
+    @property
+    def projections(self) -> LinearProjections:
+        """Those of the first layer."""
+        first = self.layers[0]
+        assert isinstance(first, TransformerLayer)
+        assert isinstance(first.attention.project, LinearProjections), "switches check it"
+        return first.attention.project
+
+    def layer_values(self, tokens: Int[Tensor, "B S"]) -> dict[str, Tensor]:
+        """Values by head that layers add to theirs."""
+        return {
+            str(number): split_heads(table(tokens), self.projections.heads)
+            for number, table in enumerate(self.value_tables)
+        }
 
     def find_rows(self, inputs: Inputs) -> SentenceRows | None:
         """The sentences among the tokens, if attention runs in one kernel."""
@@ -267,7 +292,8 @@ class Encoder(LayeredEncoder):
         if ids is None and self.reads_ids:
             ids = packing.position_ids()
         offsets = Offsets(ids, tokens.shape[1], tokens.device)
-        sequence = SequenceContext(offsets, causal=inputs.causal, rows=rows)
+        values = self.layer_values(tokens)
+        sequence = SequenceContext(offsets, causal=inputs.causal, rows=rows, values=values)
         return self.embeddings(tokens, ids, segments), sequence, packing
 
 

@@ -21,7 +21,8 @@ HeadKind = Literal["pooled", "plain", "gelu"]
 
 
 class TiedHead(nn.Module):
-    """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019).
+    """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019); with the encoder's
+    `logit_cap`, soft caps of it.
 
     The table is an argument, not a parameter, so that it is counted, saved, wrapped and updated
     once.
@@ -31,7 +32,7 @@ class TiedHead(nn.Module):
         self, encoder: EncoderModel, columns: slice, classes: int, table_width: int
     ) -> None:
         super().__init__()
-        self.columns = columns
+        self.columns, self.logit_cap = columns, encoder.logit_cap
         self.transform = nn.Linear(columns.stop - columns.start, table_width)
         self.norm = build_norm(encoder.norm_name, table_width, encoder.norm_epsilon)
         self.bias = nn.Parameter(torch.zeros(classes))
@@ -43,11 +44,11 @@ class TiedHead(nn.Module):
         self,
         states: Float[Tensor, "N D"],
         table: Float[Tensor, "V E"],
-        output: Callable[[Tensor, Tensor, Tensor], object] = aligned_linear,
+        output: Callable[..., object] = aligned_linear,
     ) -> object:
-        """`output` of LN(gelu(W x + b)), the table and the bias: the logits, unless it is given."""
+        """`output` of LN(gelu(W x + b)), the table, the bias and the cap: the logits by default."""
         hidden = self.norm(F.gelu(self.transform(states[:, self.columns])))  # (N, D) -> (N, E)
-        return output(hidden, table, self.bias)
+        return output(hidden, table, self.bias, self.logit_cap)
 
 
 def build_token_head(encoder: EncoderModel) -> TiedHead:

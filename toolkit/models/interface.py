@@ -149,6 +149,8 @@ class EncoderModel(nn.Module, ABC):
     """Epsilon of the norms; heads use the same."""
     norm_name: NormName = "layer"
     """Kind of the norms; heads that predict tokens use the same."""
+    logit_cap: float | None = None
+    """Soft cap of the logits of heads that predict tokens or positions."""
     has_biases: bool = True
     """Whether linear maps and norms have biases, also in heads that predict tokens."""
 

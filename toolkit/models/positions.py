@@ -264,8 +264,12 @@ def build_encoder(
         offset_embedding=find_part(c, "shared", c.attention_shape()),
         groups=groups,
     )
+    encoder.logit_cap = c.logit_cap
+    encoder.add_value_tables(c.value_embeddings)
     if c.layer_average:
         encoder.layers.average_inputs()
+    if c.weighted_residuals:
+        encoder.layers.weight_residuals()
     return encoder
 
 

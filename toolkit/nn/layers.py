@@ -203,6 +203,8 @@ class LayerStack(nn.ModuleList):
     """
 
     checkpoint_activations = False
+    replaces_residuals = False
+    """Whether layers read a weighted sum in place of adding their input to their output."""
     layer_weights: nn.Parameter | None
 
     def __init__(self, layers: Iterable[nn.Module]) -> None:
@@ -215,6 +217,14 @@ class LayerStack(nn.ModuleList):
         """
         self.layer_weights = nn.Parameter(torch.eye(len(self) + 1)[1:])
 
+    def weight_residuals(self) -> None:
+        """Let layer n read x_n = sum_i softmax(a_n)_i h_i of the input h_0 and of h_i = f_i(x_i) -
+        x_i, what layers with `pre_norm` add to their input, with learned a, at first 0 (Charpentier
+        and Samuel 2023, section 3; code, zero initialization). The last h is the result.
+        """
+        self.replaces_residuals = True
+        self.layer_weights = nn.Parameter(torch.zeros(len(self) - 1, len(self)))
+
     def forward(
         self, x: States, context: object, selected: Int[Tensor, " N"] | None = None
     ) -> States:
@@ -225,26 +235,32 @@ class LayerStack(nn.ModuleList):
         states: list[Any] = [x]
         *others, last = self
         for layer in others:
-            x = self.average(states, self.call_layer(layer, x, context))
+            x = self.average(states, x, self.call_layer(layer, x, context))
         y = self.call_layer(last, x, context, selected)
         if self.layer_weights is None or selected is None:
-            return self.average(states, y)
-        return self.average([select_tokens(state, selected) for state in states], y)
+            return self.average(states, x, y)
+        *states, read = (select_tokens(state, selected) for state in (*states, x))
+        return self.average(states, read, y)
 
     def list_states(self, x: States, context: object) -> list[States]:
         """The input, and the output of every layer."""
         outputs, states = [x], [x]
         for layer in self:
-            states.append(self.average(outputs, self.call_layer(layer, states[-1], context)))
+            y = self.call_layer(layer, states[-1], context)
+            states.append(self.average(outputs, states[-1], y))
         return states
 
-    def average(self, states: list[Any], x: Any) -> Any:
-        """The weighted sum of the states so far and an output, which is added to them; the output
-        without weights."""
+    def average(self, states: list[Any], x: Any, y: Any) -> Any:
+        """The weighted sum of the states so far and of the output y of a layer that reads x, which
+        is added to them; y without weights."""
         if self.layer_weights is None:
-            return x
-        states.append(x)
+            return y
+        states.append(y - x if self.replaces_residuals else y)
+        if len(states) - 1 > len(self.layer_weights):
+            return states[-1]
         weights = self.layer_weights[len(states) - 2, : len(states)].to(x.dtype)
+        if self.replaces_residuals:
+            weights = weights.softmax(0)
         return sum(weight * state for weight, state in zip(weights, states, strict=True))
 
     def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:

@@ -139,7 +139,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         table = encoder.output_embedding.weight
-        return {OBJECTIVE: project(states, table, None, batch.targets)}
+        return {OBJECTIVE: project(states, table, None, targets=batch.targets)}
 
     def score_targets(
         self,
@@ -151,7 +151,8 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
     ) -> TargetScores:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(inputs, selected)  # (N, D)
-        return score_targets(states, encoder.output_embedding.weight, None, targets, begins)
+        table = encoder.output_embedding.weight
+        return score_targets(states, table, None, targets=targets, begins=begins)
 
     def score_continuations(
         self,
@@ -168,7 +169,8 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         encoder.decode(source, cache=cache)
         cache.reorder(rows)
         states = encoder.decode(previous, cache=cache, selected=selected)[0]  # (N, D)
-        return score_targets(states, encoder.output_embedding.weight, None, targets, begins)
+        table = encoder.output_embedding.weight
+        return score_targets(states, table, None, targets=targets, begins=begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: BlockBatch

@@ -31,6 +31,7 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention.position import check_parts
 from toolkit.nn.init import memory_limit
+from toolkit.nn.ops.aligned_linear import soft_cap
 from toolkit.tasks.examples import Batch, Examples, SplitSource
 from toolkit.tasks.predictions import Predictor, Results
 
@@ -352,10 +353,12 @@ def score_targets(
     states: Float[Tensor, "N E"],
     table: Float[Tensor, "V E"],
     bias: Float[Tensor, " V"] | None,
+    cap: float | None = None,
+    *,
     targets: Int[Tensor, " N"],
     begins: Bool[Tensor, " v"] | None = None,
 ) -> TargetScores:
-    """log softmax(states @ table.T + bias) at the targets, in fp32 at least.
+    """log softmax(states @ table.T + bias), soft caps with `cap`, at the targets, in fp32 at least.
 
     bf16 would round differences between two sentences to ties.
     """
@@ -366,7 +369,7 @@ def score_targets(
         chunks = zip(x.split(ROWS_PER_CHUNK), targets.split(ROWS_PER_CHUNK), strict=True)
         found = []
         for rows, wanted in chunks:
-            scores = F.linear(rows, weight, offset)  # (n, V)
+            scores = soft_cap(F.linear(rows, weight, offset), cap)  # (n, V)
             of_targets, total = scores.gather(1, wanted[:, None]), scores.logsumexp(1)
             columns = [of_targets[:, 0] - total, of_targets[:, 0] == scores.amax(1)]
             if begins is not None:

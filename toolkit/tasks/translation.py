@@ -266,7 +266,7 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
             batch.previous, encoder(batch.inputs), batch.inputs.padding, selected=batch.selected
         )[0]  # (N, D)
         table = encoder.output_embedding.weight
-        return {OBJECTIVE: project(states, table, None, batch.targets)}
+        return {OBJECTIVE: project(states, table, None, targets=batch.targets)}
 
     def score_continuations(
         self,
@@ -281,7 +281,8 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         read = Encoded(encoder(Inputs(source)).states[rows])
         states = encoder.decode(previous, read, selected=selected)[0]  # (N, D)
-        return score_targets(states, encoder.output_embedding.weight, None, targets, begins)
+        table = encoder.output_embedding.weight
+        return score_targets(states, table, None, targets=targets, begins=begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch

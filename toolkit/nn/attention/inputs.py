@@ -40,6 +40,8 @@ class SequenceContext(NamedTuple):
     packed, B is 1 and there is no padding."""
     source: CrossAttentionSource | None = None
     """What cross-attention reads."""
+    values: dict[str, Tensor] | None = None
+    """Values by head that layers add to theirs; the first layer may write its own here."""
 
 
 class AttentionInputs(NamedTuple):

@@ -42,11 +42,12 @@ class ScoreTerm(nn.Module, ABC):
 
 
 class ContentChange(nn.Module, ABC):
-    """Changes the queries and keys of the product q . k; terms and kernels read those before."""
+    """Changes the values, or the queries and keys of the product q . k, of which terms and kernels
+    read those before."""
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> AttentionInputs:
-        """The inputs with other q and k."""
+        """The inputs with other q, k or v."""
 
     def restrict(self) -> None:
         """Change to what layers with a sliding window have."""
@@ -87,6 +88,36 @@ class SmearedKeys(ContentChange):
         before = torch.cat([p.k[:, :, :1], p.k[:, :, :-1]], dim=2)
         weight = self.smear_bias.to(p.k.dtype).sigmoid()
         return p.with_content(p.q, torch.lerp(before, p.k, weight))
+
+
+FIRST = "first"
+"""Name of the first layer's values in `SequenceContext.values`."""
+
+
+class KeptValues(ContentChange):
+    """Stores the values of the first layer for those that add them."""
+
+    def forward(self, p: AttentionInputs) -> AttentionInputs:
+        assert p.sequence.values is not None, "the encoder passes it"
+        p.sequence.values[FIRST] = p.v
+        return p
+
+
+class MixedInValues(ContentChange):
+    """v <- a v + b u with learned a = b = 1/2 at first.
+
+    u are the values of the first layer (Zhou et al. 2024, "Value Residual Learning", learnable
+    variant), or embeddings of the tokens (modded-nanogpt, Jordan et al. 2024).
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name, self.mix_bias = name, nn.Parameter(torch.full((2,), 0.5))
+
+    def forward(self, p: AttentionInputs) -> AttentionInputs:
+        assert p.sequence.values is not None, "the encoder passes it"
+        own, other = self.mix_bias.to(p.v.dtype)
+        return p.replace(v=own * p.v + other * p.sequence.values[self.name].to(p.v.dtype))
 
 
 class Content(ScoreTerm):

@@ -15,12 +15,20 @@ MIN_ROWS = 32
 
 
 def aligned_linear(
-    x: Float[Tensor, "N E"], table: Float[Tensor, "C E"], bias: Float[Tensor, " C"] | None = None
+    x: Float[Tensor, "N E"],
+    table: Float[Tensor, "C E"],
+    bias: Float[Tensor, " C"] | None = None,
+    cap: float | None = None,
 ) -> Float[Tensor, "N C"]:
-    """x @ table.T + bias."""
+    """x @ table.T + bias; with a cap, soft caps of it."""
     if not count_padding(x, table):
-        return F.linear(x, table, bias)
-    return F.linear(*pad_classes(*cast_operands(x, table, bias)))[:, : len(table)]
+        return soft_cap(F.linear(x, table, bias), cap)
+    return soft_cap(F.linear(*pad_classes(*cast_operands(x, table, bias)))[:, : len(table)], cap)
+
+
+def soft_cap(z: Float[Tensor, "N C"], cap: float | None) -> Float[Tensor, "N C"]:
+    """c tanh(z / c) (Gemma Team 2024, "Gemma 2", section 2); z without a cap."""
+    return z if cap is None else cap * torch.tanh(z / cap)
 
 
 def count_padding(x: Float[Tensor, "N E"], table: Float[Tensor, "C E"]) -> int:

@@ -325,9 +325,9 @@ def predict_tokens(
     head: TiedHead,
     inputs: Inputs,
     selected: Int[Tensor, " N"],
-    output: Callable[[Tensor, Tensor, Tensor], object],
+    output: Callable[..., object],
 ) -> Any:
-    """`output` of the head's states, table and bias at the selected positions."""
+    """`output` of the head's states, table, bias and cap at the selected positions."""
     states = encoder.select_states(inputs, selected)  # (N, D)
     return head(states, encoder.token_embedding.weight, output)
 
