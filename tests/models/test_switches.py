@@ -38,18 +38,19 @@ def build(**options):
 
 
 def attend(attention, x, switches, others):
-    """Attention of one sentence, by head and query; `others` are values of other places by name."""
+    """Attention of one sentence, by head and query; `others` are values that it may add."""
     project, rows = attention.project, []
     heads, width = project.heads, x.shape[1] // project.heads
     q, k, v = (y.view(len(x), heads, width) for y in project.qkv(x).chunk(3, -1))
     changes = list(project.changes)
     norm = changes.pop(0) if "qk_norm" in switches else None
     smear = changes.pop(0) if "smeared_keys" in switches else None
-    if others is not None and "value_residual" in switches and "first" not in others:
+    if "value_residual" in switches and "first" not in others:
         others["first"], _ = v, changes.pop(0)
-    for change in changes:
+    to_add = [y for y in others.values() if y is not v]
+    for change, values in zip(changes, to_add, strict=True):
         own, other = change.mix_bias
-        pairs = zip(v.unbind(), others[change.name].view(v.shape).unbind(), strict=True)
+        pairs = zip(v.unbind(), values.view(v.shape).unbind(), strict=True)
         v = torch.stack([own * y + other * z for y, z in pairs])
     for i in range(len(x)):
         outputs = []
@@ -89,10 +90,12 @@ def run_layer(layer, x, switches, others):
 def encode(encoder, tokens, switches):
     """The states of one sentence."""
     x = encoder.embeddings(tokens[None], None, None)[0]
-    others = {str(n): table(tokens) for n, table in enumerate(encoder.value_tables)}
-    states, mixes = [x], encoder.layers.layer_weights
+    states, mixes, first = [x], encoder.layers.layer_weights, {}
     for number, layer in enumerate(encoder.layers):
+        tables = encoder.value_tables if number in (0, 2) else []  # the first and the last
+        others = {**first, **{table: table(tokens) for table in tables}}
         added, x = run_layer(layer, x, switches, others)
+        first = {name: y for name, y in others.items() if name == "first"}
         if "layer_average" in switches:
             states.append(x)
             x = sum(mixes[number, j] * states[j] for j in range(number + 2))
