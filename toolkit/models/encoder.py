@@ -179,8 +179,7 @@ class Encoder(LayeredEncoder):
             dropout=c.dropout,
             width=c.width,
         )
-        self.offset_embedding = offset_embedding
-        self.value_tables = nn.ModuleList()
+        self.offset_embedding, self.value_tables = offset_embedding, nn.ModuleList()
         layers = [build_layer(c, attention(), groups) for _ in range(c.layers)]
         if c.pre_norm and not c.projects_embeddings:
             layers[0].after_attention.norm = nn.Identity()  # embeddings are normalized
