@@ -152,7 +152,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(inputs, selected)  # (N, D)
         table = encoder.output_embedding.weight
-        return score_targets(states, table, None, targets=targets, begins=begins)
+        return score_targets(states, table, None, None, targets, begins)
 
     def score_continuations(
         self,
@@ -170,7 +170,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         cache.reorder(rows)
         states = encoder.decode(previous, cache=cache, selected=selected)[0]  # (N, D)
         table = encoder.output_embedding.weight
-        return score_targets(states, table, None, targets=targets, begins=begins)
+        return score_targets(states, table, None, None, targets, begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: BlockBatch

@@ -353,8 +353,7 @@ def score_targets(
     states: Float[Tensor, "N E"],
     table: Float[Tensor, "V E"],
     bias: Float[Tensor, " V"] | None,
-    cap: float | None = None,
-    *,
+    cap: float | None,
     targets: Int[Tensor, " N"],
     begins: Bool[Tensor, " v"] | None = None,
 ) -> TargetScores:
@@ -363,21 +362,19 @@ def score_targets(
     bf16 would round differences between two sentences to ties.
     """
     with torch.autocast(states.device.type, enabled=False):
-        dtype = torch.promote_types(states.dtype, torch.float32)
-        x, weight = states.to(dtype), table.to(dtype)
-        offset = None if bias is None else bias.to(dtype)
-        chunks = zip(x.split(ROWS_PER_CHUNK), targets.split(ROWS_PER_CHUNK), strict=True)
-        found = []
-        for rows, wanted in chunks:
+        x = states.to(torch.promote_types(states.dtype, torch.float32))
+        weight, offset = table.to(x.dtype), None if bias is None else bias.to(x.dtype)
+        found, size = [], ROWS_PER_CHUNK
+        for rows, wanted in zip(x.split(size), targets.split(size), strict=True):
             scores = soft_cap(F.linear(rows, weight, offset), cap)  # (n, V)
             of_targets, total = scores.gather(1, wanted[:, None]), scores.logsumexp(1)
             columns = [of_targets[:, 0] - total, of_targets[:, 0] == scores.amax(1)]
             if begins is not None:
                 log_p, alike = scores - total[:, None], F.pad(begins, (0, scores.shape[1]))
                 alike = alike[wanted][:, None] == alike[: scores.shape[1]]
-                columns.append(torch.special.entr(log_p.exp()).sum(1))
-                columns.append(1.0 + (scores > of_targets).sum(1))
-                columns.append(log_p.masked_fill(~alike, -torch.inf).logsumexp(1))
+                entropy, rank = torch.special.entr(log_p.exp()), 1.0 + (scores > of_targets).sum(1)
+                of_alike = log_p.masked_fill(~alike, -torch.inf).logsumexp(1)
+                columns += [entropy.sum(1), rank, of_alike]
             found.append(columns)
     return TargetScores(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 

@@ -282,7 +282,7 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         read = Encoded(encoder(Inputs(source)).states[rows])
         states = encoder.decode(previous, read, selected=selected)[0]  # (N, D)
         table = encoder.output_embedding.weight
-        return score_targets(states, table, None, targets=targets, begins=begins)
+        return score_targets(states, table, None, None, targets, begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch
