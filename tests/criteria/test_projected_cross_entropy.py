@@ -46,7 +46,7 @@ def gradients(loss, tensors):
 def test_loss_and_gradients_equal_those_of_stored_logits(smoothing, bias, multiple, monkeypatch):
     monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", multiple)
     *tensors, targets = operands(bias=bias)
-    prediction = project(*tensors, targets)
+    prediction = project(*tensors, targets=targets)
     assert isinstance(prediction, ProjectedClasses)
     expected = F.cross_entropy(
         F.linear(*tensors),
@@ -90,11 +90,11 @@ def test_no_predictions_cost_nothing():
 def test_logits_are_stored_for_few_predictions_for_evaluation_and_for_fp16(monkeypatch):
     *tensors, targets = operands(torch.float32)
     with torch.no_grad():
-        assert isinstance(project(*tensors, targets), Classes)
+        assert isinstance(project(*tensors, targets=targets), Classes)
     with torch.autocast("cpu", torch.float16):
-        assert isinstance(project(*tensors, targets), Classes)
+        assert isinstance(project(*tensors, targets=targets), Classes)
     monkeypatch.setattr(criteria, "MIN_PROJECTED_LOGITS", COUNT * CLASSES + 1)
-    assert isinstance(project(*tensors, targets), Classes)
+    assert isinstance(project(*tensors, targets=targets), Classes)
 
 
 class Margin(Criterion):
