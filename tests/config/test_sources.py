@@ -80,7 +80,7 @@ def test_recipe_is_a_complete_run_but_for_data_and_architecture(name):
     named = [] if first or "\narch:" in text else ["--arch", "bert_tiny"]
     named = ["--arch", "conv_san_ud"] if name == "dufter2020" else named
     run = load(["data", *first, "--config", f"recipe:{name}", *named], TRAIN).config
-    assert run.training.max_update or run.training.max_epoch
+    assert run.training.max_update or run.training.max_epoch or run.training.max_words
     assert run.data.batch_size or run.data.max_tokens
 
 
