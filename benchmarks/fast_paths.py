@@ -35,7 +35,7 @@ from tagging_speed import training
 from workloads import PRODUCT_FLOPS, large_product, masked_batch, toolkit_update
 
 from toolkit.models.interface import Inputs
-from toolkit.nn.ops.dispatch import PATHS, switched_off
+from toolkit.nn.ops.dispatch import PATHS, fast, switched_off
 from toolkit.tasks.build import build_model
 from toolkit.tasks.language_modeling import BlockBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
@@ -102,7 +102,10 @@ def decoder(load: Load) -> Update:
 
 def generation(load: Load) -> Update:
     batches = make_batches(16, 16, text_order=False)
-    return torch.inference_mode()(toolkit_generate("iwslt", 4, batches, load.precision))
+    with switched_off("packed_linear"):  # weights are packed once, before the first update
+        plain = toolkit_generate("iwslt", 4, batches, load.precision)
+    packed = toolkit_generate("iwslt", 4, batches, load.precision)
+    return torch.inference_mode()(lambda: packed() if fast("packed_linear") else plain())
 
 
 def with_terms(*terms: str, **options: Any) -> Callable[[Load], Update]:

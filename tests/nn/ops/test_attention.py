@@ -12,6 +12,7 @@ from toolkit.nn.ops.attention import (
     mask_padding_keys,
     products_are_faster,
 )
+from toolkit.nn.ops.dispatch import switched_off
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
 B, H, S, K = 2, 3, 5, 4
@@ -47,6 +48,16 @@ def test_batched_products_equal_the_plain_operations_and_their_gradients(rate, p
         results.append([context, *torch.autograd.grad(context.sin().sum(), parts)])
     for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected, atol=1e-12, rtol=1e-10)
+
+
+@torch.inference_mode()
+def test_keys_that_a_cache_keeps_in_fp32_are_read_by_torchs_attention_too():
+    q, k, v, bias = inputs(torch.float32)
+    found = []
+    for paths in ((), ("attention",)):
+        with switched_off(*paths):
+            found.append(attend(q.bfloat16(), k, v, bias, PADDING, scale=SCALE, dropout=0.0))
+    torch.testing.assert_close(*found, atol=0.02, rtol=0.02)
 
 
 @pytest.mark.slow

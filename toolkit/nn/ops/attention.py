@@ -67,6 +67,8 @@ def attend(
     """dropout(softmax(scale q k^T + bias)) v; if causal, over keys on the left only."""
     causal = causal and q.shape[2] > 1  # a single query is the last: all keys are on its left
     by_products = products_are_faster(q, bias, dropout)
+    if not by_products:
+        k, v = k.to(q.dtype), v.to(q.dtype)  # a cache on a CPU keeps bf16 as fp32
     if causal and bias is None and padding is None and q.shape == k.shape and not by_products:
         return F.scaled_dot_product_attention(
             q, k, v, dropout_p=dropout, scale=scale, is_causal=True
