@@ -231,3 +231,13 @@ def test_a_tokenizer_that_panics_is_one_line(capfd):
     with pytest.raises(ToolkitError, match="must describe a tokenizer, but the package tokenizers"):
         HuggingFaceTokenizer(json.dumps(tokenizer), {})
     assert not capfd.readouterr().err
+
+
+def test_a_normalizer_without_its_settings_is_one_line(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    word_piece(lowercase=True, strip_accents=None).save(str(path))
+    description = json.loads(path.read_text())
+    del description["normalizer"]["lowercase"]
+    path.write_text(json.dumps(description))
+    with pytest.raises(ToolkitError, match="must describe a tokenizer, but the package tokenizers"):
+        load_tokenizer(tmp_path, ROWS)

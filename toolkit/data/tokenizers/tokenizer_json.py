@@ -128,6 +128,7 @@ def bert_vocabulary(description: JsonObject, added: Mapping[str, int]) -> list[s
         and normalizer.get("type") == "BertNormalizer"
         and normalizer.get("clean_text") is True
         and normalizer.get("handle_chinese_chars") is True
+        and isinstance(lower, bool)
         and normalizer.get("strip_accents") in (None, lower)
         and pre_tokenizer.get("type") == "BertPreTokenizer"
     )
