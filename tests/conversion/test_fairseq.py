@@ -170,6 +170,9 @@ def test_roberta_with_mismatches_is_rejected_and_nothing_is_written(saved, conve
     _, file = saved(args=argparse.Namespace(**{**ARGS, "activation_fn": "relu"}))
     with pytest.raises(ToolkitError, match=r"1 mismatch \(setting\)"):
         converted(file)
+    _, file = saved(args=argparse.Namespace(**{**ARGS, "dropout": 10**400}))
+    with pytest.raises(ToolkitError, match=r"mismatch|dropout"):
+        converted(file)
     assert not list(file.parent.parent.glob("*-toolkit"))
 
 

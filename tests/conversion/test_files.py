@@ -113,6 +113,7 @@ def test_import_rejects_untied_copies(saved, converted, capsys):
         ({"is_decoder": True}, "config.json: is_decoder True False"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000 tensors of"),
         ({"hidden_size": "24"}, "config.json: hidden_size '24' int"),
+        ({"type_vocab_size": 0}, "config.json: type_vocab_size 0"),
         ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
     ],
 )
