@@ -140,6 +140,10 @@ TASKS = {
 
 CRITERIA = {
     **make_builtins(
+        "criteria.distillation",
+        distillation="cross-entropy and the divergence from the scores of teachers",
+    ),
+    **make_builtins(
         "criteria.cross_entropy",
         cross_entropy="cross-entropy, optionally with label smoothing",
         mean_squared_error="mean squared error, for regression",

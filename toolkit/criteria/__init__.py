@@ -114,6 +114,9 @@ class Criterion(nn.Module, ABC):
         )
         return totals
 
+    def observe(self, batch: object) -> None:
+        """Called in training with the batch of the predictions that `forward` gets next."""
+
     @abstractmethod
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
         """Objective -> summed loss of its predictions."""

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import torch
 
+from toolkit.checkpoints.load import check_data_matches_checkpoint
 from toolkit.common.arrays import derive_seed
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.sections import RunConfig, TrainingConfig
 from toolkit.config.serialize import to_dict
+from toolkit.criteria.distillation import Distillation
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -39,7 +41,7 @@ from toolkit.reporting.sinks import (
     TrainingConsole,
     WandbSink,
 )
-from toolkit.tasks.build import build_learner
+from toolkit.tasks.build import build_learner, load_checkpoint
 from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.training import resume
@@ -123,9 +125,29 @@ def make_trainer(
         seed=c.training.seed,
         spike_detector=SpikeDetector(world.device) if c.training.skip_spikes else None,
     )
+    if isinstance(trainer.criterion, Distillation):
+        paths = c.criterion.config.teachers
+        if not paths:
+            raise ToolkitError(
+                "criterion distillation requires teachers. Pass --criterion.teachers CHECKPOINT."
+            )
+        trainer.criterion.teachers = [load_teacher(path, c, folder, world) for path in paths]
     if world.device.type == "cuda":
         enable_cuda_graphs(trainer, c.training, print_message, filled=c.data.fill_batches)
     return trainer
+
+
+def load_teacher(path: str, c: RunConfig, folder: DataFolder, world: World) -> Learner:
+    """A teacher in evaluation mode; it must predict the same classes as the model of the run."""
+    teacher = load_checkpoint(path)
+    check_data_matches_checkpoint(folder.tokenizer, folder.name, teacher.tokenizer, path)
+    name = teacher.require_origin().task.name
+    if name != c.task.name or vars(c.task.config).get("adaptive_interval"):
+        raise ToolkitError(
+            f"criterion.teachers must be trained with the task of this run, {c.task.name} without "
+            f"task.adaptive_interval, but {path} was trained with {name}. Choose other teachers."
+        )
+    return teacher.to(world.device).eval()
 
 
 def choose_precision(

@@ -1,0 +1,96 @@
+"""Distillation against a loop over rows and classes in float64, and whole runs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import IGNORED, Classes
+from toolkit.criteria.distillation import Distillation, DistillationConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.distributed import World
+from toolkit.training.run import TrainingRun, run
+
+ROWS, CLASSES, WEIGHT, HEAT = 5, 7, 0.3, 1.7
+
+
+def softmax(row):
+    total = sum(math.exp(it) for it in row)
+    return [math.exp(it) / total for it in row]
+
+
+def test_loss_equals_a_loop_and_its_gradient_is_that_of_the_loop():
+    draw = torch.Generator().manual_seed(1)
+    logits, *teachers = torch.randn(3, ROWS, CLASSES, generator=draw, dtype=torch.float64)
+    targets = torch.tensor([1, IGNORED, 6, 0, 3])
+    criterion = Distillation(DistillationConfig(teacher_weight=WEIGHT, temperature=HEAT))
+    criterion.teachers = [lambda _, it=it: {"mlm": Classes(it, targets)} for it in teachers]
+
+    def loss(values):
+        criterion.observe(None)
+        return criterion({"mlm": Classes(values, targets)})["mlm"]
+
+    found, total = loss(logits.requires_grad_()), 0.0
+    mean = [
+        [sum(both) / 2 for both in zip(*rows, strict=True)]
+        for rows in zip(*(it.tolist() for it in teachers), strict=True)
+    ]
+    for row, taught, target in zip(logits.tolist(), mean, targets.tolist(), strict=True):
+        if target != IGNORED:
+            p, q = (softmax([it / HEAT for it in each]) for each in (taught, row))
+            divergence = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+            total -= (1 - WEIGHT) * math.log(softmax(row)[target])
+            total += WEIGHT * HEAT**2 * divergence
+    assert float(found.detach()) == pytest.approx(total, rel=1e-6)
+    assert torch.autograd.gradcheck(loss, logits, eps=1e-5, atol=1e-3)
+    with torch.no_grad():
+        assert float(loss(logits)) != pytest.approx(total)
+
+
+@pytest.fixture
+def taught(config, tmp_path):
+    """The options of a run with two teachers."""
+    for seed in (1, 2):
+        run(config(save_dir=str(tmp_path / f"teacher{seed}"), seed=seed, max_epoch=1))
+    teachers = ",".join(str(tmp_path / f"teacher{seed}") for seed in (1, 2))
+    options = {"criterion": "distillation", "criterion.teachers": teachers, "log_interval": 7}
+    return lambda name, **more: config(save_dir=str(tmp_path / name), **options | more)
+
+
+@pytest.mark.slow
+def test_run_with_teachers_resumes_bit_for_bit(taught, tmp_path, end_of, stopped):
+    run(taught("whole"))
+    stopped(taught("cut"), 3)
+    run(taught("cut"))
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_students_of_two_ranks_equal_that_of_one_process(taught, ranks):
+    def train(world, name, **options):
+        still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
+        training = TrainingRun(taught(name, batch_size=4, **still, **options), world)
+        try:
+            training.fit()
+            return training.validation.latest["valid"]["loss"]
+        finally:
+            training.close()
+
+    alone = train(World(), "alone", update_freq=2)
+    assert ranks(lambda world: train(world, "both")) == pytest.approx([alone] * 2, rel=1e-4)
+
+
+def test_teachers_of_another_vocabulary_or_task_are_refused(taught, tmp_path):
+    with pytest.raises(ToolkitError, match="distillation requires teachers"):
+        TrainingRun(taught("none", **{"criterion.teachers": []}), World())
+    with pytest.raises(ToolkitError, match="must be trained with the task of this run, hybrid"):
+        TrainingRun(taught("other", task="hybrid"), World())
+    tokenizer = Tokenizer.train(["a b c d e f"] * 9, kind="words", vocabulary_size=12)
+    build_model("bert_tiny", tokenizer=tokenizer, task="mlm").save(tmp_path / "words")
+    with pytest.raises(ToolkitError, match="the data must have the tokenizer of") as caught:
+        TrainingRun(taught("words2", **{"criterion.teachers": str(tmp_path / "words")}), World())
+    assert "\n" not in str(caught.value)
