@@ -268,11 +268,13 @@ class Option:
 # Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT. A
 # MULTI_WORD option takes every word up to the next flag, as the positional one of a class does;
 # those of a text are joined by commas. Only --help-all shows ADVANCED options. A trained model
-# depends on options OF_MODEL.
+# depends on options OF_MODEL. With its default, an option that came LATER than others of a task
+# leaves the order of batches as it was before.
 NO_SPLIT: dict[str, object] = {"separator": None}
 MULTI_WORD: dict[str, object] = {"multi_word": True}
 ADVANCED: dict[str, object] = {"advanced": True}
 OF_MODEL: dict[str, object] = {"of_model": True}
+LATER: dict[str, object] = {"later": True}
 METADATA = {**NO_SPLIT, **MULTI_WORD, **ADVANCED, **OF_MODEL}
 
 

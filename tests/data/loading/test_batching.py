@@ -1,10 +1,12 @@
 import re
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.batching import BatchPlanner, CorpusWeights
+from toolkit.config.declared import LATER
+from toolkit.data.loading.batching import BatchPlanner, CorpusWeights, compute_fingerprint
 
 
 def planner(lengths, max_tokens=None, batch_size=None, seed=1, fingerprint="data", **options):
@@ -104,3 +106,18 @@ def test_example_longer_than_max_tokens_is_named_in_the_error():
 def test_no_examples_are_an_error():
     with pytest.raises(ToolkitError, match=r"there are no examples to make batches of\. Choose"):
         planner([])
+
+
+@dataclass
+class Before:
+    rate: float = 0.15
+
+
+@dataclass
+class After(Before):
+    interval: int = field(default=0, metadata=LATER)
+
+
+def test_option_that_came_later_changes_the_order_of_batches_only_if_it_is_used():
+    prints = [compute_fingerprint("data", it) for it in (Before(), After(), After(interval=2))]
+    assert prints[0] == prints[1] != prints[2]

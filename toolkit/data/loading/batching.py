@@ -6,9 +6,9 @@ These are a function of the seed, the epoch and the data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, is_dataclass
+from dataclasses import astuple, fields, is_dataclass
 from fractions import Fraction
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from toolkit.common.arrays import IntArray, mix
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sha256
+from toolkit.config.declared import LATER
 
 BUCKETS_PER_DOUBLING = 16
 DEFAULT_BATCH_SIZE = 32
@@ -135,13 +136,19 @@ def compute_fingerprint(*parts: object) -> str:
     """sha256 of the parts' values, 64 hexadecimal digits.
 
     Of a configuration the values count and not the names of its fields: this seeds the order of
-    batches, which stays the same when an option is renamed.
+    batches, which stays the same when an option is renamed, or added as a LATER one.
     """
     values = tuple(
-        astuple(part) if is_dataclass(part) and not isinstance(part, type) else part
+        option_values(part) if is_dataclass(part) and not isinstance(part, type) else part
         for part in parts
     )
     return sha256(repr(values))
+
+
+def option_values(config: Any) -> tuple[object, ...]:
+    """The values of a configuration, without LATER options that have their default."""
+    pairs = zip(fields(config), astuple(config), strict=True)
+    return tuple(it for of, it in pairs if it != of.default or not LATER.keys() & of.metadata)
 
 
 def _check_lengths(lengths: IntArray, max_tokens: int | None) -> None:

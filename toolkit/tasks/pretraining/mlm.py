@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.config.declared import (
+    LATER,
     Above,
     AtLeast,
     Below,
@@ -336,7 +337,7 @@ def predict_tokens(
 class MaskedLanguageModelConfig(MaskingConfig):
     """Options of the task mlm."""
 
-    adaptive_interval: NonNegativeInt = 0
+    adaptive_interval: NonNegativeInt = field(default=0, metadata=LATER)
     """Select tokens of each type more often the more of its predictions are wrong, measured every N
     updates (AMLM, Edman and Fraser 2025, with 200); 0: all types alike. Requires task.masking
     exact."""
