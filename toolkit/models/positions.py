@@ -265,7 +265,8 @@ def build_encoder(
         groups=groups,
     )
     encoder.logit_cap = c.logit_cap
-    encoder.add_value_tables(c.value_embeddings)
+    if c.value_embeddings:
+        encoder.add_value_tables(c.value_embeddings)
     if c.layer_average:
         encoder.layers.average_inputs()
     if c.weighted_residuals:
