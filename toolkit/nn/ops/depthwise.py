@@ -57,6 +57,8 @@ def depthwise_conv1d(
         with torch.autocast("cpu", enabled=False):  # it would convert back to bf16
             fp32_bias = None if bias is None else bias.float()
             return depthwise_conv1d(x.float(), weight.float(), fp32_bias).to(x.dtype)
+    if torch.compiler.is_compiling():  # Inductor cannot order the symbolic strides of the image
+        return F.conv1d(x.mT, weight, bias, padding=weight.shape[-1] // 2, groups=len(weight)).mT
     # As an image one row high with its channels last, as in memory: conv1d would first transpose,
     # which takes 2.5 times as long on a CPU.
     image = x.mT.unsqueeze(2)  # (B, S, D) -> (B, D, 1, S)
