@@ -27,6 +27,7 @@ from recorded_plots import (
     mean_attention,
     minimal_pairs,
     perturbation,
+    tie_ranges,
 )
 from run_records import load_runs
 
@@ -121,6 +122,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "examples/taco/perturbation.png": partial(
         draw_from_json, "examples/taco/perturbation.jsonl", perturbation
     ),
+    "examples/ties/ties.png": partial(tie_ranges, ROOT / "examples/ties"),
 }
 
 

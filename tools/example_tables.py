@@ -17,7 +17,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from run_records import RUNS, load_runs
+from run_records import load_runs
 from table_cells import Rows, markdown
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +45,7 @@ def regenerate(readme: Path) -> str:
 def list_readmes() -> list[Path]:
     """The READMEs of all examples that have records."""
     folders = [EXAMPLES / path.stem for path in sorted(HERE.glob("tables/*.py"))]
-    return [folder / "README.md" for folder in folders if (folder / RUNS).exists()]
+    return [folder / "README.md" for folder in folders if any(folder.glob("*.jsonl"))]
 
 
 def list_outdated() -> list[Path]:

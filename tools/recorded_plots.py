@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from toolkit.analysis.attention import HeadMap, draw_maps
 from toolkit.analysis.kernels_plot import KernelRows, draw_kernels
 from toolkit.analysis.minimal_pairs import GroupAccuracy, draw_panels
 from toolkit.analysis.perturbation import VectorDifference, draw_differences
-from toolkit.analysis.plot_style import Figure, to_words, write_plot
+from toolkit.analysis.plot_style import COLORS, Figure, hide_box, new_plot, to_words, write_plot
 from toolkit.config.commands.plot import KernelsConfig, PairPlotConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
@@ -107,3 +108,43 @@ def perturbation(events: Events) -> Figure:
         for it in events
     ]
     return draw_differences(differences)
+
+
+Panels = dict[str, dict[str, Sequence[float]]]
+
+
+def ranges(panels: Panels) -> Figure:
+    """A panel for each title, with rows of a lowest, a middle and a highest accuracy in percent."""
+    fig = new_plot(8.0, 0.24 * max(map(len, panels.values())) + 1.0)
+    for ax, (title, rows) in zip(
+        fig.subplots(1, len(panels), sharex=True), panels.items(), strict=True
+    ):
+        for place, (low, middle, high) in enumerate(rows.values()):
+            ax.plot([low, high], [place, place], color=COLORS[4], linewidth=3)
+            ax.plot(middle, place, marker="o", color=COLORS[2], markersize=4)
+            ax.plot(high, place, marker="|", color=COLORS[3], markersize=9)
+        ax.axvline(50, color="grey", linewidth=0.6, linestyle=(0, (3, 3)))
+        ax.set_yticks(range(len(rows)), [*rows])
+        ax.invert_yaxis()
+        ax.set_title(title)
+        hide_box(ax)
+    fig.supxlabel("accuracy (%): ties wrong to right; dot: one half; red: right")
+    return fig
+
+
+def tie_ranges(source: Path, file: Path) -> None:
+    """Accuracies of an encoder without positions by rule, and of longer trained ones by encoder."""
+    ties = runpy.run_path(str(ROOT / "tools/tables/ties.py"))
+    built = dict(ties["tables"]([], source))
+    shares = (3, 1, 2)  # columns of ties as wrong, one half and right
+    panels: Panels = {}
+    for title, key, before in (
+        ("no positions, by what counts as a tie", "rules", 0),
+        ("after 10,500 updates, by positions", "trained", 1),
+    ):
+        numbers = {
+            row[0]: [float(row[before + it].split()[0]) for it in shares] for row in built[key][1:]
+        }
+        panels[title] = numbers
+    c = KernelsConfig(path=["recorded"], output=str(file))  # its options for style
+    write_plot(c, ranges, panels)

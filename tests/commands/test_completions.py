@@ -199,7 +199,7 @@ def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, cap
             ["--task", "mlm"],
             "task must be one of completions, minimal_pairs, but is 'mlm'. Omit --task",
         ),
-        (["--path", runs / "rtd"], "requires a model trained with --task mlm, mpm or"),
+        (["--path", runs / "rtd"], "requires a model trained with --task mlm,"),
         (["--predictions", blimp / "x.jsonl"], "--predictions must be outside of the files and"),
     ):
         start = ["--task", "minimal_pairs", "--path", str(runs / "mlm")]
@@ -213,6 +213,26 @@ def test_results_are_written_after_each_checkpoint(runs, blimp, tmp_path, capsys
     words = ["--task", "minimal_pairs", "--path", runs / "mlm", runs / "rtd"]
     assert main([str(blimp), *map(str, words), "--results-path", str(results)]) == 2
     assert json.loads(results.read_text())["path"] == str(runs / "mlm")
+
+
+def test_a_second_checkpoint_is_compared_with_the_first_on_the_same_pairs(
+    runs, blimp, tmp_path, capsys
+):
+    results, counts = tmp_path / "results", tmp_path / "counts"
+    counts.write_text("the 900\ndogs 90\nsees 9\n")
+    paths = ["--path", str(runs / "mlm"), str(runs / "language_modeling")]
+    words = [str(blimp), "--task", "minimal_pairs", *paths, "--frequencies", str(counts)]
+    assert main([*words, "--results-path", str(results), "--precision", "fp32"]) == 0
+    first, second = map(json.loads, results.read_text().splitlines())
+    assert "difference" not in first and second["difference"]["from"] == str(runs / "mlm")
+    groups = {it["name"]: it["difference"] for it in second["difference"]["groups"]}
+    assert groups["overall"] == pytest.approx(
+        second["overall"]["accuracy"] - first["overall"]["accuracy"]
+    )
+    printed = capsys.readouterr().out
+    assert f"minus {runs / 'mlm'}" in printed and "frequency only" in printed
+    rows = {row["name"]: row["frequency_only"] for row in first["paradigms"]}
+    assert rows == {"verbs": 0.5, "nouns": pytest.approx(1 / 3)}, "sees is the most frequent form"
 
 
 ROWS = {

@@ -29,6 +29,7 @@ from toolkit.tasks.completions.items import Item, read_sets
 from toolkit.tasks.completions.results import (
     Outcome,
     Scores,
+    compare,
     correlate,
     judge,
     make_tables,
@@ -36,6 +37,7 @@ from toolkit.tasks.completions.results import (
 )
 from toolkit.tasks.completions.scorer import EncodedText, TextScorer
 from toolkit.tasks.completions.suites import Part, list_parts, suite_table, summarize_set
+from toolkit.tasks.completions.surprisal import read_frequencies
 from toolkit.tasks.learner import Learner
 
 MAX_TOKENS = {"cpu": 4096}
@@ -57,10 +59,11 @@ def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
         parts, records, known = list_parts(c), list[JsonObject](), KnownResults(c, world)
         items = read_parts(parts, c, world, output)
         path = c.results_path if world.is_main and not c.all_checkpoints else None
+        firsts = dict[str, tuple[str, Outcome]]()
         with nullcontext() if path is None else open_output("--results-path", path) as file:
             for checkpoint in list_checkpoints(c):
                 for record in evaluate_checkpoint(
-                    checkpoint, parts, items, c, known, world, output
+                    checkpoint, parts, items, c, known, firsts, world, output
                 ):
                     records.append(record)
                     if file:
@@ -93,10 +96,14 @@ def evaluate_checkpoint(
     items: Mapping[str, Sequence[Item]],
     c: CompletionsConfig,
     known: KnownResults,
+    firsts: dict[str, tuple[str, Outcome]],
     world: World,
     output: Output,
 ) -> Iterator[JsonObject]:
-    """The results of one checkpoint on each set; the scores of a suite are printed and written."""
+    """The results of one checkpoint on each set; the scores of a suite are printed and written.
+
+    `firsts` has the first checkpoint and its outcome on each set, with which others are compared.
+    """
     there = [part for part in parts if part.name in items]
     heads = {
         it.name: known.describe(path, describe_items(it.config, items[it.name])) for it in there
@@ -115,7 +122,7 @@ def evaluate_checkpoint(
             if record is None:
                 assert learner is not None
                 record = evaluate_on_items(
-                    learner, path, items[part.name], part.config, world, output
+                    learner, path, items[part.name], part, firsts, world, output
                 )
             if c.suite:
                 rows[part.name] = summary = summarize_set(record, part.average)
@@ -136,7 +143,7 @@ def describe_items(c: CompletionsConfig, items: Sequence[Item]) -> JsonObject:
     if not c.all_checkpoints:
         return {}
     texts = [[it.prefixes, it.options, it.answer, it.rating, it.paradigm] for it in items]
-    names = ("task", "scoring", "scored", "normalization", "ties")
+    names = ("task", "scoring", "scored", "normalization", "ties", "frequencies")
     return {"items": sha256(json_files.dumps(texts)), **{it: getattr(c, it) for it in names}}
 
 
@@ -168,11 +175,13 @@ def evaluate_on_items(
     learner: Learner,
     path: str,
     items: Sequence[Item],
-    c: CompletionsConfig,
+    part: Part,
+    firsts: dict[str, tuple[str, Outcome]],
     world: World,
     output: Output,
 ) -> JsonObject:
     """The results of one checkpoint on one set."""
+    c = part.config
     precision = Precision(resolve_precision(c.precision, world.device), world.device)
     max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
     scorer = TextScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
@@ -186,15 +195,9 @@ def evaluate_on_items(
         scores, misses = score_items(scorer, items, texts, progress, world)
     seconds = perf_counter() - started
     found = to_scores(items, scores, misses, texts, c.normalization, precision.name)
-    for number in np.flatnonzero(np.isnan(found.scores).any(1) | np.isinf(found.scores[:, 0]))[:1]:
-        values = [f"{it}" for it in found.scores[number, : len(items[number].options)]]
-        raise_at_line(
-            items[number].file,
-            items[number].line,
-            f"scores must be finite, but in {precision.name} they are {' and '.join(values)}. "
-            f"Choose --precision fp32; if they are the same there, the checkpoint is broken.",
-        )
-    outcome = judge(items, found, c.ties)
+    check_finite(items, found, precision.name)
+    zipf = read_frequencies(Path(c.frequencies)) if c.frequencies else None
+    outcome = judge(items, found, c.ties, zipf)
     kept = np.array([item.rating is None for item in items])
     record: JsonObject = {
         **{"task": c.task, "path": path},
@@ -203,7 +206,11 @@ def evaluate_on_items(
     }
     empty: JsonObject = {"overall": {}, "fields": [], "phenomena": [], "paradigms": []}
     choices = [item for item in items if item.rating is None]
-    record |= summarize(choices, Outcome(*(it[kept] for it in outcome)), unit) if choices else empty
+    chosen = Outcome(*(it[kept] for it in outcome))
+    record |= summarize(choices, chosen, unit) if choices else empty
+    first, before = firsts.setdefault(part.name, (path, chosen))
+    if choices and before is not chosen and not c.all_checkpoints:
+        record["difference"] = {"from": first, "groups": compare(choices, chosen, before, unit)}
     if c.task != MINIMAL_PAIRS_TASK:
         record["correlations"] = correlate(items, found.scores)
     if world.is_main:
@@ -212,6 +219,18 @@ def evaluate_on_items(
         if c.predictions:
             write_scores(c.predictions, c.task, items, found, outcome)
     return record
+
+
+def check_finite(items: Sequence[Item], found: Scores, precision: str) -> None:
+    """Raise if a score is not a number, as of a broken checkpoint."""
+    for number in np.flatnonzero(np.isnan(found.scores).any(1) | np.isinf(found.scores[:, 0]))[:1]:
+        values = [f"{it}" for it in found.scores[number, : len(items[number].options)]]
+        raise_at_line(
+            items[number].file,
+            items[number].line,
+            f"scores must be finite, but in {precision} they are {' and '.join(values)}. "
+            f"Choose --precision fp32; if they are the same there, the checkpoint is broken.",
+        )
 
 
 def to_scores(

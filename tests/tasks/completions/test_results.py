@@ -7,6 +7,7 @@ from toolkit.commands.completions import to_scores
 from toolkit.tasks.completions.items import Item, Paradigm
 from toolkit.tasks.completions.results import (
     Outcome,
+    compare,
     correlate,
     judge,
     make_tables,
@@ -38,7 +39,7 @@ RECORD = {
 @pytest.fixture
 def summary():
     won = np.concatenate(WON)
-    return summarize(PAIRS, Outcome(won, won == 0.5, won, won * 0 + 0.5), "pairs")
+    return summarize(PAIRS, Outcome(won, won == 0.5, won, won * 0 + 0.5, won * np.nan), "pairs")
 
 
 def combined(rows):
@@ -105,14 +106,14 @@ def test_outcomes_equal_a_loop_over_items_and_options(normalization, ties):
         expected.append(judge_by_loop(found / divisors, sizes, answer, tolerance, ties == "first"))
     arrays = np.array(scores), np.zeros(len(scores))
     outcome = judge(items, to_scores(items, *arrays, texts, normalization, "fp32"), ties)
-    np.testing.assert_allclose(np.stack(outcome, 1), np.array(expected, float))
+    np.testing.assert_allclose(np.stack(outcome[:4], 1), np.array(expected, float))
 
 
 def test_a_single_option_is_right_if_all_of_its_tokens_are_the_most_probable():
     items = [Item([""], ["a"], PARADIGMS[0], Path("x"), line) for line in range(2)]
     texts = [EncodedText(np.arange(3), np.arange(3))] * 2
     scores = to_scores(items, np.array([-9.0, -1.0]), np.array([0.0, 1.0]), texts, "none", "fp32")
-    correct, *others = judge(items, scores, "half")
+    correct, *others = judge(items, scores, "half", lambda word: 5.0)
     assert correct.tolist() == [1, 0] and not np.any(others)
 
 
@@ -126,3 +127,35 @@ def test_ratings_are_correlated_with_the_share_of_the_first_option():
     scores += np.array([[0.0], [-5.0], [-1.0], [-9.0]])  # how probable both are does not count
     (row,) = correlate(items, scores)
     assert (row["name"], row["items"], row["spearman"]) == ("verbs", 4, pytest.approx(0.8))
+
+
+def test_option_with_the_most_frequent_words_is_chosen_by_the_sum_of_their_logarithms():
+    zipf = {"the": 7.0, "cat": 5.0, "sat": 5.0, "rat": 4.0}.__getitem__
+    options = [["the cat", "the rat"], ["cat sat", "sat cat"], ["the rat", "cat"]]
+    items = [Item(["", ""], it, PARADIGMS[0], Path("x"), line) for line, it in enumerate(options)]
+    texts = [EncodedText(np.arange(2), np.arange(2))] * 6
+    scores = to_scores(items, np.zeros(6), np.zeros(6), texts, "none", "fp32")
+    outcome = judge(items, scores, "first", zipf)
+    assert outcome.frequency.tolist() == [1, 0.5, 0], "log10 p are -6, -7; -8, -8; -7, -4"
+    assert summarize(items, outcome, "pairs")["overall"]["frequency_only"] == 0.5
+    without = summarize(items, judge(items, scores, "first"), "pairs")
+    assert "frequency_only" not in without["overall"]
+
+
+def test_error_of_a_difference_is_that_of_bootstrap_samples_of_paired_items():
+    random = np.random.default_rng(0)
+    items = [
+        Item(["", ""], ["a", "b"], paradigm, Path("x"), line)
+        for paradigm in PARADIGMS[2:4]
+        for line in range(60)
+    ]
+    before = (random.random(120) < np.repeat([0.4, 0.9], 60)).astype(float)
+    after = np.where(random.random(120) < 0.7, before, 1.0)  # they err on the same items
+    empty = before * 0
+    outcomes = [Outcome(it, empty > 0, empty, empty, empty) for it in (after, before)]
+    overall = compare(items, *outcomes, "pairs")[-1]
+    places = np.stack([random.integers(0, 60, (4000, 60)) + 60 * it for it in (0, 1)], 1)
+    samples = (after - before)[places].mean((1, 2))
+    assert overall["difference"] == pytest.approx((after - before).mean())
+    assert overall["standard_error"] == pytest.approx(samples.std(), rel=0.05)
+    assert overall["standard_error"] < 0.7 * np.hypot(after.std(), before.std()) / np.sqrt(120)

@@ -281,6 +281,9 @@ class CompletionsConfig(
     ties: Literal["half", "first"] = "half"
     """Options whose scores are equal up to rounding share the answer (half), or the first one is
     chosen, as the evaluator of the BabyLM challenge does."""
+    frequencies: str | None = None
+    """File with a word and its count in each line, for a column with the accuracy of choosing the
+    option whose words are the most frequent."""
     limit: PositiveInt | None = None
     """Maximum number of items per paradigm: the first ones."""
     max_tokens: Tokens | None = None

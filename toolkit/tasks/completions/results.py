@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import stats
 
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray
 from toolkit.common.json_files import JsonObject
+from toolkit.data.tokenizers.offsets import to_line
 from toolkit.metrics.classification import choose, stratified_error
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.completions.items import Item, Paradigm
@@ -42,21 +43,36 @@ class Outcome(NamedTuple):
     """What it gets if the option with the fewest tokens is chosen."""
     chance: FloatArray
     """1 / number of options; 0 for one option."""
+    frequency: FloatArray
+    """What it gets if the option with the most frequent words is chosen; NaN if not counted."""
 
 
-def judge(items: Sequence[Item], found: Scores, ties: str) -> Outcome:
-    """A single option is right if all of its tokens are the most probable ones (LAMBADA)."""
+def judge(
+    items: Sequence[Item], found: Scores, ties: str, zipf: Callable[[str], float] | None = None
+) -> Outcome:
+    """A single option is right if all of its tokens are the most probable ones (LAMBADA).
+
+    With frequencies of words, the most frequent option has the largest sum of log p of its words.
+    """
     answers = np.array([item.answer for item in items])
     counts = np.isfinite(found.scores).sum(1)
     correct, tied = choose(found.scores, answers, found.tolerance, first=ties == "first")
     shortest = np.where(np.isfinite(found.scores), -found.tokens.astype(float), -np.inf)
     length = choose(shortest, answers, np.zeros(len(items)), first=False)[0]
+    frequency, rounding = np.full(len(items), np.nan), np.full(len(items), 1e-9)
+    if zipf:
+        lines = [to_line(option) for item in items for option in item.options]
+        shortest[np.isfinite(shortest)] = [
+            sum(zipf(it) - 9 for it in line.split()) for line in lines
+        ]
+        frequency = choose(shortest, answers, rounding, first=False)[0]
     alone = counts == 1
     correct, tied = np.where(alone, found.misses[:, 0] == 0, correct), tied & ~alone
-    return Outcome(correct, tied, length * ~alone, ~alone / counts)
+    return Outcome(correct, tied, length * ~alone, ~alone / counts, frequency * ~alone)
 
 
-METRICS = ("accuracy", "standard_error", "ties", "chance", "length_only")
+BASELINES = ("chance", "length_only", "frequency_only")
+METRICS = ("accuracy", "standard_error", "ties", *BASELINES)
 MAX_LISTED_PARADIGMS = 12
 """With more, a table has rows for phenomena only, unless --paradigms asks for all."""
 
@@ -69,6 +85,7 @@ def summarize(items: Sequence[Item], found: Outcome, unit: str) -> JsonObject:
 
     def measure(paradigms: Sequence[Paradigm]) -> JsonObject:
         kept = np.isin(strata, [number[it] for it in paradigms])
+        frequency = float(found.frequency[kept].mean())
         return {
             **{"paradigms": len(paradigms), unit: int(kept.sum())},
             "accuracy": float(found.correct[kept].mean()),
@@ -76,6 +93,7 @@ def summarize(items: Sequence[Item], found: Outcome, unit: str) -> JsonObject:
             "ties": int(found.tied[kept].sum()),
             "chance": float(found.chance[kept].mean()),
             "length_only": float(found.length[kept].mean()),
+            **({} if np.isnan(frequency) else {"frequency_only": frequency}),
         }
 
     groups: dict[str, list[JsonObject]] = {"field": [], "phenomenon": []}
@@ -91,6 +109,22 @@ def summarize(items: Sequence[Item], found: Outcome, unit: str) -> JsonObject:
         "phenomena": groups["phenomenon"],
         "paradigms": [{**it._asdict(), **measure([it])} for it in every],
     }
+
+
+def compare(items: Sequence[Item], found: Outcome, first: Outcome, unit: str) -> list[JsonObject]:
+    """Differences of accuracies on the same items, by phenomenon and overall.
+
+    The standard error is that of the items' differences: of bootstrap samples of pairs of results.
+    """
+    summary = summarize(items, found._replace(correct=found.correct - first.correct), unit)
+    rows = [*summary["phenomena"], {"name": "overall", **summary["overall"]}]
+    return [
+        {
+            **{"name": it["name"], unit: it[unit], "difference": it["accuracy"]},
+            "standard_error": it["standard_error"],
+        }
+        for it in rows
+    ]
 
 
 def correlate(items: Sequence[Item], scores: FloatArray) -> list[JsonObject]:
@@ -117,7 +151,8 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
     scoring = describe_scoring(record["scoring"], record["normalization"])
     caption, tables = f"{record['path']}: {scoring}", []
     if record["paradigms"]:
-        metrics = ("pairs" if record["task"] == PAIRS else "items", *METRICS)
+        known = [it for it in METRICS if it in record["overall"]]
+        metrics = ("pairs" if record["task"] == PAIRS else "items", *known)
         rows = sorted(record["phenomena"], key=lambda row: (row["field"], row["name"]))
         rows.append({"name": "overall", "field": "", **record["overall"]})
         if paradigms or 1 < len(record["paradigms"]) <= MAX_LISTED_PARADIGMS:
@@ -125,13 +160,16 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
             tables.append(make_table(columns, record["paradigms"], caption))
         columns = ("phenomenon", "field", "paradigms", *metrics)
         tables.append(make_table(columns, rows, caption))
+    if found := record.get("difference"):
+        columns = ("phenomenon", *[it for it in found["groups"][0] if it != "name"])
+        tables.append(make_table(columns, found["groups"], f"{caption}, minus {found['from']}"))
     if record.get("correlations"):
         names = ("paradigm", "items", "spearman")
         tables.append(make_table(names, record["correlations"], caption))
     return tables
 
 
-FRACTIONS = ("accuracy", "standard_error", "chance", "length_only", "spearman", "score")
+FRACTIONS = ("accuracy", "standard_error", *BASELINES, "spearman", "score", "difference")
 
 
 def make_table(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]], caption: str) -> Table:

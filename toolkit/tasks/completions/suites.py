@@ -17,7 +17,7 @@ from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization
 from toolkit.config.sections import Scoring
 from toolkit.config.yaml_files import SUITE, read_yaml
 from toolkit.reporting.tables import Table
-from toolkit.tasks.completions.results import make_table
+from toolkit.tasks.completions.results import BASELINES, make_table
 
 Average = Literal["items", "paradigms", "phenomena"]
 
@@ -82,7 +82,7 @@ def summarize_set(record: JsonObject, average: Average) -> JsonObject:
     shares = np.array(weights) / sum(weights)
     means = {
         key: float(shares @ [it[key] for it in rows])
-        for key in ("accuracy", "chance", "length_only")
+        for key in ("accuracy", *BASELINES)
         if key in rows[0]
     }
     errors = [it["standard_error"] for it in rows if "standard_error" in it]
@@ -100,5 +100,6 @@ def suite_table(suite: str, path: str, sets: Mapping[str, JsonObject | None]) ->
     found = [it for it in sets.values() if it]
     mean = {"name": f"mean of {len(found)}", "score": sum(it["score"] for it in found) / len(found)}
     rows: list[JsonObject] = [{"name": name, **(it or {})} for name, it in sets.items()]
-    names = ("set", "items", "score", "standard_error", "ties", "chance", "length_only")
+    known = [key for key in BASELINES if any(key in it for it in found)]
+    names = ("set", "items", "score", "standard_error", "ties", *known)
     return make_table(names, [*rows, mean], f"{path}: {suite}")
