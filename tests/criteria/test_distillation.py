@@ -31,7 +31,7 @@ def test_loss_equals_a_loop_and_its_gradient_is_that_of_the_loop():
     criterion.teachers = [lambda _, it=it: {"mlm": Classes(it, targets)} for it in teachers]
 
     def loss(values):
-        criterion.observe(None)
+        criterion.observe(dict, None)
         return criterion({"mlm": Classes(values, targets)})["mlm"]
 
     found, total = loss(logits.requires_grad_()), 0.0

@@ -142,6 +142,7 @@ CRITERIA = {
     **make_builtins(
         "criteria.distillation",
         distillation="cross-entropy and the divergence from the scores of teachers",
+        r_drop="cross-entropy of two passes with other dropout, and their divergence (R-Drop)",
     ),
     **make_builtins(
         "criteria.cross_entropy",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -114,8 +114,8 @@ class Criterion(nn.Module, ABC):
         )
         return totals
 
-    def observe(self, batch: object) -> None:
-        """Called in training with the batch of the predictions that `forward` gets next."""
+    def observe(self, learner: Callable[[Any], Any], batch: object) -> None:
+        """Called in training with learner and batch, whose predictions `forward` gets next."""
 
     @abstractmethod
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:

@@ -1,4 +1,4 @@
-"""Distillation: learn from the scores of teachers (Hinton et al. 2015)."""
+"""Divergences from other scores: those of teachers, or of a second pass with other dropout."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
 from toolkit.config.declared import Fraction, PositiveFloat
-from toolkit.criteria import IGNORED, Classes, Prediction, compute_logits
+from toolkit.criteria import IGNORED, Classes, LazyPrediction, compute_logits
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 
@@ -51,17 +51,10 @@ class Distillation(CrossEntropy):
         """The teachers' mean logits for the predictions that come next, by objective."""
 
     @torch.no_grad()
-    def observe(self, batch: object) -> None:
-        every = [compute_logits(teacher(batch)) for teacher in self.teachers]
+    def observe(self, learner: Callable[[Any], Any], batch: object) -> None:
+        every = [find_classes(teacher(batch), "distillation") for teacher in self.teachers]
         for name in every[0] if every else ():
-            predictions = [each[name] for each in every]
-            if not all(isinstance(it, Classes) for it in predictions):
-                raise ToolkitError(
-                    f"criterion distillation requires objectives that predict classes, but {name} "
-                    f"predicts {type(predictions[0]).__name__.lower()}. Choose --criterion "
-                    f"cross_entropy."
-                )
-            self.taught[name] = torch.stack([it[0].float() for it in predictions]).mean(0)
+            self.taught[name] = torch.stack([it[name].logits.float() for it in every]).mean(0)
 
     def forward(self, predictions: Mapping[str, Any]) -> dict[str, Float[Tensor, ""]]:
         totals, taught = super().forward(predictions), self.taught
@@ -73,11 +66,67 @@ class Distillation(CrossEntropy):
             totals[name] = (1 - self.weight) * totals[name] + self.weight * compared
         return totals
 
-    def compare(self, teacher: Float[Tensor, "N C"], prediction: Prediction) -> Float[Tensor, ""]:
+    def compare(self, teacher: Float[Tensor, "N C"], prediction: Classes) -> Float[Tensor, ""]:
         """t^2 times the sum of the divergences of the rows with a target."""
-        logits, targets = prediction
-        precise = torch.promote_types(logits.dtype, torch.float32)
-        p = (teacher.to(precise) / self.temperature).log_softmax(-1)
-        q = (logits.to(precise) / self.temperature).log_softmax(-1)
-        divergence = (p.exp() * (p - q)).sum(-1)
-        return self.temperature**2 * (divergence * (targets != IGNORED)).sum()
+        teacher, own = teacher / self.temperature, prediction.logits / self.temperature
+        return self.temperature**2 * sum_divergences(teacher, own, prediction.targets)
+
+
+def find_classes(predictions: Mapping[str, LazyPrediction], criterion: str) -> dict[str, Classes]:
+    """The predictions with their logits; raises a ToolkitError unless all are of classes."""
+    found: dict[str, Classes] = {}
+    for name, prediction in compute_logits(predictions).items():
+        if not isinstance(prediction, Classes):
+            raise ToolkitError(
+                f"criterion {criterion} requires objectives that predict classes, but {name} "
+                f"predicts {type(prediction).__name__.lower()}. Choose --criterion cross_entropy."
+            )
+        found[name] = prediction
+    return found
+
+
+def sum_divergences(
+    a: Float[Tensor, "N C"], b: Float[Tensor, "N C"], targets: Int[Tensor, " N"]
+) -> Float[Tensor, ""]:
+    """sum_n KL(softmax(a_n) || softmax(b_n)) over the rows with a target."""
+    precise = torch.promote_types(b.dtype, torch.float32)
+    p, q = a.to(precise).log_softmax(-1), b.to(precise).log_softmax(-1)
+    return ((p.exp() * (p - q)).sum(-1) * (targets != IGNORED)).sum()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RDropConfig(CrossEntropyConfig):
+    """Options of the criterion r_drop."""
+
+    divergence_weight: PositiveFloat = 1.0
+    """Weight a of the divergence between the two passes: 1 to 5 in the paper."""
+
+
+@register_criterion("r_drop", RDropConfig())
+class RDrop(CrossEntropy):
+    """1/2 (CE_1 + CE_2 + a/2 sum_n (KL(p_1n || p_2n) + KL(p_2n || p_1n))) of two passes with other
+    dropout (R-Drop, Liang et al. 2021, eq. 4, halved).
+
+    CE is `CrossEntropy`, alone and of one pass without gradients.
+    """
+
+    takes_projections, allows_cuda_graphs = False, False
+
+    def __init__(self, c: RDropConfig) -> None:
+        super().__init__(c)
+        self.weight = c.divergence_weight
+        self.first: dict[str, Classes] = {}
+        """The predictions of the first pass, by objective."""
+
+    def observe(self, learner: Callable[[Any], Any], batch: object) -> None:
+        self.first = find_classes(learner(batch), "r_drop")
+
+    def forward(self, predictions: Mapping[str, Any]) -> dict[str, Float[Tensor, ""]]:
+        totals, first = super().forward(predictions), self.first
+        self.first = {}
+        for name, one in first.items() if torch.is_grad_enabled() else ():
+            other, targets = predictions[name].logits, one.targets
+            both = sum_divergences(one.logits, other, targets)
+            both = both + sum_divergences(other, one.logits, targets)
+            totals[name] = (totals[name] + self.total(one) + self.weight / 2 * both) / 2
+        return totals

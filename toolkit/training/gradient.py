@@ -133,7 +133,7 @@ class GradientAccumulator:
     ) -> tuple[Float[Tensor, ""], Losses]:
         """sum_o factor_o total_o of a batch on the device, and the totals."""
         with self.precision.autocast():
-            self.criterion.observe(batch)
+            self.criterion.observe(learner, batch)
             totals = self.criterion(learner(batch))
         return torch.stack([total * factors[name] for name, total in totals.items()]).sum(), totals
 
