@@ -83,6 +83,7 @@ def deberta(c: DebertaConfig, sizes: Sizes) -> Encoder:
         assert isinstance(first, TransformerLayer)
         options = c.convolution_groups, c.convolution_activation, c.dropout, c.norm_epsilon
         first.convolution = InputConvolution(c.width, size, *options)
+        encoder.can_be_causal = False
         encoder.packs = False
     return encoder
 

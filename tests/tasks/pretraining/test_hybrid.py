@@ -138,10 +138,13 @@ def test_masks_are_filled_from_the_state_before(data):
     assert np.log(share) == pytest.approx(log_p(learner, row, place, best), abs=1e-5)
 
 
-@pytest.mark.parametrize("arch", ["convbert_tiny", "taco_tiny"])
-def test_encoders_that_look_to_the_right_are_refused(arch):
+@pytest.mark.parametrize(
+    ("arch", "options"),
+    [("convbert_tiny", {}), ("taco_tiny", {}), ("deberta_tiny", {"convolution_size": 3})],
+)
+def test_encoders_that_look_to_the_right_are_refused(arch, options):
     with pytest.raises(ToolkitError, match="requires an encoder that can read from left to right"):
-        build_model(arch, vocabulary_size=17, task="hybrid")
+        build_model(arch, vocabulary_size=17, task="hybrid", **options)
 
 
 @pytest.mark.slow
