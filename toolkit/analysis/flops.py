@@ -130,6 +130,7 @@ def count_on_device(
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     with device:
         learner = build_learner(run.arch, run.task, sizes).train()
+        learner.adapt(run.training)
     learner.freeze(run.training.freeze)
     operations = FlopCounter()
     with operations, attribute_flops(operations, dict(walk_parts(learner, ""))):

@@ -84,10 +84,43 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
     return AVERAGE if has_average and weights != "trained" else MODEL
 
 
+def describe_base(path: Path) -> dict[str, str]:
+    """What the manifest of a checkpoint of adapters says of the weights that they change."""
+    folder = find_checkpoint(path)
+    file, facts = weights_file(folder), read_manifest(folder)
+    if facts.base:
+        raise ToolkitError(
+            f"adapters change complete weights, but --finetune-from {folder} holds adapters. Merge "
+            f"them first: toolkit-convert export, then toolkit-convert import."
+        )
+    return {"folder": str(folder.resolve()), "file": file, "digest": facts.files[file]}
+
+
+def open_weights(folder: Path, file: str) -> dict[str, LazyTensor]:
+    """The weights of a verified checkpoint; with those of the base that its adapters change."""
+    own, base = open_tensors([folder / file]), read_manifest(folder).base
+    if not base:
+        return own
+    source = Path(base["folder"])
+    if not (source / MANIFEST).exists():
+        raise ToolkitError(
+            f"checkpoint {folder} holds adapters only, and the checkpoint that they change, "
+            f"{source}, is missing. Copy it there."
+        )
+    if verify_checkpoint(source, only=[base["file"]]).files[base["file"]] != base["digest"]:
+        raise ToolkitError(
+            f"checkpoint {folder} holds adapters of {source / base['file']}, but this file is "
+            f"another one now. Restore it."
+        )
+    return {**open_tensors([source / base["file"]]), **own}
+
+
 @torch.no_grad()
 def load_weights(folder: Path, learner: nn.Module, *, file: str = MODEL) -> None:
     """Load a verified checkpoint's weights into a learner, which must match exactly."""
-    saved, tensors = open_tensors([folder / file]), learner.state_dict()
+    saved, tensors = open_weights(folder, file), learner.state_dict()
+    if read_manifest(folder).base:  # it may have other heads
+        saved = {name: tensor for name, tensor in saved.items() if name in tensors}
     if problems := describe_mismatches(saved, tensors):
         raise ToolkitError(
             f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "

@@ -265,6 +265,8 @@ class Manifest:
     """The checkpoints that it is the mean of."""
     converted: str = ""
     """The model that it was converted from."""
+    base: dict[str, str] = field(default_factory=dict)
+    """`folder`, `file` and `digest` of the weights that its adapters change; empty without."""
     metadata: JsonObject = field(default_factory=dict)
     """What the user added."""
 

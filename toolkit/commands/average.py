@@ -131,6 +131,11 @@ def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> No
 
 def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
     """sum_k w_k / K, summed in float64; integer tensors must be equal."""
+    if any(read_manifest(folder).base for folder in folders):
+        raise ToolkitError(
+            "checkpoints of adapters cannot be averaged: the mean of two products is none. Merge "
+            "them first: toolkit-convert export, then toolkit-convert import."
+        )
     first = read_tensors(folders[0] / MODEL)
     check_finite(folders[0] / MODEL, first.items())
     sums = {name: t.double() if t.is_floating_point() else t for name, t in first.items()}

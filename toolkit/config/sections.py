@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import HasTermOptions
+from toolkit.config.adapters import AdapterOptions
 from toolkit.config.declared import (
     ADVANCED,
     MULTI_WORD,
@@ -306,6 +307,7 @@ class CallbackOptions(Options, title="callbacks of plugins"):
 class TrainingConfig(
     StoppingOptions,
     UpdateOptions,
+    AdapterOptions,
     TrainingDeviceOptions,
     ValidationOptions,
     FailureOptions,

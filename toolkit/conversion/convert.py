@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from toolkit.checkpoints.load import find_checkpoint
+from toolkit.checkpoints.load import find_checkpoint, read_config
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common import json_files, plugins
 from toolkit.common.errors import ToolkitError
@@ -100,6 +100,11 @@ def convert_model(source: Path, target: Path, c: ConversionOptions) -> JsonObjec
                 "symbols": imported.sizes["tokens"],
                 "note": imported.note,
             }
+        case _ if read_config(find_checkpoint(source))[0].training.bottleneck:
+            raise ToolkitError(
+                f"{source} has bottleneck adapters, which no other class computes. Train with "
+                f"--lora-rank: its changes become part of the weights."
+            )
         case OnnxConfig():
             return export_graph(source, target, weights=c.weights, batch=c.batch, length=c.length)
     assert isinstance(c, ExportConfig), "there are three directions"

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, weights_file
+from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json, write_json
@@ -52,6 +53,7 @@ from toolkit.models.convbert import ConvBertConfig
 from toolkit.models.encoder import EncoderConfig
 from toolkit.models.interface import ArchConfig, Sizes
 from toolkit.models.ltg_bert import GptBertConfig, LtgBertConfig
+from toolkit.tasks.build import load_checkpoint
 
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
@@ -184,7 +186,10 @@ def export_native(
     folder = find_checkpoint(source)
     run, sizes = read_config(folder)
     arch = architectures.check_architecture(run.arch.name, select_arch(run, component))
-    saved = read_tensors(folder / weights_file(folder, weights))
+    if read_manifest(folder).base:  # of adapters, which are merged
+        saved = dict(load_checkpoint(folder, weights=weights).state_dict())
+    else:
+        saved = read_tensors(folder / weights_file(folder, weights))
     task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)

@@ -22,6 +22,7 @@ from toolkit.data.formats.classification.split import ClassificationTokenizer, L
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.nn.adapters import merge_low_rank
 from toolkit.tasks.learner import Learner, Origin
 from toolkit.tasks.task import EncoderFactory, check_architecture, override_config
 
@@ -138,7 +139,12 @@ def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "
     learner = build_learner(run.arch, run.task, sizes)
     learner.origin = learner.require_origin()._replace(run=run)
     learner.metadata = read_manifest(folder).metadata
+    learner.adapt(run.training)
     load_weights(folder, learner, file=(file := weights_file(folder, weights)))
     check_finite(folder / file, learner.named_parameters())
+    if run.training.has_adapters:
+        merge_low_rank(learner.requires_grad_())
+        run = replace(run, training=replace(run.training, lora_rank=0))
+        learner.origin = learner.require_origin()._replace(run=run)
     learner.tokenizer = Tokenizer.load(folder)
     return learner.eval()

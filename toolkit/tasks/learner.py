@@ -19,13 +19,14 @@ from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.load import compose
-from toolkit.config.sections import ComponentConfig, RunConfig
+from toolkit.config.sections import ComponentConfig, RunConfig, TrainingConfig
 from toolkit.criteria import Criterion, LazyPrediction
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.memory_folder import SPLIT
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs, Sizes, find_modules
+from toolkit.nn.adapters import add_bottlenecks, add_low_rank
 from toolkit.tasks.embed import Pooling, collate_texts, embed_rows, encode_texts
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, SplitSource, TaskDataset, to_device
 from toolkit.tasks.predictions import TRUNCATED, parse_items, predict_batches
@@ -95,6 +96,16 @@ class Learner(nn.Module):
             )
         self._frozen += tuple(modules)
         self.train(self.training)
+
+    def adapt(self, c: TrainingConfig) -> None:
+        """Add the adapters of a run to the encoder, whose other parameters get no gradients."""
+        if not c.has_adapters:
+            return
+        self.encoder.requires_grad_(False)
+        if c.lora_rank:
+            add_low_rank(self.encoder, c.lora_rank, c.lora_alpha, c.lora_targets)
+        if c.bottleneck:
+            add_bottlenecks(self.encoder, c.bottleneck)
 
     def train(self, mode: bool = True) -> Learner:
         """Set training or evaluation mode; frozen modules stay in evaluation mode."""

@@ -37,6 +37,7 @@ from toolkit.config.values import FINETUNE_OPTION
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
+from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
 from toolkit.training.callbacks.checkpointing import SavedState, require_state
 from toolkit.training.callbacks.validation import ExponentialMovingAverage
@@ -44,7 +45,8 @@ from toolkit.training.step import Stateful, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 FIXED_OPTIONS = (
-    *("arch", "task", "criterion", "training.seed", "training.freeze"),
+    *("arch", "task", "criterion", "training.seed", "training.freeze", "training.bottleneck"),
+    *("training.lora_rank", "training.lora_alpha", "training.lora_targets"),
     *(
         "optimizer.name",
         "optimizer.momentum",
@@ -263,7 +265,9 @@ def load_finetune_weights(
             f"Run toolkit-preprocess with --tokenizer-from {folder}."
         )
     file = folder / weights_file(folder, weights)
-    saved, initial = read_tensors(file), learner.state_dict()
+    adapted = bool(read_manifest(folder).base)
+    saved = load_checkpoint(folder).state_dict() if adapted else read_tensors(file)
+    initial = learner.state_dict()
     if (folder / EXTRA_FILE).exists():
         saved |= read_tensors(folder / EXTRA_FILE)
     fitting = {n: t for n, t in saved.items() if n in initial and initial[n].shape == t.shape}

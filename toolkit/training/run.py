@@ -9,7 +9,8 @@ from signal import Signals
 
 import torch
 
-from toolkit.checkpoints.save_folder import SaveFolder
+from toolkit.checkpoints.load import describe_base
+from toolkit.checkpoints.save_folder import SaveFolder, read_manifest
 from toolkit.checkpoints.start_record import record_start
 from toolkit.common.json_files import JsonObject
 from toolkit.common.system import keep_freed_memory
@@ -175,6 +176,7 @@ class TrainingRun:
             sizes=to_sizes(self.folder),
             tokenizer=self.folder.tokenizer,
             data=self.train.fingerprints,
+            base=self.find_base(),
             ema=self.validation.ema,
         )
         return Checkpointer(
@@ -185,6 +187,14 @@ class TrainingRun:
             config=self.config.checkpoint,
             validation=self.validation,
         )
+
+    def find_base(self) -> dict[str, str]:
+        """The weights that adapters change: those at the start of the run, or nothing."""
+        if not self.config.training.has_adapters:
+            return {}
+        if self.resume_point:
+            return read_manifest(self.resume_point.folder).base
+        return describe_base(Path(str(self.config.checkpoint.finetune_from)))
 
     def print_message(self, text: str) -> None:
         if self.world.is_main:

@@ -80,6 +80,12 @@ def make_learner(
         start = ""
     if start:
         resume.load_finetune_weights(start, learner, folder.tokenizer, print_message, weights)
+    if c.training.has_adapters and not c.checkpoint.finetune_from:
+        raise ToolkitError(
+            "--lora-rank and --bottleneck train changes of a model, which --finetune-from names. "
+            "Add it, or leave them out."
+        )
+    learner.adapt(c.training)
     learner.freeze(c.training.freeze)
     return learner
 

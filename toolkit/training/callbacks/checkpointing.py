@@ -210,6 +210,7 @@ def write_checkpoint(
     sizes: Sizes,
     tokenizer: Tokenizer,
     data: Mapping[str, str],
+    base: Mapping[str, str],
     ema: ExponentialMovingAverage | None = None,
 ) -> None:
     """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
@@ -224,6 +225,11 @@ def write_checkpoint(
     }
     name, average = checkpoint_name(epoch, update), ema.state_dict() if ema else {}
     weights, moments = learner.state_dict(), collect_state(trainer.optimizer, learner)
+    if base:  # it has the others
+        frozen = {n for n, p in learner.named_parameters() if not p.requires_grad}
+        weights, average = (
+            {n: t for n, t in state.items() if n not in frozen} for state in (weights, average)
+        )
     shared = None
     if is_sharded(learner):
         shared = write_rank_shard(save_folder, name, {**weights, **moments}, world)
@@ -244,6 +250,7 @@ def write_checkpoint(
         tokenizer.save(folder)
 
     facts = {"update": update, "epoch": epoch, "reasons": reasons, **trainer.progress.clock}
+    facts |= {"base": dict(base)} if base else {}
     versions = {"toolkit": __version__, "torch": torch.__version__}
     save_folder.write(name, fill, {**facts, "versions": versions})
     if shared:
