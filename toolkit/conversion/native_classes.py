@@ -186,10 +186,7 @@ def export_native(
     folder = find_checkpoint(source)
     run, sizes = read_config(folder)
     arch = architectures.check_architecture(run.arch.name, select_arch(run, component))
-    if read_manifest(folder).base:  # of adapters, which are merged
-        saved = dict(load_checkpoint(folder, weights=weights).state_dict())
-    else:
-        saved = read_tensors(folder / weights_file(folder, weights))
+    saved = read_merged(folder, weights)
     task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)
@@ -238,6 +235,13 @@ def code_note(model_type: ModelType) -> str:
     """A note on classes that are not part of Transformers."""
     needed = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
     return f"copy {' and '.join(needed)} of the model's authors into the folder" if needed else ""
+
+
+def read_merged(folder: Path, weights: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint; those of adapters are merged with the weights they change."""
+    if read_manifest(folder).base:
+        return dict(load_checkpoint(folder, weights=weights).state_dict())
+    return read_tensors(folder / weights_file(folder, weights))
 
 
 def class_name(
