@@ -135,18 +135,23 @@ def batch_statistics(
 
 @torch.no_grad()
 def metric_names(
-    learner: Learner, criterion: Criterion, loader: BatchLoader[Batch], precision: Precision
+    learner: Learner,
+    criterion: Criterion,
+    loader: BatchLoader[Batch],
+    precision: Precision,
+    results: Results[Batch, Any] | None = None,
 ) -> list[str]:
-    """The metrics of an evaluation without results, as its first example shows."""
+    """The metrics of an evaluation, as its first example shows."""
     learner.eval()
     device, task = learner.encoder.token_embedding.weight.device, learner.task
     example = loader.collate(np.zeros(1, np.int64))
     batch = to_device(example, device, packs=learner.encoder.uses_packing)
-    sums = batch_statistics(learner, criterion, batch, precision)
+    sums = batch_statistics(learner, criterion, batch, precision, results)
     losses, c = dict.fromkeys(task.coefficients, 0.0), task.coefficients
     names = [*loss_metrics(losses, c, with_perplexity=task.reports_perplexity)]
     parts = [key.split(" ") for key in sums if key.startswith(("over ", "power ", "above "))]
-    return names + [words[1] for words in parts if len(words) == 2]
+    names += [words[1] for words in parts if len(words) == 2]
+    return [*names, *results.metrics()] if results else names
 
 
 def compute_metrics(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -44,6 +45,7 @@ from toolkit.reporting.sinks import (
 from toolkit.tasks.build import build_learner, load_checkpoint
 from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.predictions import Results
 from toolkit.training import resume
 from toolkit.training.callbacks.validation import (
     ExponentialMovingAverage,
@@ -212,9 +214,9 @@ def make_validation(
 ) -> Validation:
     """The validation of a run on these splits, by the moving average if one is configured."""
     c, ema = config.training, None
-    if splits and c.best_metric != "loss" and not trainer.learner.task.collects_in_training:
+    if splits and c.best_metric != "loss":
         parts = trainer.learner, trainer.criterion, splits[0].loader, trainer.precision
-        check_metric(c.best_metric, metric_names(*parts))
+        check_metric(c.best_metric, metric_names(*parts, make_results(splits[0], trainer)))
     if c.ema_decay:
         ema = ExponentialMovingAverage(trainer.learner, c.ema_decay, warmup=c.ema_warmup)
     return Validation(
@@ -230,13 +232,17 @@ def make_validation(
     )
 
 
+def make_results(split: LoadedSplit, trainer: Trainer) -> Results[Any, Any] | None:
+    """The predictions that validation collects, if the task needs them for its metrics."""
+    task = trainer.learner.task
+    return task.results(split.examples) if task.collects_in_training else None
+
+
 def evaluate_split(
     split: LoadedSplit, trainer: Trainer, console: TrainingConsole | None
 ) -> Metrics:
     """The metrics of a split with the current weights, with a progress bar on the main rank."""
     examples, world = len(split.examples.lengths), trainer.world
-    task = trainer.learner.task
-    results = task.results(split.examples) if task.collects_in_training else None
     bar = f"validating {split.name}", -(-examples // world.size), "examples"
     with console.progress(*bar) if console else Progress(*bar, quiet=True) as progress:
         return evaluate_model(
@@ -247,7 +253,7 @@ def evaluate_split(
             world=world,
             precision=trainer.precision,
             on_progress=progress.advance,
-            results=results,
+            results=make_results(split, trainer),
         )
 
 

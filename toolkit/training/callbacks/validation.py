@@ -163,7 +163,7 @@ class Validation:
 
 def check_metric(metric: str, known: Iterable[str]) -> None:
     """Raise unless validation has the metric by which it selects the best checkpoint."""
-    if metric not in (names := [*known]):
+    if metric not in (names := [*dict.fromkeys(known)]):
         raise UnknownMetricError(
             f"training.best_metric must be a metric of validation, but is {metric!r}. "
             f"Known: {', '.join(names)}. Choose one of them with --best-metric."
