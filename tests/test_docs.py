@@ -73,7 +73,7 @@ def names(pages: list[Path]) -> list[str]:
 
 WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(page))]
 SLOW = {
-    *("fine-tuning.md", "hugging-face.md", "onnx.md", "prediction.md", "python.md"),
+    *("babylm.md", "fine-tuning.md", "hugging-face.md", "onnx.md", "prediction.md", "python.md"),
     *("question-answering.md", "tagging.md", "translation.md", "tour.md", "tutorial.md"),
     *("attention-variant.md", "fine-tune-and-predict.md"),
 }

@@ -73,7 +73,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     semicolons. From a range, as in lr=1e-5..1e-3, --sweep.trials values are drawn log-uniformly,
     the same for every combination of the other options."""
     suite: str = ""
-    """Fine-tune --finetune-from on each task of a suite, with its seeds and settings, which other
+    """Train --finetune-from on each task of a suite, with its seeds and settings, which other
     options replace: babylm-2025-glue, superglue or a YAML file. The folder that is named has the
     tasks' JSON lines, NAME.train.jsonl and NAME.valid.jsonl; tasks that are missing are reported.
     Ends with a table of means and deviations."""
