@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# An entry for BabyLM, from text to the table and the export: examples/babylm/run.sh TEXT...
+# TEXT: files or folders of plain text, 10 million words in all. EVAL: the download evaluation_data of the challenge of 2025,
+# with fast_eval and full_eval. RECIPE (babylm-strict-small): a recipe of the package. Everything is written to ENTRY
+# (babylm-entry). EXTRA: more options of toolkit-train, such as "--max-words 1M". Restart it to resume.
+set -euo pipefail
+. "$(dirname "$0")/../common.sh"
+entry="${ENTRY:-babylm-entry}" recipe="${RECIPE:-babylm-strict-small}" data="${DATA:-${ENTRY:-babylm-entry}/data}"
+[ -d "${EVAL:-}/full_eval" ] || usage "EVAL=${EVAL:-} must name the folder evaluation_data of the challenge."
+mkdir -p "$entry"
+
+if [ ! -f "$data/meta.json" ]; then
+  [ $# -gt 0 ] || usage "$data does not exist: give files or folders of plain text."
+  toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --segment-by sentences --tokenizer bpe \
+    --vocab-size "${VOCABULARY:-16384}" --valid-fraction 0.005 --destdir "$data"
+fi
+toolkit-train "$data" --config "recipe:$recipe" --save-dir "$entry/run" ${EXTRA:-}
+toolkit-validate "$EVAL/full_eval" --suite babylm-2025-full --path "$entry/run/checkpoint_last" \
+  --predictions "$entry/predictions" --results-path "$entry/full.jsonl"
+toolkit-validate "$EVAL/fast_eval" --suite babylm-2025-fast --path "$entry/run" --all-checkpoints \
+  --results-path "$entry/fast.jsonl"
+toolkit-convert babylm "$entry/run" "$entry/export" --predictions "$entry/predictions" \
+  --results "$entry/full.jsonl" "$entry/fast.jsonl"
