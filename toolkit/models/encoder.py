@@ -252,8 +252,6 @@ class Encoder(LayeredEncoder):
 
     def add_value_tables(self, number: int) -> None:
         """Embeddings of the tokens that layers add to their values."""
-        if not number:
-            return
         inner = self.projections.qkv.out_features // self.projections.parts
         tables = (nn.Embedding(self.token_embedding.num_embeddings, inner) for _ in range(number))
         self.value_tables.extend(tables)
