@@ -70,6 +70,9 @@ def test_notebook_runs_in_a_kernel_without_text_of_bars(name, tmp_path, monkeypa
     assert nbclient and len(text) < 30_000 and "\x1b" not in text and "\r" not in text
     if name == "attention-variant":
         assert "\nlog_decay_symmetric_tiny" in text and "; low, high: 95% interval" in text
+        costs = re.compile(r"^(\w+) +\S+ +(\d+) +(\d+) +\S+ +\S+$", re.M)  # parameters, FLOPs
+        stated = costs.findall((REPOSITORY / PAGES[name]).read_text("utf-8"))
+        assert len(stated) == 3 and costs.findall(text) == stated
     else:  # toolkit.train in the kernel
         assert any("loss" in it["text/plain"] for it in shown if "text/html" in it)
         assert any("image/png" in it for it in shown)
