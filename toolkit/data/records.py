@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -264,7 +265,7 @@ def read_parquet(source: FileChunk) -> Iterator[Record]:
     """The rows of a Parquet file; a row group belongs to the chunk that its first byte lies in."""
     with open_arrow(source.path) as file:
         check_column(source, file.schema_arrow.names)
-        starts = group_starts(file)
+        starts = group_starts(file, source.path.stat().st_size)
         groups = [i for i, start in enumerate(starts) if source.start <= start < source.end]
         sizes = [file.metadata.row_group(i).num_rows for i in range(len(starts))]
         first = sum(sizes[: groups[0]]) if groups else 0
@@ -360,14 +361,12 @@ def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Ite
         yield Record(row, chunk, number, "", read_bytes)
 
 
-def group_starts(file: Any) -> list[int]:
-    """The first byte of each row group of a Parquet file; a table without columns has none."""
-    starts = []
-    for number in range(file.metadata.num_row_groups if file.metadata.num_columns else 0):
-        column = file.metadata.row_group(number).column(0)
-        pages = (column.dictionary_page_offset, column.data_page_offset)
-        starts.append(min(offset for offset in pages if offset))
-    return starts
+def group_starts(file: Any, size: int) -> list[int]:
+    """The share of a file before each row group, in bytes; pyarrow aborts at damaged offsets."""
+    count = file.metadata.num_row_groups if file.metadata.num_columns else 0
+    rows = (max(0, file.metadata.row_group(i).num_rows) for i in range(count))
+    *before, total = accumulate(rows, initial=0)
+    return [start * size // max(1, total) for start in before]
 
 
 READERS: dict[str, Callable[[FileChunk], Iterator[Record]]] = {
@@ -409,7 +408,7 @@ def find_cut(path: Path, near: int) -> int:
     size = path.stat().st_size
     if path.suffix == ".parquet":
         with open_arrow(path) as file:
-            return min((start for start in group_starts(file) if start >= near), default=size)
+            return min((start for start in group_starts(file, size) if start >= near), default=size)
     if is_compressed(path) or READERS[find_suffix(path)] is not read_json_lines:
         return size
     with path.open("rb") as lines:
