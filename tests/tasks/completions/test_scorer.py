@@ -178,6 +178,19 @@ def test_a_prefix_that_options_share_is_read_once(make_learner, monkeypatch, arc
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("arch", "task"),
+    [("transformer_lm_tiny", "language_modeling"), ("transformer_tiny", "translation")],
+)
+def test_one_option_after_two_prefixes_is_scored_after_each(make_learner, arch, task):
+    scorer = make_scorer(make_learner(arch, task))
+    texts = scorer.encode(["the rats cat ran", "a dog cat ran"], ["ran", "ran"])
+    together = scorer.score(texts)[0]
+    alone = [scorer.score([text])[0, 0] for text in texts]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+    assert abs(alone[0] - alone[1]) > 1e-3
+
+
 def test_a_token_that_begins_with_the_space_before_an_option_is_scored(byte_pieces, make_learner):
     learner = make_learner("bert_tiny", tokenizer=byte_pieces)
     symbols = learner.tokenizer.vocabulary.symbols
