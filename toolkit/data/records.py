@@ -262,7 +262,7 @@ def read_csv(source: FileChunk | LineStream) -> Iterator[Record]:
 
 
 def read_parquet(source: FileChunk) -> Iterator[Record]:
-    """The rows of a Parquet file; a row group belongs to the chunk that its first byte lies in."""
+    """The rows of a Parquet file; a row group belongs to the chunk in which its share begins."""
     with open_arrow(source.path) as file:
         check_column(source, file.schema_arrow.names)
         starts = group_starts(file, source.path.stat().st_size)
