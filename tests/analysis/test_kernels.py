@@ -145,7 +145,7 @@ def test_extract_kernels_reverses_the_taps_of_keys(encoder, text):
 def test_extract_kernels_of_several_batches_equals_one_batch(encoder, text):
     rows = [
         TextBatch(
-            Inputs(*(None if x is None else x[i : i + 1] for x in text.inputs)),
+            Inputs(*(x[i : i + 1] if isinstance(x, torch.Tensor) else x for x in text.inputs)),
             text.included[i : i + 1],
         )
         for i in range(3)

@@ -130,9 +130,9 @@ def test_import_rejects_unsupported_settings(saved, converted, capsys, settings,
     ("text", "message"),
     [
         ("[]", r"config\.json: expected object, found array"),
-        ('{"model_type": "gpt2"}', r"must be one of bert, .*, modernbert, but is 'gpt2'"),
+        ('{"model_type": "gpt2"}', r"must be one of bert, .*, gpt_bert, but is 'gpt2'"),
         ('{"model_type": "deberta"}', r"computes the second version, model_type deberta-v2"),
-        ("{}", r"must be one of bert, .*, modernbert, but is None"),
+        ("{}", r"must be one of bert, .*, gpt_bert, but is None"),
     ],
 )
 def test_import_rejects_a_config_of_another_model(tmp_path, text, message):

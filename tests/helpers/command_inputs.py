@@ -10,6 +10,7 @@ RUN = "--batch-size 8 --num-workers 0 --max-update 1 --max-epoch 1 --device cpu 
 WORDS = "--tokenizer words --workers 1"
 COMMAND_LINES = {  # command and config class -> words after the command; they write into out*
     "average AverageConfig": "{run} --last 1 --output out",
+    "convert BabylmConfig": "{run} out",
     "convert ExportConfig": "{run}/checkpoint_last out --classes toolkit",
     "convert ImportConfig": "{exported} out",
     "convert OnnxConfig": "{run}/checkpoint_last out --batch 1 --length 8",

@@ -58,6 +58,11 @@ def average(c: AverageConfig) -> Path:
         checkpoints = [AveragedCheckpoint(f, read_manifest(f), *read_config(f)) for f in folders]
         for checkpoint in checkpoints[1:]:
             check_compatible(checkpoints[0], checkpoint)
+        if any(checkpoint.facts.base for checkpoint in checkpoints):
+            raise ToolkitError(
+                "checkpoints of adapters cannot be averaged: the mean of two products is none. "
+                "Merge them first: toolkit-convert export, then toolkit-convert import."
+            )
         mean = average_tensors([checkpoint.folder for checkpoint in checkpoints])
         newest = max(checkpoints, key=lambda checkpoint: checkpoint.facts.update)
         write_model(
@@ -131,11 +136,6 @@ def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> No
 
 def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
     """sum_k w_k / K, summed in float64; integer tensors must be equal."""
-    if any(read_manifest(folder).base for folder in folders):
-        raise ToolkitError(
-            "checkpoints of adapters cannot be averaged: the mean of two products is none. Merge "
-            "them first: toolkit-convert export, then toolkit-convert import."
-        )
     first = read_tensors(folders[0] / MODEL)
     check_finite(folders[0] / MODEL, first.items())
     sums = {name: t.double() if t.is_floating_point() else t for name, t in first.items()}

@@ -179,7 +179,12 @@ def write_json(
 
     `style` are options of json.dumps. With `sync`, the content is on disk before the file appears.
     """
-    text = json.dumps(encode_non_finite(value), allow_nan=False, **style) + end
+    try:
+        text = json.dumps(encode_non_finite(value), allow_nan=False, **style) + end
+    except RecursionError:
+        raise ToolkitError(
+            f"{path} must hold flat values, but one is nested too deeply. Correct the input."
+        ) from None
     with atomic_file(path, sync=sync) as temporary:
         temporary.write_text(text, "utf-8", newline="\n")
 

@@ -227,6 +227,7 @@ CONFIGS = {
     "toolkit-average": "checkpoints:AverageConfig",
     "toolkit-convert import": "checkpoints:ImportConfig",
     "toolkit-convert export": "checkpoints:ExportConfig",
+    "toolkit-convert babylm": "checkpoints:BabylmConfig",
     "toolkit-convert onnx": "checkpoints:OnnxConfig",
     "toolkit-inspect": "checkpoints:InspectConfig",
     "toolkit-plot curve": "plot:CurveConfig",

@@ -98,7 +98,7 @@ class Learner(nn.Module):
         self.train(self.training)
 
     def adapt(self, c: TrainingConfig) -> None:
-        """Add the adapters of a run to the encoder, whose other parameters get no gradients."""
+        """Add the adapters that `c` asks for, of which alone the encoder learns."""
         if not c.has_adapters:
             return
         self.encoder.requires_grad_(False)

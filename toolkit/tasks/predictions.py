@@ -78,6 +78,8 @@ class Results(ABC, Generic[B, R]):
         """Set the array's values of these examples; negative ids are padding."""
         index = ids.cpu().numpy()
         real = index >= 0
+        if values.dtype == torch.bfloat16:  # which numpy lacks
+            values = values.float()
         array[index[real]] = values.cpu().numpy()[real]
         self.seen[index[real]] = True
 
