@@ -117,7 +117,7 @@ class TrainingRun:
         self.check_lengths()
         self.console, self.sink = make_sinks(config, world, progress.update, total, sinks)
         interval = config.logging.log_interval
-        reports = self.console, self.print_message
+        reports = self.console, partial(print_plain, self.stderr)
         self.metrics_logger = MetricsLogger(self.trainer, self.sink, interval, total, *reports)
         self.validation = make_validation(
             config, self.trainer, self.valid, self.sink, self.console, total

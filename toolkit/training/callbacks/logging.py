@@ -99,7 +99,8 @@ class MetricsLogger:
         launched = trainer.busy_seconds - start
         trainer.wait_for_device()
         self.launch_rates.append(launched / max(1e-9, trainer.busy_seconds - start))
-        if len(self.launch_rates) == 2 and min(self.launch_rates) > HOST_BOUND:
+        told = len(self.launch_rates) != 2 or not trainer.world.is_main
+        if not told and min(self.launch_rates) > HOST_BOUND:
             self.print_message(
                 f"the GPU waits for the CPU, which takes {self.launch_rates[-1]:.0%} of an "
                 f"update's time to launch it: raise --max-tokens, or use --cuda-graph auto"
