@@ -134,6 +134,21 @@ def test_complete_folder_is_replaced_only_with_overwrite(make_folder):
     assert [p.name for p in before.path.parent.glob("data?*") if p.is_dir()] == []
 
 
+def test_equally_named_folders_of_one_process_have_the_ids_of_their_own_tokenizers(
+    tmp_path, model_file, monkeypatch
+):
+    """The second run's workers are copies of the process."""
+    for name, tokenizer in (("a", {"sentencepiece_model": str(model_file)}), ("b", {"workers": 2})):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        Path("text").write_text(TEXT * 50)
+        kind = {} if name == "a" else {"tokenizer": "words"}
+        files = {"trainpref": "text", "validpref": "text", "destdir": "data"}
+        preprocess(preprocess_config(**files, **tokenizer, **kind))
+    folder = DataFolder.open(Path("data"))
+    assert folder.tokenizer.decode(items(folder)[0]) == TEXT.split("\n")[0]
+
+
 @pytest.mark.slow
 def test_killed_run_leaves_no_complete_folder_and_the_next_removes_its_files(
     tmp_path, text_file, model_file, random_prose

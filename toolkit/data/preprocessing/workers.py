@@ -47,6 +47,7 @@ class WorkerPool:
         self._counters: Counters | None = None
 
     def __enter__(self) -> WorkerPool:
+        _tokenizers.clear()  # those of earlier data, which processes would inherit
         if self.workers > 1:
             method = "fork" if sys.platform == "linux" else "spawn"
             context = multiprocessing.get_context(method)
