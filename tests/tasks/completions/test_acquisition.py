@@ -18,7 +18,9 @@ from toolkit.cli.validate import main
 from toolkit.commands import reading_times as command
 from toolkit.config.commands.generate import SurprisalOptions
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.tasks.completions.acquisition import fit_age
+from toolkit.generation.output import WordSurprisal
+from toolkit.tasks.completions.acquisition import average_words, fit_age
+from toolkit.tasks.completions.reading_times import ReadingTimes
 from toolkit.tasks.completions.surprisal import SurprisalReader
 
 SEEN = np.array([1e3, 3e3, 1e4, 3e4, 1e5, 3e5])
@@ -53,6 +55,12 @@ def test_age_equals_the_best_fit_of_scipy(middle):
 def test_words_that_are_not_learned_between_checkpoints_have_no_age():
     assert math.isnan(fit_age(SEEN, np.linspace(15, 14.5, 6), 14.0))  # above chance
     assert math.isnan(fit_age(SEEN, np.full(6, 5.0), 14.0))  # before the first checkpoint
+
+
+def test_chance_level_of_a_word_counts_its_tokens():
+    words = [[WordSurprisal("The", 1.0, tokens=1), WordSurprisal("cats,", 6.0, tokens=3)]]
+    data = ReadingTimes(["The cats,"], [], [(0, 0), (0, 1)], {}, {})
+    assert average_words(data, words, 16) == {"the": [1.0, 4.0], "cats": [6.0, 12.0]}
 
 
 @pytest.fixture
