@@ -104,6 +104,17 @@ def test_tensors_of_other_kinds_are_rejected(tmp_path, name):
         name_tensors(load_torch_file(path), path)
 
 
+def test_tensors_larger_than_the_file_are_rejected(tmp_path):
+    path, storage = tmp_path / "model.pt", torch.zeros(1 << 14)
+    for tensors in (
+        {"w": torch.zeros(1).expand(1 << 40, 8)},
+        {f"w{n}": storage[n:] for n in range(100)},
+    ):
+        torch.save(tensors, path)
+        with pytest.raises(ToolkitError, match=r"but has [\d,]+ bytes and tensors of [\d,]+ bytes"):
+            name_tensors(load_torch_file(path), path)
+
+
 def test_tied_tensors_become_separate_ones(tmp_path):
     path = tmp_path / "model.pt"
     torch.save({"w": TABLE, "v": TABLE, "part": TABLE[1:]}, path)

@@ -18,6 +18,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file, open_regular, read_bytes
 
 MAX_BYTES = 16 << 20
+MAX_DEPTH = 100
+"""Maximum nesting of a file's values."""
 JsonObject = dict[str, Any]
 """A JSON object, or one to write."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -59,7 +61,7 @@ def dumps(
 
 def loads(text: str) -> Any:
     """The value that `dumps` wrote; the three strings become non-finite numbers again."""
-    return decode_non_finite(parse(text))
+    return decode_non_finite(parse_strictly(text))
 
 
 def parse(text: str | bytes) -> Any:
@@ -78,13 +80,20 @@ def parse(text: str | bytes) -> Any:
         raise JsonError("found an integer of thousands of digits") from None
 
 
+def parse_strictly(text: str | bytes) -> Any:
+    """The value of the text of a JSON file, which is not nested too deeply."""
+    value = parse(text)
+    check_depth(value)
+    return value
+
+
 def decode(text: str | bytes, kind: Callable[..., T], *, non_finite: bool = False) -> T:
     """The value of a JSON text as `kind`: a dataclass, named tuple, container or scalar type.
 
     Objects may have more fields than declared. `non_finite` is for texts that `dumps` wrote.
     Raises JsonError that names the field and what is wrong with it.
     """
-    value = parse(text)
+    value = parse_strictly(text)
     return convert(decode_non_finite(value) if non_finite else value, kind)
 
 
@@ -98,6 +107,16 @@ def convert(value: object, kind: Callable[..., T]) -> T:
         problem = problem[:1].lower() + problem[1:].replace(", got ", ", found ")
         problem = re.sub("str matching regex .*", "the name of a file", problem)
         raise JsonError(f"{place.lstrip('.')}: {problem}" if place else problem) from None
+
+
+def check_depth(value: object, left: int = MAX_DEPTH) -> None:
+    """Raise JsonError if lists and objects are nested more than `left` times."""
+    if not left:
+        raise JsonError("nested too deeply")
+    items = value if isinstance(value, list) else []
+    for item in value.values() if isinstance(value, dict) else items:
+        if isinstance(item, dict | list):
+            check_depth(item, left - 1)
 
 
 def is_json_object(text: str) -> bool:
@@ -168,7 +187,7 @@ def name_file(path: Path, remedy: str) -> Iterator[None]:
         ) from None
     except UnicodeDecodeError:
         raise ToolkitError(f"{path} must be UTF-8 text, but is not. {remedy}") from None
-    except (JsonError, RecursionError) as error:  # the latter of deeply nested values
+    except JsonError as error:
         raise ToolkitError(f"{path}: {error}. {remedy}") from None
 
 
@@ -179,12 +198,7 @@ def write_json(
 
     `style` are options of json.dumps. With `sync`, the content is on disk before the file appears.
     """
-    try:
-        text = json.dumps(encode_non_finite(value), allow_nan=False, **style) + end
-    except RecursionError:
-        raise ToolkitError(
-            f"{path} must hold flat values, but one is nested too deeply. Correct the input."
-        ) from None
+    text = json.dumps(encode_non_finite(value), allow_nan=False, **style) + end
     with atomic_file(path, sync=sync) as temporary:
         temporary.write_text(text, "utf-8", newline="\n")
 

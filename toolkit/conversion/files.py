@@ -141,6 +141,10 @@ def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:
     )
 
 
+MAX_COPIES = 4
+"""Maximum bytes of all tensors per byte of the file; tied weights are stored once."""
+
+
 class OpaqueObject:
     """Placeholder for an object of another program: it stores its arguments and does nothing."""
 
@@ -195,7 +199,7 @@ def load_torch_file(path: Path, *, settings: bool = False) -> Any:
 
 
 def name_tensors(content: object, path: Path) -> dict[str, Tensor]:
-    """Loaded content as tensors by name, if they are dense.
+    """Loaded content as tensors by name, if they are dense and the file holds their numbers.
 
     Tensors that share memory, such as tied weights, become separate ones.
     """
@@ -211,6 +215,12 @@ def name_tensors(content: object, path: Path) -> dict[str, Tensor]:
         raise ToolkitError(
             f"{path} must contain dense tensors by name, but contains other objects "
             f"({str(wrong[0])[:80]!r}). Name a file that save_pretrained or fairseq wrote."
+        )
+    size, total = path.stat().st_size, sum(it.numel() * it.itemsize for it in tensors.values())
+    if total > MAX_COPIES * size:
+        raise ToolkitError(
+            f"{path} must contain the numbers of its tensors, but has {size:,} bytes and tensors "
+            f"of {total:,} bytes. Save the tensors again after .contiguous()."
         )
     users = Counter(it.untyped_storage().data_ptr() for it in tensors.values())
     return {
