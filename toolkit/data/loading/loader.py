@@ -89,8 +89,8 @@ class BatchLoader(Generic[Batch]):
             return examples
         if not isinstance(examples, FillableSource):
             raise ToolkitError(
-                "data.fill_batches requires a task whose losses are at selected tokens, such as "
-                "mlm. Leave it out."
+                "data.fill_batches requires --task mlm without --task.adaptive-interval, whose "
+                "batches know their selected tokens. Leave one out."
             )
         return FilledSource(examples, self._planner.shape)
 
