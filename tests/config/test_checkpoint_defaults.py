@@ -69,10 +69,11 @@ def resume(train):
     """Loads words as those of a run that resumes SAVED; `asked` are the folders it looked in."""
     asked = []
 
-    def call(*words, in_save_dir=True):
+    def call(*words, in_save_dir=True, **more):
         def find(save_dir, restore_file):
             asked.append((save_dir, restore_file))
-            return SavedRun(to_dict(compose(SAVED)), "first/checkpoint_e1_u4", in_save_dir)
+            options = to_dict(compose({**SAVED, **more}))
+            return SavedRun(options, "first/checkpoint_e1_u4", in_save_dir)
 
         return load(words, dataclasses.replace(train, find_saved_run=find)).config
 
@@ -128,6 +129,21 @@ def test_named_component_keeps_its_options_and_another_one_has_its_defaults(resu
 )
 def test_option_replaces_its_alternatives(resume, words, expected):
     assert changed(resume(*words)) == expected
+
+
+@pytest.mark.parametrize("logdir", ["first/../events", "{tmp}/events", "first/link", "first/a\0"])
+def test_saved_folder_of_events_is_used_inside_the_save_folder_only(
+    resume, tmp_path, monkeypatch, logdir
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first/link").symlink_to(tmp_path)
+    words = "--save-dir", "first"
+    for saved, expected in ((logdir.format(tmp=tmp_path), None), ("first/events", "first/events")):
+        config = resume(*words, tensorboard_logdir=saved)
+        assert config.logging.tensorboard_logdir == expected
+    config = resume(*words, "--tensorboard-logdir", "events", tensorboard_logdir="other")
+    assert config.logging.tensorboard_logdir == "events"
 
 
 def test_other_run_gives_no_options_about_saving_and_logging(resume):

@@ -26,6 +26,7 @@ from toolkit.common.files import (
     atomic_dir,
     atomic_file,
     delete,
+    is_inside,
     read_bytes,
     report_write_errors,
     sync_to_disk,
@@ -339,11 +340,7 @@ def verify_checkpoint(
 def resolve_inside(folder: Path, name: str) -> Path:
     """The path of a checkpoint's file; names and links that lead outside are rejected."""
     path = folder / name
-    try:
-        inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
-        inside = False
-    if not inside or Path(name).is_absolute():
+    if not is_inside(path, folder) or Path(name).is_absolute():
         raise ToolkitError(
             f"{folder / MANIFEST} must name files of its own folder, but names {name[:80]!r}. "
             f"toolkit-train writes no such checkpoint: do not use it."

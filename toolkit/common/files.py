@@ -112,6 +112,14 @@ def new_temporary_path(path: Path) -> Path:
     return temporary
 
 
+def is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path leads into a folder once links are followed."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
+        return False
+
+
 def is_running(process: int) -> bool:
     """Whether a process of this host exists, of any user, and is not a zombie."""
     try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import is_inside
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.common.plugins import PluginRecord
 from toolkit.common.registry import COMPONENTS
@@ -274,6 +275,7 @@ Size = Annotated[int, Meta(ge=0, le=1 << 31)]
 """Number of rows of a table."""
 FINETUNE_OPTION = "checkpoint.finetune_from"
 SAVE_DIR, RESTORE_FILE = "checkpoint.save_dir", "checkpoint.restore_file"
+LOGDIR = "logging.tensorboard_logdir"
 START_OPTIONS = (SAVE_DIR, RESTORE_FILE, FINETUNE_OPTION)
 """Options that name a checkpoint with the defaults of others."""
 ALTERNATIVES = (
@@ -315,7 +317,8 @@ def read_saved_config(folder: Path) -> SavedConfig:
 def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
     """The values that the checkpoint's run had, except of components that are another one now.
 
-    Where a run writes to is not taken over from another run.
+    Where a run writes to is not taken over from another run, and from the run itself only if it is
+    inside its folder, which may come from somebody else.
     """
     paths = (SAVE_DIR, CheckpointConfig.save_dir), (RESTORE_FILE, "")
     folder, file = (given[path].value if path in given else default for path, default in paths)
@@ -330,7 +333,9 @@ def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
         for section, name in names.items()
         if name in given and name in values and given[name].value != values[name].value
     ]
-    left_out = (SAVE_DIR, RESTORE_FILE, *own, *others)
+    logdir = str(values[LOGDIR].value or "") if LOGDIR in values else ""
+    outside = () if is_inside(Path(logdir), Path(str(folder))) else (LOGDIR,)
+    left_out = (SAVE_DIR, RESTORE_FILE, *own, *others, *outside)
     return {path: value for path, value in values.items() if not path.startswith(left_out)}
 
 
