@@ -87,15 +87,34 @@ def test_console_shows_a_second_bar_during_validation():
     console.close()
 
 
-def test_console_without_a_bar_prints_a_progress_line_per_minute():
-    console, out = a_console(terminal=False)
+def test_console_without_a_bar_is_silent_for_ten_seconds_or_a_hundredth_of_the_run():
+    out, times = io.StringIO(), [0.0]
+    console = TrainingConsole(
+        total_updates=1000, console=Console(file=out, width=100), now=lambda: times[0]
+    )
+    console.advance(1)
+    console.write("train", {"update": 1, "loss": 5.0})
+    for times[0], update in ((9.0, 10), (12.0, 13), (21.0, 22), (23.0, 24), (5000.0, 100)):
+        console.advance(update)
+    console.write("valid", {"update": 100, "loss": 5.0})
+    for times[0], update in ((5049.0, 149), (5051.0, 151)):
+        console.advance(update)
+    lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
+    assert lines == [
+        "train update 1/1000 loss 5.000",
+        "train update 13/1000 1.00 updates/s 16:27 left",
+        "train update 24/1000 1.00 updates/s 16:16 left",
+        "train update 100/1000 0.02 updates/s 16:22:18 left",
+        "valid update 100/1000 loss 5.000",
+        "train update 151/1000 1.00 updates/s 14:09 left",
+    ]
     with console.progress("validating valid", 900, "examples") as progress:
-        progress.now = iter([progress.started_at + s for s in (10, 61, 70, 121)]).__next__
+        progress.now = iter([progress.started_at + s for s in (50, 52, 60, 110)]).__next__
         for _ in range(4):
             progress.advance(100)
-    assert out.getvalue().splitlines() == [
-        "validating valid: 200 of 900 examples, 3 examples/s, 3:34 left",
-        "validating valid: 400 of 900 examples, 3 examples/s, 2:31 left",
+    assert out.getvalue().splitlines()[6:] == [
+        "validating valid: 200 of 900 examples, 4 examples/s, 3:02 left",
+        "validating valid: 400 of 900 examples, 4 examples/s, 2:18 left",
     ]
 
 

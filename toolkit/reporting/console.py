@@ -44,7 +44,13 @@ def print_plain(console: Console, text: str, end: str = "\n") -> None:
     console.print(text, end=end, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-LINE_SECONDS = 5.0
+LINE_SECONDS, RUN_LINE_SECONDS = 5.0, 10.0
+
+
+def longest_silence(seconds: float, least: float) -> float:
+    """Seconds without a line that bring about one: 1 % of the time so far, so that days of work
+    write hundreds of lines and not thousands, but at first `least`."""
+    return max(least, seconds / 100)
 
 
 class Progress:
@@ -92,7 +98,7 @@ class Progress:
         now = self.now()
         if self.bar:
             self.bar.update(self.task, completed=self.done, text=self.text(now))
-        elif now - self.printed_at >= self.line_seconds:
+        elif now - self.printed_at >= longest_silence(now - self.started_at, self.line_seconds):
             self.printed_at = now
             print_plain(self.console, f"{self.description}: {self.text(now)}")
 
@@ -202,14 +208,14 @@ FORMATS = {  # name -> format and column width; other metrics go to the files on
 PRINTED_EVENTS = ("train", "valid", "save", "save_failed", "skipped_update", "split_update")
 """Events that are printed; those of callbacks are if they have a text."""
 BAR_METRICS = ("words", "loss", "tokens_per_second", "updates_per_second")
-VALIDATION_LINE_SECONDS = 60.0  # between progress lines of a validation without a bar
 
 
 class TrainingConsole:
     """A bar with loss, rate and time left, or lines; a line per validation and checkpoint.
 
-    `advance` moves the bar between reports; it needs no metrics and so never waits for the device.
-    The last report becomes a line at the end, when the bar is gone.
+    `advance` moves the bar between reports, or ends a long silence with a line; it needs no metrics
+    and so never waits for the device. The last report becomes a line at the end, when the bar is
+    gone.
     """
 
     def __init__(
@@ -218,8 +224,11 @@ class TrainingConsole:
         *,
         total_updates: int | None = None,
         console: Console | None = None,
+        now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.total = total_updates
+        self.total, self.now = total_updates, now
+        self.started_at = self.printed_at = now()
+        self.printed_update: int | None = None
         self.console = console or Console(
             stderr=True, force_terminal=True if progress == "bar" else None
         )
@@ -232,12 +241,21 @@ class TrainingConsole:
 
     def advance(self, update: int) -> None:
         """Show the number of updates done."""
+        seconds = self.now() - self.printed_at
         if self.bar:
             of = f"/{self.total}" if self.total else ""
             self.bar.update(self.task, completed=update, text=f"{update}{of}  {self.text}")
+        elif self.printed_update is not None and seconds >= self.line_seconds:
+            rate = (update - self.printed_update) / seconds
+            self.write("train", {"update": update, "updates_per_second": rate})
+
+    @property
+    def line_seconds(self) -> float:
+        """Longest time without a line."""
+        return longest_silence(self.now() - self.started_at, RUN_LINE_SECONDS)
 
     def progress(self, description: str, total: int, unit: str) -> Progress:
-        """Progress within training, such as a validation: a second bar, or a line per minute."""
+        """Progress within training, such as a validation: a second bar, or a few lines."""
         return Progress(
             description,
             total,
@@ -245,10 +263,12 @@ class TrainingConsole:
             console=self.console,
             parent=self.bar,
             draw=False,
-            line_seconds=VALIDATION_LINE_SECONDS,
+            line_seconds=self.line_seconds,
         )
 
     def write(self, event: str, values: EventValues) -> None:
+        if isinstance(update := values.get("update"), int):
+            self.printed_at, self.printed_update = self.now(), update
         if event == "train" and self.bar:
             self.latest = values
             metrics = [text.rstrip() for text in format_metrics(values, BAR_METRICS)]

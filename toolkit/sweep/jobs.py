@@ -28,7 +28,13 @@ from toolkit.common.system import (
     known_signals,
     signal_name,
 )
-from toolkit.reporting.console import Console, Progress, format_duration, print_plain
+from toolkit.reporting.console import (
+    RUN_LINE_SECONDS,
+    Console,
+    Progress,
+    format_duration,
+    print_plain,
+)
 
 SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 POLL_SECONDS = 0.1
@@ -233,7 +239,7 @@ def slurm_script(runs: Sequence[tuple[str, str]], base: Path) -> str:
 
 REPORT = re.compile(r"^train +update +(?P<update>\d+)/(?P<total>\d+).*? loss (?P<loss>\S+)", re.M)
 """A line of a run's log, as TrainingConsole prints it."""
-LINE_SECONDS, LOG_BYTES = 60.0, 8192
+LOG_BYTES = 8192
 
 
 def latest_report(job: SweepJob) -> re.Match[str] | None:
@@ -245,12 +251,12 @@ def latest_report(job: SweepJob) -> re.Match[str] | None:
 
 
 class SweepProgress(Progress):
-    """Callback of run_all: a bar of all runs, or a line per minute, and lines on start and end."""
+    """Callback of run_all: a bar of all runs, or a few lines, and lines on start and end."""
 
     def __init__(
         self, jobs: Sequence[SweepJob], *, total: int, console: Console | None = None
     ) -> None:
-        super().__init__("sweep", total, "runs", console=console, line_seconds=LINE_SECONDS)
+        super().__init__("sweep", total, "runs", console=console, line_seconds=RUN_LINE_SECONDS)
         self.runs, self.done = len(jobs), total - len(jobs)
         self.finished_before = self.done
         self.running: list[SweepJob] = []
