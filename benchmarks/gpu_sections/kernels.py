@@ -64,7 +64,7 @@ def convolve_channels_first(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def convolve_channels_last(x: Tensor, weight: Tensor) -> Tensor:
-    from toolkit.nn.ops.depthwise import depthwise_conv1d
+    from toolkit.nn.ops.convolution import depthwise_conv1d
 
     return depthwise_conv1d(x, weight, None)
 

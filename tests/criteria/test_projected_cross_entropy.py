@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from toolkit import criteria
 from toolkit.criteria import IGNORED, Classes, Criterion, ProjectedClasses, cross_entropy, project
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.nn.ops import aligned_linear
+from toolkit.nn.ops import linear
 
 COUNT, CLASSES, WIDTH = 37, 11, 6
 
@@ -44,7 +44,7 @@ def gradients(loss, tensors):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_loss_and_gradients_equal_those_of_stored_logits(smoothing, bias, multiple, monkeypatch):
-    monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", multiple)
+    monkeypatch.setitem(linear.CLASSES_MULTIPLE, "cpu", multiple)
     *tensors, targets = operands(bias=bias)
     prediction = project(*tensors, targets=targets)
     assert isinstance(prediction, ProjectedClasses)

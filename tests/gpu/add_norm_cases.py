@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.nn.ops import add_norm as operation
-from toolkit.nn.ops.add_norm import add_norm_by_kernel
+from toolkit.nn.ops import layer_norm as operation
 from toolkit.nn.ops.kernels import add_norm as kernels
+from toolkit.nn.ops.layer_norm import add_norm_by_kernel
 
 EPS = 1e-12
 

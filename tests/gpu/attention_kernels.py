@@ -13,7 +13,7 @@ from toolkit.nn.ops.kernels.attention_backward import (
     differentiate_queries,
 )
 from toolkit.nn.ops.kernels.attention_forward import attend_forward
-from toolkit.nn.ops.relative_inputs import tile_size
+from toolkit.nn.ops.relative_attention import tile_size
 
 KERNELS = {
     "attend": attend_forward,

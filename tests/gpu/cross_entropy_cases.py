@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from toolkit.criteria import IGNORED, ProjectedClasses, cross_entropy as chunks
-from toolkit.nn.ops import aligned_linear
-from toolkit.nn.ops.cross_entropy import replace_by_gradient
+from toolkit.nn.ops import linear
 from toolkit.nn.ops.kernels import cross_entropy as cross_entropy_kernels
+from toolkit.nn.ops.linear import replace_by_gradient
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def compare_chunks() -> float:
         with (
             patch.object(chunks, "triton_runs", lambda *of: by_kernel),
             patch.dict(chunks.ROWS_PER_CHUNK, cpu=8),
-            patch.dict(aligned_linear.CLASSES_MULTIPLE, cpu=8),
+            patch.dict(linear.CLASSES_MULTIPLE, cpu=8),
         ):
             loss = chunks.projected_cross_entropy(ProjectedClasses(*tensors, targets), 0.1)
             return [loss.detach(), *torch.autograd.grad(loss, tensors)]

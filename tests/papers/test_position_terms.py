@@ -19,7 +19,7 @@ from toolkit import build_model
 from toolkit.common.registry import POSITIONS
 from toolkit.nn.attention import LinearBias, Offsets, SequenceContext
 from toolkit.nn.attention.disentangled import clipped_buckets
-from toolkit.nn.attention.t5 import bucket_indices
+from toolkit.nn.attention.offset_terms import bucket_indices
 
 NAMES = [name for name in POSITIONS.builtins if name != "none"]
 ALONE = {name: {"positions": [name]} for name in ["none", *NAMES]}

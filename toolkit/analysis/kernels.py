@@ -27,7 +27,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.attention import Kernel, RelativeToKey
-from toolkit.nn.ops.depthwise import DepthwiseConvolution
+from toolkit.nn.ops.convolution import DepthwiseConvolution
 
 
 def plot_kernels(c: KernelsConfig) -> None:

@@ -228,17 +228,19 @@ POSITIONS = {  # in the order in which they are added
         learned="a table of positions, added to the token embeddings",
         sinusoidal="sines and cosines, added to the token embeddings",
     ),
-    **make_builtins("nn.attention.rotary", rope="queries and keys rotated by their positions"),
+    **make_builtins(
+        "nn.attention.offset_terms", rope="queries and keys rotated by their positions"
+    ),
     **make_builtins(
         "nn.attention.composite",
         fixed="a number per head and offset",
         shaw="a product of the query and a vector per offset (Shaw et al. 2018)",
         composite="fixed and shaw (Chang et al. 2021)",
     ),
-    **make_builtins("nn.attention.alibi", alibi="a constant slope per head (Press et al. 2022)"),
-    **make_builtins("nn.attention.t5", t5="a number per bucket of offsets (Raffel et al. 2020)"),
     **make_builtins(
-        "nn.attention.transformer_xl",
+        "nn.attention.offset_terms",
+        alibi="a constant slope per head (Press et al. 2022)",
+        t5="a number per bucket of offsets (Raffel et al. 2020)",
         xl="products with projected sinusoids of the offset (Dai et al. 2019)",
     ),
     **make_builtins(

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.nn.ops.aligned_linear import aligned_linear
+from toolkit.nn.ops.linear import aligned_linear
 
 
 class Classes(NamedTuple):

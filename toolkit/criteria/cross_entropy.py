@@ -30,9 +30,9 @@ from toolkit.criteria import (
     Values,
     split_rows,
 )
-from toolkit.nn.ops import cross_entropy
-from toolkit.nn.ops.aligned_linear import cast_operands, pad_classes, soft_cap
+from toolkit.nn.ops import linear
 from toolkit.nn.ops.kernels import triton_runs
+from toolkit.nn.ops.linear import cast_operands, pad_classes, soft_cap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +259,7 @@ def replace_by_gradient(
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
     if triton_runs(logits.device, logits.dtype) and not z:
-        kernel = cross_entropy.replace_by_gradient
+        kernel = linear.replace_by_gradient
         losses: Tensor = kernel(logits, chunk.targets, chunk.valid, classes, smoothing)
         return losses.sum()
     total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -36,14 +36,13 @@ from toolkit.nn.attention import (
     TableShape,
 )
 from toolkit.nn.attention.composite import ShawConfig
-from toolkit.nn.attention.rotary import RotaryConfig
+from toolkit.nn.attention.offset_terms import RotaryConfig
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.embeddings import Embeddings
 from toolkit.nn.init import init_transformer_weights
 from toolkit.nn.layers import GENERATIVE_NAMES, FeedForward, LayerStack, Residual, TransformerLayer
-from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.layer_norm import LayerNorm
-from toolkit.nn.ops.linear import PackedLinear, pack_linear, pack_linear_layers
+from toolkit.nn.ops.linear import PackedLinear, aligned_linear, pack_linear, pack_linear_layers
 
 NORM_EPS = 1e-5
 

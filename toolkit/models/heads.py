@@ -14,8 +14,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.nn.init import INIT_STD, init_bert_weights, remove_biases
 from toolkit.nn.layers import build_norm, select_tokens
-from toolkit.nn.ops.aligned_linear import aligned_linear
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.linear import aligned_linear
 
 HeadKind = Literal["pooled", "plain", "gelu"]
 

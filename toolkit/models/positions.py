@@ -29,8 +29,8 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.attention.composite import ShawConfig
 from toolkit.nn.attention.disentangled import DisentangledConfig
+from toolkit.nn.attention.offset_terms import LocalRotaryConfig
 from toolkit.nn.attention.position import check_shapes
-from toolkit.nn.attention.rotary import LocalRotaryConfig
 
 C = TypeVar("C", bound="ChosenPositions")
 SINGLE = {

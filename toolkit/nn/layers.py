@@ -21,11 +21,10 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
 from toolkit.nn.init import INIT_STD
-from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.batched_products import average_by_head
-from toolkit.nn.ops.depthwise import mask_padding
+from toolkit.nn.ops.convolution import mask_padding
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm
+from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm, add_norm
 
 NormName = Literal["layer", "rms", "plain"]
 NORM_EPS = 1e-12

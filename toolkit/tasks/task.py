@@ -31,7 +31,7 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention.position import check_parts
 from toolkit.nn.init import memory_limit
-from toolkit.nn.ops.aligned_linear import soft_cap
+from toolkit.nn.ops.linear import soft_cap
 from toolkit.tasks.examples import Batch, Examples, SplitSource
 from toolkit.tasks.predictions import Predictor, Results
 

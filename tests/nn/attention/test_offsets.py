@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals, skew, skew_by_views
-from toolkit.nn.ops.offsets import clipped
+from toolkit.nn.attention.inputs import Offsets, scatter_to_diagonals, skew, skew_by_views
+from toolkit.nn.ops.offsets import taps as module
 
 B, H, S, RADIUS = 2, 3, 6, 2
 
@@ -72,7 +72,7 @@ def test_gradients_of_several_sentences_at_once_equal_those_one_by_one(monkeypat
     taps = torch.randn(B, H, S, 2 * RADIUS + 1, requires_grad=True)
     gradient, gradients = torch.randn(B, H, S, S), []
     for at_once in (1, B):
-        monkeypatch.setattr(clipped, "sentences_at_once", lambda index, taps, n=at_once: n)
+        monkeypatch.setattr(module, "sentences_at_once", lambda index, taps, n=at_once: n)
         scores = scatter_to_diagonals(taps, Offsets(positions, S, torch.device("cpu")))
         gradients += torch.autograd.grad(scores, taps, gradient)
     torch.testing.assert_close(*gradients)

@@ -11,7 +11,7 @@ from toolkit.nn.attention import (
     ReversedKernel,
     SequenceContext,
 )
-from toolkit.nn.attention.t5 import bucket_indices
+from toolkit.nn.attention.offset_terms import bucket_indices
 
 
 def inputs(queries, keys):

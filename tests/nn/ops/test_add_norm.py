@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.dropout import draw_keep_mask, round_rate
+from toolkit.nn.ops.layer_norm import add_norm
 
 EPS = 1e-12
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.nn.ops import aligned_linear as module
-from toolkit.nn.ops.aligned_linear import aligned_linear, pad_classes
+from toolkit.nn.ops import linear as module
+from toolkit.nn.ops.linear import aligned_linear, pad_classes
 
 
 @pytest.fixture(autouse=True)

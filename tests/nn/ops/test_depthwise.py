@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.nn.ops.depthwise import (
+from toolkit.nn.ops.convolution import (
     DepthwiseConvolution,
     SeparableConvolution,
     depthwise_conv1d,

@@ -2,9 +2,8 @@
 
 import torch
 
-from toolkit.nn.attention.inputs import SequenceContext
-from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals
-from toolkit.nn.ops.map_sources import KEY_TAPS, MAP, QUERY_TAPS, to_rows, view_map, view_maps
+from toolkit.nn.attention.inputs import Offsets, SequenceContext, scatter_to_diagonals
+from toolkit.nn.ops.mixed_attention import KEY_TAPS, MAP, QUERY_TAPS, to_rows, view_map, view_maps
 
 BATCH, HEADS, LENGTH = 2, 3, 5
 

@@ -7,12 +7,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from toolkit.nn.ops.relative_attention import (
+    OffsetTables,
+    SentenceRows,
     forward_flops,
     has_shared_memory,
     kernel_runs,
     relative_attention,
 )
-from toolkit.nn.ops.relative_inputs import OffsetTables, SentenceRows
 from toolkit.training.flop_counter import FlopCounter
 
 

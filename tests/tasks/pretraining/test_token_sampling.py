@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from toolkit.criteria import Classes, ProjectedClasses, cross_entropy
-from toolkit.nn.ops import aligned_linear
+from toolkit.nn.ops import linear
 from toolkit.tasks.pretraining import rtd
 from toolkit.tasks.pretraining.rtd import invert_sums, invert_sums_in_two_levels, sample_tokens
 
@@ -70,7 +70,7 @@ def test_sample_tokens_passes_no_gradient():
 def test_tokens_of_logits_that_are_not_stored_are_those_of_stored_ones(
     autocast, multiple, monkeypatch
 ):
-    monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", multiple)
+    monkeypatch.setitem(linear.CLASSES_MULTIPLE, "cpu", multiple)
     torch.manual_seed(0)
     states, table, bias = torch.randn(37, 6), torch.randn(11, 6), torch.randn(11)
     prediction = ProjectedClasses(states, table, bias, torch.zeros(37).long())
@@ -88,7 +88,7 @@ def test_tokens_of_logits_that_are_not_stored_are_those_of_stored_ones(
 
 
 def test_classes_added_to_align_a_product_are_not_drawn_for_non_finite_logits(monkeypatch):
-    monkeypatch.setitem(aligned_linear.CLASSES_MULTIPLE, "cpu", 8)
+    monkeypatch.setitem(linear.CLASSES_MULTIPLE, "cpu", 8)
     states = torch.full((37, 6), torch.nan)
     prediction = ProjectedClasses(states, torch.randn(11, 6), None, torch.zeros(37).long())
     assert sample_tokens(prediction, torch.rand(37)).max() < 11

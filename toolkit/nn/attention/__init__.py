@@ -1,6 +1,5 @@
 """Attention: projections, score terms, kernels, maps and values to compose."""
 
-from toolkit.nn.attention.alibi import LinearBias as LinearBias
 from toolkit.nn.attention.attention import (
     Attention as Attention,
     AttentionValues as AttentionValues,
@@ -24,6 +23,7 @@ from toolkit.nn.attention.disentangled import (
 from toolkit.nn.attention.inputs import (
     AttentionInputs as AttentionInputs,
     CrossAttentionSource as CrossAttentionSource,
+    Offsets as Offsets,
     SequenceContext as SequenceContext,
 )
 from toolkit.nn.attention.kernels import (
@@ -41,7 +41,13 @@ from toolkit.nn.attention.maps import (
     KernelMap as KernelMap,
     SoftmaxMap as SoftmaxMap,
 )
-from toolkit.nn.attention.offsets import Offsets as Offsets
+from toolkit.nn.attention.offset_terms import (
+    BucketBias as BucketBias,
+    ContentBias as ContentBias,
+    LinearBias as LinearBias,
+    Rotary as Rotary,
+    SinusoidalKernel as SinusoidalKernel,
+)
 from toolkit.nn.attention.position import (
     OffsetVectors as OffsetVectors,
     Position as Position,
@@ -57,7 +63,6 @@ from toolkit.nn.attention.projections import (
     StreamProjections as StreamProjections,
     TemperedProjections as TemperedProjections,
 )
-from toolkit.nn.attention.rotary import Rotary as Rotary
 from toolkit.nn.attention.smoothing import (
     AbsolutePositionBias as AbsolutePositionBias,
     PairConvolution as PairConvolution,
@@ -65,17 +70,12 @@ from toolkit.nn.attention.smoothing import (
     ReversedKernel as ReversedKernel,
     SmoothedMap as SmoothedMap,
 )
-from toolkit.nn.attention.t5 import BucketBias as BucketBias
 from toolkit.nn.attention.terms import (
     Content as Content,
     ContentChange as ContentChange,
     Relative as Relative,
     RelativeToKey as RelativeToKey,
     ScoreTerm as ScoreTerm,
-)
-from toolkit.nn.attention.transformer_xl import (
-    ContentBias as ContentBias,
-    SinusoidalKernel as SinusoidalKernel,
 )
 from toolkit.nn.attention.two_stream_maps import (
     MixedMaps as MixedMaps,

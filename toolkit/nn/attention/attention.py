@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from toolkit.nn.attention.inputs import (
     AttentionInputs,
     CrossAttentionSource,
+    Offsets,
     SequenceContext,
 )
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
-from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.attention.projections import ConvolvedProjections, Projections, split_heads
 from toolkit.nn.decoding_cache import AttentionCache, EncoderKV, EncoderKVCache, to_cache_dtype
 from toolkit.nn.ops.banded_convolution import dynamic_convolution
-from toolkit.nn.ops.depthwise import DepthwiseConvolution, SeparableConvolution, mask_padding
+from toolkit.nn.ops.convolution import DepthwiseConvolution, SeparableConvolution, mask_padding
 from toolkit.nn.ops.dropout import Dropout
 
 

@@ -1,4 +1,6 @@
-"""Inputs of attention, and the letters of its axes.
+"""Inputs of attention, the offsets j - i between its positions, and the letters of its axes.
+
+Offsets are computed from position ids, never from indices.
 
 B batch   S queries   T keys   H heads
 K width of one head        D model width  R kernel taps, 2 * radius + 1
@@ -7,13 +9,268 @@ P parts of a projection: queries, keys, values, and others
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.ops.relative_inputs import SentenceRows
+from toolkit.common.arrays import HIDDEN_POSITION
+from toolkit.nn.ops.dispatch import fast
+from toolkit.nn.ops.offsets.taps import TapTable, read_by_table, read_taps, sum_by_table, sum_taps
+from toolkit.nn.ops.offsets.token_order import (
+    MovedTokens,
+    TokenOrder,
+    find_moved_tokens,
+    scatter_by_position,
+)
+from toolkit.nn.ops.relative_attention import SentenceRows
+from toolkit.nn.ops.sliding_window import mask_outside
+
+Rotations = tuple[Float[Tensor, "#B 1 S K2"], Float[Tensor, "#B 1 S K2"]]
+"""Cosines and sines of the angles of positions, one for each pair of columns."""
+
+
+def compute_rotations(
+    positions: Int[Tensor, "B S"], width: int, base: float, dtype: torch.dtype
+) -> Rotations:
+    """cos and sin of p base^(-2c / K), c = 0 .. K / 2 - 1 (Su et al. 2021, eq. 15)."""
+    precise = torch.float32 if positions.device.type == "mps" else torch.float64
+    channels = torch.arange(0, width, 2, device=positions.device, dtype=precise)
+    frequencies = torch.exp(-math.log(base) / width * channels)
+    angles = positions[:, None, :, None].to(precise) * frequencies
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Float[Tensor, "B H S K"], rotations: Rotations) -> Float[Tensor, "B H S K"]:
+    """(a cos - b sin, b cos + a sin) for the halves a and b of the columns."""
+    cosines, sines = rotations
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cosines - b * sines, b * cosines + a * sines], -1)
+
+
+POSITIONS_MULTIPLE = 8
+"""A divisor of the number of positions on a GPU, whose products want rows of whole 16 bytes."""
+UNKNOWN_LIMIT = 2**31
+"""A bound above all offsets, if the largest is unknown."""
+
+
+class Offsets:
+    """Offsets between the positions of a batch: one table for all sentences, or one for each.
+
+    Tables for plain positions 0 .. T-1 are cached per length, radius and device; those of explicit
+    position ids are computed once per batch and shared by its layers.
+    """
+
+    def __init__(
+        self,
+        positions: Int[Tensor, "B S"] | None,
+        length: int,
+        device: torch.device,
+        limit: int = UNKNOWN_LIMIT,
+        query_start: int = 0,
+    ) -> None:
+        """`limit` is above all ids, which are at least -1; it saves a synchronization with a GPU.
+
+        Queries start at `query_start`; keys of previous positions come from a cache.
+        """
+        self.positions, self.length, self.device = positions, length, device
+        self.query_start = query_start
+        self._limit = limit
+        self._taps: dict[int, Tensor] = {}
+        self._tables: dict[int, TapTable] = {}
+        self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
+        self._rotations: dict[tuple[int, float, torch.dtype], Rotations] = {}
+
+    @property
+    def shared(self) -> bool:
+        """Whether all sentences have the same offsets."""
+        return self.positions is None
+
+    @property
+    def eager_on_cpu(self) -> bool:
+        """Whether operations run at once, on a CPU."""
+        return self.device.type == "cpu" and not torch.compiler.is_compiling()
+
+    @property
+    def multiplies_in_blocks(self) -> bool:
+        """Whether products by offset run in blocks: on a CPU, with tokens in order."""
+        wanted = fast("offset_products") and fast("offset_attention")
+        if self.query_start or not self.eager_on_cpu or not wanted:
+            return False
+        return self.all_in_order or (
+            fast("token_order") and self.moved_tokens.indices.shape[1] < self.length
+        )
+
+    @property
+    def all_in_order(self) -> bool:
+        """Whether all sentences are known to be at positions 0 .. S-1."""
+        return self.positions is None or self.ordered_prefix == len(self.positions)
+
+    @cached_property
+    def token_order(self) -> TokenOrder | None:
+        """Position ids for products in blocks; None if all sentences are in order."""
+        if self.all_in_order:
+            return None
+        return TokenOrder(self.ids, self.moved_tokens, self.max_offset + 1)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """A lower and an upper bound of all ids."""
+        if self.positions is None:
+            return 0, self.length - 1
+        if self.positions.device.type != "cpu":
+            count = self._limit - HIDDEN_POSITION
+            return HIDDEN_POSITION, self._limit - 1 + -count % POSITIONS_MULTIPLE
+        return self.host_bounds
+
+    @cached_property
+    def host_bounds(self) -> tuple[int, int]:
+        """The bounds of all ids, computed on the host."""
+        assert self.positions is not None, "plain positions need no look"
+        return min(0, int(self.positions.min())), max(self.length - 1, int(self.positions.max()))
+
+    @property
+    def max_offset(self) -> int:
+        """An upper bound of all offsets."""
+        low, high = self.bounds
+        return high - low
+
+    @cached_property
+    def ids(self) -> Int[Tensor, "B S"]:
+        """Position ids counted from 0."""
+        assert self.positions is not None, "plain positions have no ids"
+        return self.positions - self.bounds[0]
+
+    @cached_property
+    def ordered_prefix(self) -> int:
+        """Number of sentences in order at the start of the batch; 0 on a GPU, without a check."""
+        if self.positions is None or self.positions.device.type != "cpu":
+            return 0
+        in_order = (self.positions == torch.arange(self.length)).all(1)
+        return int(in_order.long().cumprod(0).sum())
+
+    @cached_property
+    def moved_tokens(self) -> MovedTokens:
+        """Tokens that are not in order; all of them on a GPU."""
+        every, first, count = self.device.type != "cpu", -self.bounds[0], self.max_offset + 1
+        return find_moved_tokens(self.ids, first, count, self.ordered_prefix, every=every)
+
+    def prepare(self) -> None:
+        """Find on a GPU what all layers read; compiled ones cannot make what is cached."""
+        if self.positions is not None and self.positions.device.type != "cpu":
+            self.moved_tokens  # noqa: B018
+
+    def tap_indices(self, radius: int) -> Int[Tensor, "#B S T"]:
+        """Index of the tap for each pair; offsets beyond the radius share the outermost."""
+        if torch.compiler.is_exporting():  # radii may be symbols, which have no hash
+            return self.differences.clamp(-radius, radius) + radius
+        if radius not in self._taps:
+            self._taps[radius] = self.differences.clamp(-radius, radius) + radius
+        return self._taps[radius]
+
+    def tap_table(self, radius: int) -> TapTable:
+        """The same for operations on a CPU."""
+        if radius not in self._tables:
+            if self.positions is None:
+                keys = torch.arange(self.length)[None]
+                queries, in_order = keys[:, self.query_start :], 0 if self.query_start else None
+            else:
+                queries = keys = self.positions
+                in_order = None if self.ordered_prefix == len(keys) else self.ordered_prefix
+            self._tables[radius] = TapTable(queries, keys, radius, in_order)
+        return self._tables[radius]
+
+    @cached_property
+    def differences(self) -> Int[Tensor, "#B S T"]:
+        """j - i for each pair, not clipped."""
+        if self.positions is not None:
+            return self.positions[:, None, :] - self.positions[:, :, None]
+        positions = torch.arange(self.length, device=self.device)
+        return (positions - positions[self.query_start :, None])[None]
+
+    def window_mask(self, radius: int, dtype: torch.dtype) -> Float[Tensor, "#B 1 S T"] | None:
+        """A bias that masks keys at a distance |p_j - p_i| above the radius, if there are any."""
+        if not torch.compiler.is_exporting() and self.max_offset <= radius:
+            return None
+        key = radius, dtype
+        if key not in self._masks:
+            self._masks[key] = mask_outside(self.differences, radius, dtype)
+        return self._masks[key]
+
+    def rotations(self, width: int, base: float, dtype: torch.dtype) -> Rotations:
+        """Cosines and sines of the angles by which queries and new keys are rotated."""
+        key = width, base, dtype
+        if key not in self._rotations:
+            positions = self.positions
+            if positions is None:
+                positions = torch.arange(self.query_start, self.length, device=self.device)[None]
+            self._rotations[key] = compute_rotations(positions, width, base, dtype)
+        return self._rotations[key]
+
+
+def scatter_to_diagonals(
+    taps: Float[Tensor, "#B H S R"], offsets: Offsets
+) -> Float[Tensor, "#B H S T"]:
+    """Scores by offset: out[b, h, i, j] = taps[b, h, i, clip(p_j - p_i) + radius]."""
+    radius = (taps.shape[-1] - 1) // 2
+    complete = radius == offsets.length - 1 if offsets.shared else radius >= offsets.max_offset
+    if not offsets.query_start and not torch.compiler.is_exporting():
+        if complete and offsets.all_in_order:
+            return skew(taps)
+        if complete and fast("token_order"):
+            taps = taps.expand(len(offsets.ids), -1, -1, -1)
+            return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
+        if not complete and offsets.eager_on_cpu and fast("taps"):
+            return read_by_table(taps, offsets.tap_table(radius))
+        if not complete:
+            return read_taps(taps, offsets.tap_indices(radius), shared=offsets.shared)
+    index = offsets.tap_indices(radius)
+    if len(index) > 1:
+        taps = taps.expand(len(index), -1, -1, -1)
+    return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
+
+
+def sum_by_offset(
+    weights: Float[Tensor, "B H S T"], offsets: Offsets, radius: int
+) -> Float[Tensor, "B H S R"]:
+    """out[b, h, i, r] = sum of weights[b, h, i, j] over the j with clip(p_j - p_i) + radius = r."""
+    if offsets.eager_on_cpu and fast("taps"):
+        return sum_by_table(weights, offsets.tap_table(radius))
+    index = offsets.tap_indices(radius)
+    shared = offsets.shared and not offsets.query_start
+    return sum_taps(weights, index, 2 * radius + 1, shared=shared)
+
+
+def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
+    """A view of the taps, out[.., i, j] = taps[.., i, j - i + r], for r = (R - 1) // 2 >= S - 1.
+
+    In each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1,
+    who copy).
+    """
+    length, count = taps.shape[-2:]
+    if length == 1:
+        return taps.narrow(-1, count // 2, 1)
+    if torch.compiler.is_compiling():
+        return skew_by_views(taps)
+    if taps.stride()[-2:] != (count, 1):
+        taps = taps.contiguous()
+    strides = (*taps.stride()[:-2], count - 1, 1)
+    start = taps.storage_offset() + (count - 1) // 2
+    return taps.as_strided((*taps.shape[:-1], length), strides, start)
+
+
+def skew_by_views(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
+    """`skew` as a chain of views, since compilers do not follow `as_strided`.
+
+    Outside of them its backward pass takes up to 1.4 times as long on a CPU.
+    """
+    length, count = taps.shape[-2:]
+    start = (count - 1) // 2
+    flat = taps.flatten(-2)[..., start : start + length * (count - 1)]
+    return flat.unflatten(-1, (length, count - 1))[..., :length]
 
 
 class CrossAttentionSource(NamedTuple):

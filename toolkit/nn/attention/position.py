@@ -17,9 +17,8 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
-from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
+from toolkit.nn.attention.inputs import AttentionInputs, Offsets, SequenceContext
 from toolkit.nn.attention.kernels import Kernel, OffsetValues
-from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.attention.projections import LinearProjections
 from toolkit.nn.attention.terms import ContentChange, ScoreTerm
 

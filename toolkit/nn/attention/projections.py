@@ -14,7 +14,7 @@ from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
 from toolkit.nn.attention.terms import ContentChange
 from toolkit.nn.init import glorot_normal_
 from toolkit.nn.ops.batched_products import heads_first
-from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
+from toolkit.nn.ops.convolution import DepthwiseConvolution, mask_padding
 
 PROJECTIONS = ("query", "key", "value")
 

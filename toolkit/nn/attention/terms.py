@@ -11,14 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.attention.inputs import AttentionInputs, scatter_to_diagonals
 from toolkit.nn.attention.kernels import Kernel
-from toolkit.nn.attention.offsets import scatter_to_diagonals
 from toolkit.nn.ops.batched_products import multiply_by_head
 from toolkit.nn.ops.layer_norm import RMSNorm
-from toolkit.nn.ops.map_sources import KEY_TAPS, QUERY_TAPS, MapSource
-from toolkit.nn.ops.offsets.products import OffsetProduct
-from toolkit.nn.ops.relative_inputs import OffsetTables, add_tables
+from toolkit.nn.ops.mixed_attention import KEY_TAPS, QUERY_TAPS, MapSource
+from toolkit.nn.ops.offsets.attention import OffsetProduct
+from toolkit.nn.ops.relative_attention import OffsetTables, add_tables
 
 
 class ScoreTerm(nn.Module, ABC):

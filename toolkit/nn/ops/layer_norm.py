@@ -1,11 +1,23 @@
-"""LayerNorm and RMSNorm in autocast's precision on GPUs as on CPUs."""
+"""LayerNorm and RMSNorm in autocast's precision on GPUs as on CPUs, and the residual in front.
+
+Of LN(x + dropout(y)), on a CPU one sum and one mask are saved for the backward pass. On a GPU
+dropout is drawn again in the backward pass instead of stored, and the sum is stored once
+(`kernels.add_norm`); torch's operations would read and write twice as much.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from toolkit.nn.ops.dispatch import apply_eagerly, fast
+from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
+from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 
 MIXES_PRECISIONS = {"cpu", "meta"}
 """Devices that normalize half precision with weights in fp32, without autocast for norms."""
@@ -62,3 +74,135 @@ class RMSNorm(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{len(self.weight)}, eps={self.eps}"
+
+
+def add_norm(
+    x: Float[Tensor, "B S D"],
+    y: Float[Tensor, "B S D"],
+    weight: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"] | None,
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "B S D"]:
+    """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
+    x = x.to(y.dtype)
+    if x.device.type == "cpu" and fast("add_norm"):
+        if rate or torch.is_grad_enabled():
+            return apply_eagerly(_AddNorm, x, y, weight, bias, eps, rate)
+        return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
+    # In compiled layers too: what Inductor makes of the plain form reads and writes more.
+    if y.shape[-1] <= MAX_WIDTH and triton_runs(y.device, y.dtype):
+        zeros_or_bias = torch.zeros_like(weight) if bias is None else bias
+        return add_norm_by_kernel(x, y, weight, zeros_or_bias, eps, rate)
+    return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
+
+
+class _AddNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, weight, bias, eps, rate):  # type: ignore[no-untyped-def]
+        keep = draw_keep_mask(y.shape, rate) if rate else None
+        ctx.scale = 1 / (1 - round_rate(rate))
+        total = x + y if keep is None else torch.add(x, apply_keep_mask(y, keep), alpha=ctx.scale)
+        normed, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
+        ctx.save_for_backward(total, mean, rstd, weight, bias, keep)
+        return normed
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        total, mean, rstd, weight, bias, keep = ctx.saved_tensors
+        wanted = [True, True, bias is not None]
+        grad_x, grad_weight, grad_bias = torch.ops.aten.native_layer_norm_backward(
+            gradient.contiguous(), total, weight.shape, mean, rstd, weight, bias, wanted
+        )
+        grad_y = grad_x if keep is None else apply_keep_mask(grad_x, keep).mul_(ctx.scale)
+        return grad_x, grad_y, grad_weight, grad_bias, None, None
+
+
+MAX_WIDTH = 8192
+PROGRAMS = 512
+"""At most, of the backward pass, each of which adds up its rows' gradients of weight and bias."""
+
+
+def add_norm_by_kernel(
+    x: Float[Tensor, "B S D"],
+    y: Float[Tensor, "B S D"],
+    weight: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"],
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "B S D"]:
+    """LN(x + dropout(y)), for x and y of equal dtype, with a seed drawn on the device."""
+    seed = draw_seed(rate, y.device)
+    x, y = x.contiguous(), y.contiguous()
+    normed, _ = _add_norm(x, y, weight.float(), bias.float(), seed, eps, rate)
+    return normed
+
+
+FORWARD = (
+    "(Tensor x, Tensor y, Tensor weight, Tensor bias, Tensor? seed, float eps, float rate) "
+    "-> (Tensor, Tensor)"
+)
+BACKWARD = (
+    "(Tensor gradient, Tensor total, Tensor weight, Tensor? seed, float eps, float rate) "
+    "-> (Tensor, Tensor, Tensor)"
+)
+
+
+@define("toolkit::add_norm", schema=FORWARD)
+def _add_norm(*arguments: Any) -> tuple[Tensor, Tensor]:
+    """The result, and x + dropout(y)."""
+    from toolkit.nn.ops.kernels.add_norm import launch_forward
+
+    results = allocate_forward(*arguments)
+    launch_forward(results, *arguments)
+    return results
+
+
+@_add_norm.register_fake
+def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    """Shapes of the forward results, for compilers."""
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+@define("toolkit::add_norm_backward", schema=BACKWARD)
+def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x and, with dropout, of y; summands of those of weight and bias (P, 2, D)."""
+    from toolkit.nn.ops.kernels.add_norm import launch_backward
+
+    results = allocate_backward(*arguments)
+    launch_backward(results, *arguments)
+    return results
+
+
+@_add_norm_backward.register_fake
+def allocate_backward(
+    gradient: Tensor, total: Tensor, weight: Tensor, seed: Tensor | None, *rest: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapes of the backward results, for compilers."""
+    width = total.shape[-1]
+    programs = min(PROGRAMS, total.numel() // width)
+    of_y = total.new_empty(0 if seed is None else total.shape)
+    return torch.empty_like(total), of_y, weight.new_empty(programs, 2, width)
+
+
+def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """Save the sum, the weight and the seed for the backward pass."""
+    _, _, weight, _, seed, ctx.eps, ctx.rate = inputs
+    ctx.save_for_backward(output[1], weight, seed)
+    ctx.set_materialize_grads(False)
+
+
+def differentiate(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+    """Gradients of the inputs; sums of the weight and bias over programs are added here."""
+    if gradient is None:
+        return (None,) * 7
+    total, weight, seed = ctx.saved_tensors
+    of_x, of_y, sums = _add_norm_backward(
+        gradient.contiguous(), total, weight, seed, ctx.eps, ctx.rate
+    )
+    of_weight, of_bias = sums.sum(0)
+    return of_x, of_x if seed is None else of_y, of_weight, of_bias, None, None, None
+
+
+_add_norm.register_autograd(differentiate, setup_context=save_inputs)

@@ -42,7 +42,7 @@ from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.nn.ops.aligned_linear import aligned_linear
+from toolkit.nn.ops.linear import aligned_linear
 from toolkit.tasks.embed import collate_texts
 from toolkit.tasks.examples import Batch, Examples, MaskedBatch, SplitSource, to_device
 from toolkit.tasks.pretraining.adaptive import AdaptiveBatch, AdaptiveMasks

@@ -10,8 +10,8 @@ import torch
 import toolkit.models.bert  # noqa: F401
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.ops.offsets import products
+from toolkit.nn.attention.inputs import Offsets
+from toolkit.nn.ops.offsets import attention as module
 
 LENGTH = 9
 TERMS = [
@@ -53,7 +53,7 @@ def make_positions(ids):
 @pytest.mark.parametrize("options", TERMS, ids=str)
 def test_attention_by_offset_equals_the_plain_map(monkeypatch, options, ids):
     positions = make_positions(ids)
-    monkeypatch.setattr(products, "BLOCK", 4)
+    monkeypatch.setattr(module, "BLOCK", 4)
     # Dropout draws the same units in both: one mask of the weights per layer.
     fast = run_encoder(options, positions)
     monkeypatch.setattr(Offsets, "eager_on_cpu", property(lambda _: False))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.nn.ops.offsets import products
-from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
+from toolkit.nn.ops.offsets import attention as module
+from toolkit.nn.ops.offsets.attention import OffsetProduct, multiply_backward, write_products
 
 B, H, K = 2, 3, 4
 
@@ -28,7 +28,7 @@ def multiply_pairs(product: OffsetProduct) -> torch.Tensor:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8])
 def test_products_in_blocks_equal_products_of_each_pair(monkeypatch, length):
-    monkeypatch.setattr(products, "BLOCK", 3)
+    monkeypatch.setattr(module, "BLOCK", 3)
     torch.manual_seed(0)
     several = [make_product(length, by_key=by_key) for by_key in (False, True, True)]
     scores = torch.empty(B, H, length, length, dtype=torch.float64)
@@ -39,7 +39,7 @@ def test_products_in_blocks_equal_products_of_each_pair(monkeypatch, length):
 @pytest.mark.parametrize("by_key", [False, True])
 @pytest.mark.parametrize("length", [2, 4, 7])
 def test_gradients_in_blocks_equal_those_of_each_pair(monkeypatch, length, by_key):
-    monkeypatch.setattr(products, "BLOCK", 3)
+    monkeypatch.setattr(module, "BLOCK", 3)
     torch.manual_seed(0)
     product = make_product(length, by_key=by_key)
     gradient = torch.randn(B, H, length, length, dtype=torch.float64)
@@ -50,7 +50,7 @@ def test_gradients_in_blocks_equal_those_of_each_pair(monkeypatch, length, by_ke
 
 
 def test_gradients_of_vectors_in_bf16_are_summed_in_fp32(monkeypatch):
-    monkeypatch.setattr(products, "BLOCK", 1)
+    monkeypatch.setattr(module, "BLOCK", 1)
     x, vectors = torch.ones(1, 1, 400, 1).bfloat16(), torch.zeros(1, 799, 1).bfloat16()
     gradient = torch.ones(1, 1, 400, 400).bfloat16()
     _, of_vectors = multiply_backward(gradient, OffsetProduct(x, vectors, by_key=False))

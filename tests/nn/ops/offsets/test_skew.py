@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals
+from toolkit.nn.attention.inputs import Offsets, scatter_to_diagonals
 from toolkit.nn.ops.offsets.token_order import (
     copy_by_index,
     find_moved_tokens,

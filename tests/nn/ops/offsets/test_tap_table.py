@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 
-from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals, sum_by_offset
+from toolkit.nn.attention.inputs import Offsets, scatter_to_diagonals, sum_by_offset
 
 B, H, S = 3, 2, 6
 POSITIONS = {

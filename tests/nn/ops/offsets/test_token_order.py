@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.ops.offsets import products
-from toolkit.nn.ops.offsets.products import OffsetProduct, multiply_backward, write_products
+from toolkit.nn.attention.inputs import Offsets
+from toolkit.nn.ops.offsets import attention as module
+from toolkit.nn.ops.offsets.attention import OffsetProduct, multiply_backward, write_products
 
 B, H, S, K = 3, 2, 7, 4
 POSITIONS = {
@@ -38,7 +38,7 @@ def multiply_pairs(product: OffsetProduct) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", POSITIONS)
 def test_products_of_tokens_equal_products_of_each_pair(monkeypatch, name):
-    monkeypatch.setattr(products, "BLOCK", 3)
+    monkeypatch.setattr(module, "BLOCK", 3)
     torch.manual_seed(0)
     several = [make_product(name, by_key=by_key) for by_key in (False, True, True)]
     scores = torch.empty(B, H, S, S, dtype=torch.float64)
@@ -49,7 +49,7 @@ def test_products_of_tokens_equal_products_of_each_pair(monkeypatch, name):
 @pytest.mark.parametrize("by_key", [False, True])
 @pytest.mark.parametrize("name", POSITIONS)
 def test_gradients_of_products_of_tokens_equal_those_of_each_pair(monkeypatch, name, by_key):
-    monkeypatch.setattr(products, "BLOCK", 3)
+    monkeypatch.setattr(module, "BLOCK", 3)
     torch.manual_seed(0)
     product = make_product(name, by_key=by_key)
     gradient = torch.randn(B, H, S, S, dtype=torch.float64)

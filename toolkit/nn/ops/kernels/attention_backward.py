@@ -37,7 +37,7 @@ from toolkit.nn.ops.kernels.dropout import (
     load_row_bits,
     store_row_bits,
 )
-from toolkit.nn.ops.relative_inputs import OffsetTables, tile_size
+from toolkit.nn.ops.relative_attention import OffsetTables, tile_size
 
 
 @triton.jit

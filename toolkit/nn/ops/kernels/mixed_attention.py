@@ -18,7 +18,7 @@ from torch import Tensor
 
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.kernels.dropout import draw_row_bits, drop, dropout_numbers, keep_weights
-from toolkit.nn.ops.map_sources import count_tiles, tile_size
+from toolkit.nn.ops.mixed_attention import count_tiles, tile_size
 
 
 @triton.jit
