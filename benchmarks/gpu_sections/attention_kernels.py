@@ -15,11 +15,8 @@ def relative_attention() -> tuple[Function, Function]:
     """Of qkv (B, S, 3, H, K), a bias (H, R) and the queries' table (1, K, R)."""
     from toolkit.nn.attention.inputs import Offsets, scatter_to_diagonals
     from toolkit.nn.ops import attention
-    from toolkit.nn.ops.relative_attention import (
-        OffsetTables,
-        SentenceRows,
-        relative_attention as by_kernel,
-    )
+    from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows
+    from toolkit.nn.ops.relative_attention import relative_attention as by_kernel
 
     def kernel(qkv: Tensor, bias: Tensor, query: Tensor) -> Tensor:
         batch, length, *_, width = qkv.shape
@@ -42,14 +39,8 @@ def relative_attention() -> tuple[Function, Function]:
 
 def mixed_attention() -> tuple[Function, Function]:
     """Of the maps and taps of TACO's five terms, and the convolution's weight, bias and slope."""
-    from toolkit.nn.ops.mixed_attention import (
-        KEY_TAPS,
-        MAP,
-        QUERY_TAPS,
-        MapSource,
-        mix_attention,
-        view_map,
-    )
+    from toolkit.nn.ops.kernel_inputs import KEY_TAPS, MAP, QUERY_TAPS, MapSource, view_map
+    from toolkit.nn.ops.mixed_attention import mix_attention
 
     kinds = MAP, QUERY_TAPS, KEY_TAPS, MAP, MAP
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from toolkit.common.arrays import HIDDEN_POSITION
-from toolkit.nn.ops.relative_attention import OffsetTables, SentenceRows, relative_attention
+from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows
+from toolkit.nn.ops.relative_attention import relative_attention
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 TABLES = {

@@ -13,7 +13,8 @@ from tests.gpu.attention_cases import (
     run_exact,
     run_kernel,
 )
-from toolkit.nn.ops.relative_attention import OffsetTables, relative_attention
+from toolkit.nn.ops.kernel_inputs import OffsetTables
+from toolkit.nn.ops.relative_attention import relative_attention
 
 STEP = 1e-3
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.gpu.machine_code import Variant
+from toolkit.nn.ops.kernel_inputs import tile_size
 from toolkit.nn.ops.kernels.attention_backward import (
     Blocks,
     choose_blocks,
@@ -13,7 +14,6 @@ from toolkit.nn.ops.kernels.attention_backward import (
     differentiate_queries,
 )
 from toolkit.nn.ops.kernels.attention_forward import attend_forward
-from toolkit.nn.ops.relative_attention import tile_size
 
 KERNELS = {
     "attend": attend_forward,

@@ -22,7 +22,8 @@ from toolkit.nn.attention import (
     two_stream_maps,
 )
 from toolkit.nn.ops.attention import MASKED_SCORE
-from toolkit.nn.ops.mixed_attention import MapSource, MixedAttention, mix_attention, view_map
+from toolkit.nn.ops.kernel_inputs import MapSource, view_map
+from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention
 
 WIDTH, RELATIVE_WIDTH = 4, 6
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.gpu.machine_code import Variant
+from toolkit.nn.ops.kernel_inputs import KEY_TAPS, MAP, QUERY_TAPS
 from toolkit.nn.ops.kernels.mixed_attention import (
     WARPS,
     mix,
@@ -14,7 +15,6 @@ from toolkit.nn.ops.kernels.mixed_attention import (
     normalize_backward,
     softmax_blocks,
 )
-from toolkit.nn.ops.mixed_attention import KEY_TAPS, MAP, QUERY_TAPS
 
 SIZES = {"bf16": (16, 16), "fp32": (8, 16)}
 HEADS, KINDS = (12, 12, 12, 6, 18), (MAP, QUERY_TAPS, KEY_TAPS, MAP, MAP)

@@ -43,8 +43,9 @@ from toolkit.nn.layers import (
     build_norm,
     default_inner_width,
 )
+from toolkit.nn.ops.kernel_inputs import SentenceRows
 from toolkit.nn.ops.layer_norm import RMSNorm
-from toolkit.nn.ops.relative_attention import SentenceRows, kernel_runs
+from toolkit.nn.ops.relative_attention import kernel_runs
 
 
 @dataclass(frozen=True, kw_only=True)

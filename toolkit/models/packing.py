@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int, Int32, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.nn.ops.relative_attention import SentenceRows
+from toolkit.nn.ops.kernel_inputs import SentenceRows
 
 MULTIPLE = 64
 """Packed rows are filled up to a multiple of it, so that batches have fewer shapes."""

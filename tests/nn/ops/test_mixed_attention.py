@@ -3,7 +3,7 @@
 import torch
 
 from toolkit.nn.attention.inputs import Offsets, SequenceContext, scatter_to_diagonals
-from toolkit.nn.ops.mixed_attention import KEY_TAPS, MAP, QUERY_TAPS, to_rows, view_map, view_maps
+from toolkit.nn.ops.kernel_inputs import KEY_TAPS, MAP, QUERY_TAPS, to_rows, view_map, view_maps
 
 BATCH, HEADS, LENGTH = 2, 3, 5
 

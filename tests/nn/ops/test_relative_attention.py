@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows
 from toolkit.nn.ops.relative_attention import (
-    OffsetTables,
-    SentenceRows,
     forward_flops,
     has_shared_memory,
     kernel_runs,

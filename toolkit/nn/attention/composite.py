@@ -16,7 +16,7 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel, OffsetValues, init_directions, tap_count
 from toolkit.nn.attention.position import Position, PositionOptions, Shape
 from toolkit.nn.attention.terms import RelativeToKey, ScoreTerm
-from toolkit.nn.ops.relative_attention import OffsetTables
+from toolkit.nn.ops.kernel_inputs import OffsetTables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.nn.ops.dispatch import fast
+from toolkit.nn.ops.kernel_inputs import SentenceRows
 from toolkit.nn.ops.offsets.taps import TapTable, read_by_table, read_taps, sum_by_table, sum_taps
 from toolkit.nn.ops.offsets.token_order import (
     MovedTokens,
@@ -26,7 +27,6 @@ from toolkit.nn.ops.offsets.token_order import (
     find_moved_tokens,
     scatter_by_position,
 )
-from toolkit.nn.ops.relative_attention import SentenceRows
 from toolkit.nn.ops.sliding_window import mask_outside
 
 Rotations = tuple[Float[Tensor, "#B 1 S K2"], Float[Tensor, "#B 1 S K2"]]

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from toolkit.nn.attention.inputs import AttentionInputs, Offsets, sum_by_offset
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.convolution import SeparableConvolution
+from toolkit.nn.ops.kernel_inputs import OffsetTables
 from toolkit.nn.ops.offsets.taps import TapTable
-from toolkit.nn.ops.relative_attention import OffsetTables
 
 
 class Kernel(nn.Module, ABC):

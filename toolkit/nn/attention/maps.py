@@ -20,13 +20,9 @@ from toolkit.nn.ops import attention
 from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows, add_tables
 from toolkit.nn.ops.offsets.attention import OffsetProduct, attend_by_offset
-from toolkit.nn.ops.relative_attention import (
-    OffsetTables,
-    SentenceRows,
-    add_tables,
-    relative_attention,
-)
+from toolkit.nn.ops.relative_attention import relative_attention
 from toolkit.nn.ops.sliding_window import banded_attention, banded_is_faster
 
 

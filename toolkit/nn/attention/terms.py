@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from toolkit.nn.attention.inputs import AttentionInputs, scatter_to_diagonals
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.ops.batched_products import multiply_by_head
+from toolkit.nn.ops.kernel_inputs import KEY_TAPS, QUERY_TAPS, MapSource, OffsetTables, add_tables
 from toolkit.nn.ops.layer_norm import RMSNorm
-from toolkit.nn.ops.mixed_attention import KEY_TAPS, QUERY_TAPS, MapSource
 from toolkit.nn.ops.offsets.attention import OffsetProduct
-from toolkit.nn.ops.relative_attention import OffsetTables, add_tables
 
 
 class ScoreTerm(nn.Module, ABC):

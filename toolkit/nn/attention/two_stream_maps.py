@@ -17,8 +17,9 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.kernel_inputs import MapSource
 from toolkit.nn.ops.kernels import triton_runs
-from toolkit.nn.ops.mixed_attention import MapSource, MixedAttention, mix_attention
+from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention
 
 
 class TwoStreamMaps(nn.Module, ABC):

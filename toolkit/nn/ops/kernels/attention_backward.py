@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from toolkit.nn.ops.kernel_inputs import OffsetTables, tile_size
 from toolkit.nn.ops.kernels.attention_forward import (
     add_bias,
     attend_forward,
@@ -37,7 +38,6 @@ from toolkit.nn.ops.kernels.dropout import (
     load_row_bits,
     store_row_bits,
 )
-from toolkit.nn.ops.relative_attention import OffsetTables, tile_size
 
 
 @triton.jit

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from toolkit.nn.ops.attention import MASKED_SCORE
+from toolkit.nn.ops.kernel_inputs import count_tiles, mixing_tile
 from toolkit.nn.ops.kernels.dropout import draw_row_bits, drop, dropout_numbers, keep_weights
-from toolkit.nn.ops.mixed_attention import count_tiles, tile_size
 
 
 @triton.jit
@@ -254,7 +254,7 @@ def group_constants(maps: Sequence[Float[Tensor, "B _ S T"]], out: int) -> dict[
     heads = tuple(m.shape[1] for m in maps)
     first = tuple(sum(heads[:k]) for k in range(len(heads)))
     widths = tuple(map(width_of, heads))
-    sizes = {"OUT": out, "OUT_WIDTH": width_of(out), "SIZE": tile_size(maps[0])}
+    sizes = {"OUT": out, "OUT_WIDTH": width_of(out), "SIZE": mixing_tile(maps[0])}
     return {"HEADS": heads, "WIDTHS": widths, "FIRST": first, **sizes, "num_warps": WARPS}
 
 
