@@ -18,6 +18,7 @@ from toolkit.models.packing import pack_padding
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import FillableMaskedExamples, MaskedExamples, MaskingConfig
 from toolkit.tasks.task import EncoderFactory
+from toolkit.training.run import run
 
 SIZES = Sizes(tokens=12)
 
@@ -155,3 +156,31 @@ def test_electra_masking_has_separate_default_rates(folder):
 
     assert mask_token_share() == pytest.approx(0.86, abs=0.05)
     assert mask_token_share(mask_token_rate=0.0) == 0
+
+
+@pytest.mark.parametrize("masking, alike", [("frequency", "exact"), ("pmi", "whole_word")])
+def test_validation_masks_do_not_know_the_training_text(folder, masking, alike):
+    def select(name, training):
+        examples = make_examples(folder, training=training, masking=name, mask_rate=0.4)
+        return examples.collate(np.arange(len(examples)), 1 if training else None).selected.tolist()
+
+    assert select(masking, False) == select(alike, False)
+    assert select(masking, True) != select(alike, True)
+
+
+def test_frequency_weighs_tokens_by_a_power_of_their_count(folder):
+    tokens = folder.split("train").column("tokens").read_all().tolist()
+    weights = make_examples(folder, masking="frequency", frequency_power=0.7)._masking.weights
+    for token, weight in enumerate(weights.tolist()):
+        assert weight == pytest.approx(max(1, tokens.count(token)) ** -0.7, rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("masking", ["frequency", "pmi"])
+def test_run_with_masks_of_the_text_resumes_bit_for_bit(config, tmp_path, end_of, stopped, masking):
+    how = {"task.masking": masking, "log_interval": 7}
+    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
+    run(whole)
+    stopped(cut, 7)
+    run(cut)
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")

@@ -25,10 +25,13 @@ from toolkit.common.arrays import (
     uniform,
 )
 from toolkit.data.samples.sequence_pairs import SentenceBatch
+from toolkit.data.samples.statistics import Collocations, hash_words
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 EVALUATION = -1  # in place of the epoch if masks must be the same every time
-SELECT, DECIDE, REPLACE, SPANS, SAMPLE, MODE = range(6)  # draws: each has its own random stream
+SELECT, DECIDE, REPLACE, SPANS, SAMPLE, MODE, UNITS = range(
+    7
+)  # draws: each has its own random stream
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ class MaskingOptions:
     rate: float
     span_max: int
     span_p: float
+    weights: FloatArray | None = None
+    """A weight of each id, for `frequency`; None: all alike."""
+    collocations: Collocations | None = None
+    """What `pmi` masks together, in addition to the tokens of a word."""
 
 
 class MaskingContext(NamedTuple):
@@ -124,8 +131,26 @@ def bernoulli(c: MaskingContext) -> MaskedPositions:
 
 def exact(c: MaskingContext) -> MaskedPositions:
     """max(1, round(rate n)) of n tokens, all subsets equally likely (Devlin et al. 2019, code)."""
+    return _take_smallest(c, c.noise.grid(SELECT, c.sentences.tokens.shape[1]))
+
+
+def frequency(c: MaskingContext) -> MaskedPositions:
+    """As many as by `exact`, drawn one after the other in proportion to their weights.
+
+    These are f^-a for a token that occurs f times in the training text, with a = 1/2 in Lample and
+    Conneau (2019, section 3.3), whose code draws from all sentences of a batch together. The same
+    as the smallest -log(u) / w (Efraimidis and Spirakis 2006).
+    """
+    if c.options.weights is None:
+        return exact(c)
+    draws, tokens = c.noise.grid(SELECT, c.sentences.tokens.shape[1]), c.sentences.tokens
+    return _take_smallest(c, -np.log1p(-draws) / c.options.weights[tokens])
+
+
+def _take_smallest(c: MaskingContext, keys: FloatArray) -> MaskedPositions:
+    """The max(1, round(rate n)) tokens of each sentence with the smallest keys."""
     candidates = c.sentences.candidates
-    keys = np.where(candidates, c.noise.grid(SELECT, candidates.shape[1]), 2.0)
+    keys = np.where(candidates, keys, np.inf)
     budget = round_budget(candidates.sum(1), c.options.rate)
     last = np.take_along_axis(np.sort(keys, 1), np.maximum(budget, 1)[:, None] - 1, 1)
     return _to_positions(candidates & (keys <= last))
@@ -157,6 +182,31 @@ def whole_word(c: MaskingContext) -> MaskedPositions:
         if (used == budget).all():
             break
     return _to_positions(candidates & np.take_along_axis(taken, np.maximum(words, 0), 1))
+
+
+def pmi(c: MaskingContext) -> MaskedPositions:
+    """Collocations and other words in random order, as by `whole_word` (Levine et al. 2021).
+
+    Of collocations that overlap one is chosen at random, unless one contains the other; the words
+    that remain are units by themselves. 80/10/10 unit by unit.
+    """
+    starts = c.starts_word.copy()
+    if c.options.collocations is not None:
+        rows, positions = np.nonzero(starts)
+        candidates = c.sentences.candidates
+        starts_text = candidates[:, 1:] & ~candidates[:, :-1]  # position 0 is [CLS]
+        flat = candidates[:, 1:]
+        words = hash_words(c.sentences.tokens[:, 1:][flat], starts[:, 1:][flat], starts_text[flat])
+        first, ends = c.options.collocations.find(words)
+        order = np.argsort(c.noise.at(UNITS, rows[first], positions[first]))
+        joined, taken = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+        for start, end in zip(first[order].tolist(), ends[order].tolist(), strict=True):
+            if not taken[start:end].any():
+                taken[start:end] = joined[start + 1 : end] = True
+        starts[rows[joined], positions[joined]] = False
+    rows, positions, _ = whole_word(c._replace(starts_word=starts))
+    unit = np.maximum.accumulate(np.where(starts, np.arange(starts.shape[1]), 0), 1)
+    return MaskedPositions(rows, positions, unit[rows, positions])
 
 
 def span(c: MaskingContext) -> MaskedPositions:
@@ -260,6 +310,8 @@ MASKING_STRATEGIES: dict[str, Callable[[MaskingContext], MaskedPositions]] = {
     "bernoulli": bernoulli,
     "exact": exact,
     "whole_word": whole_word,
+    "frequency": frequency,
+    "pmi": pmi,
     "span": span,
     "electra": electra,
 }
@@ -279,7 +331,7 @@ POSITIONS = 0x706F73
 """Separates the random stream of positions from that of tokens."""
 ORDERS = 1 << 20
 """Draws for the order of shuffled runs start here, after those of the spans."""
-assert ORDERS > SPANS
+assert ORDERS > UNITS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from toolkit.config.declared import (
     Fraction,
     NonNegativeInt,
     Options,
+    PositiveFloat,
     Size,
 )
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
@@ -38,7 +39,10 @@ from toolkit.data.samples.masking import (
     round_budget,
 )
 from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
+from toolkit.data.samples.statistics import count_tokens, find_collocations
+from toolkit.data.storage.column_files import Column
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
@@ -56,7 +60,7 @@ from toolkit.tasks.task import (
 )
 
 OpenFraction = Annotated[float, Above(0), Below(1)]
-MaskingStrategy = Literal["bernoulli", "exact", "whole_word", "span", "electra"]
+MaskingStrategy = Literal["bernoulli", "exact", "whole_word", "frequency", "pmi", "span", "electra"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +78,8 @@ class MaskingConfig(Options, section="task"):
     segments, sometimes one, with token types 0 and 1 (Clark et al. 2020, code)."""
     masking: MaskingStrategy = "bernoulli"
     """Which tokens are selected. bernoulli: each independently; exact: an exact fraction;
-    whole_word: all subwords of a word; span: runs of words as in SpanBERT; electra: drawn with
+    whole_word: all subwords of a word; frequency: an exact fraction, rare tokens more often; pmi:
+    collocations and other words; span: runs of words as in SpanBERT; electra: drawn with
     replacement, as for ELECTRA's generator."""
     mask_rate: OpenFraction = 0.15
     """Fraction of tokens to predict."""
@@ -86,6 +91,12 @@ class MaskingConfig(Options, section="task"):
     """Maximum number of words in a span."""
     span_p: OpenFraction = 0.2
     """Parameter of the geometric distribution of span lengths."""
+    frequency_power: PositiveFloat = field(default=0.5, metadata=LATER)
+    """masking frequency draws a token that occurs f times in the training text with weight f^-a;
+    this is a (Lample and Conneau 2019)."""
+    pmi_coverage: OpenFraction = field(default=0.5, metadata=LATER)
+    """Share of the words of the training text that are in a collocation of masking pmi: those of 2
+    to 5 words with the largest pointwise mutual information (Levine et al. 2021)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,6 +118,17 @@ def check_sum(names: str, rates: tuple[float, float]) -> None:
         raise ToolkitError(
             f"task.{names} must sum to at most 1, but are {rates[0]} and {rates[1]}."
         )
+
+
+def measure_text(config: MaskingConfig, column: Column, vocabulary: Vocabulary) -> dict[str, Any]:
+    """What the strategy knows of a text for training; in evaluation all tokens are alike."""
+    if config.masking == "frequency":
+        counts = count_tokens(column, len(vocabulary)).clip(min=1)
+        return {"weights": counts.astype(np.float64) ** -config.frequency_power}
+    if config.masking == "pmi":
+        words = vocabulary.masked_words
+        return {"collocations": find_collocations(column, words, config.pmi_coverage)}
+    return {}
 
 
 OBJECTIVE = "mlm"
@@ -134,6 +156,12 @@ class MaskedExamples(Examples[Any]):
             self._samples = TextSamples(
                 column, folder.vocabulary, sample_mode=mode, tokens_per_sample=tokens
             )
+        self.lengths, self.remark = self._samples.lengths, self._samples.remark
+        if not len(self.lengths):
+            raise ToolkitError(
+                f"Split {source.name!r} of {folder.name} has a single item, but --task.sample-mode "
+                f"pairs requires two. Add --task.sample-mode blocks, or more text."
+            )
         mask_token_rate, random_token_rate = config.replacement_rates
         self._masking = Masking(
             strategy=config.masking,
@@ -144,8 +172,8 @@ class MaskedExamples(Examples[Any]):
             random_token_rate=random_token_rate,
             span_max=config.span_max,
             span_p=config.span_p,
+            **(measure_text(config, column, folder.vocabulary) if source.training else {}),
         )
-        self.lengths, self.remark = self._samples.lengths, self._samples.remark
         if self._samples.loses_much:
             made_with = [source.facts.get("made with", "") for source in folder.sources]
             whole = any("segment_by sentences" not in settings for settings in made_with)
@@ -153,11 +181,6 @@ class MaskedExamples(Examples[Any]):
                 ["--task.sample-mode blocks"] * (mode == "pairs")
                 + ["a larger --task.tokens-per-sample"]
                 + ["shorter items (toolkit-preprocess --segment-by sentences)"] * whole
-            )
-        if not len(self.lengths):
-            raise ToolkitError(
-                f"Split {source.name!r} of {folder.name} has a single item, but --task.sample-mode "
-                f"pairs requires two. Add --task.sample-mode blocks, or more text."
             )
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, config, source.seed)
 

@@ -52,7 +52,8 @@ class MaskedPositionConfig(MaskingConfig):
 
     masking: MaskingStrategy = "span"
     """Which tokens are selected. span: runs of words as in SpanBERT and TACO; bernoulli: each
-    independently; exact: an exact fraction; whole_word: all subwords of a word; electra: drawn with
+    independently; exact: an exact fraction; whole_word: all subwords of a word; frequency: an exact
+    fraction, rare tokens more often; pmi: collocations and other words; electra: drawn with
     replacement, as for ELECTRA's generator."""
     objectives: str = field(default="mlm,mpm", metadata=OF_MODEL)
     """Objectives, separated by commas. mlm: masked tokens; mpm: masked positions."""

@@ -47,8 +47,9 @@ class ReplacedTokenConfig(MaskingConfig):
 
     masking: MaskingStrategy = "electra"
     """Which tokens the generator predicts. electra: drawn with replacement, as in ELECTRA; exact:
-    an exact fraction; bernoulli: each independently; whole_word: all subwords of a word; span: runs
-    of words."""
+    an exact fraction; bernoulli: each independently; whole_word: all subwords of a word; frequency:
+    an exact fraction, rare tokens more often; pmi: collocations and other words; span: runs of
+    words."""
     generator_size: Annotated[float, Above(0), AtMost(1)] = field(default=0.25, metadata=OF_MODEL)
     """The generator's widths and heads as a fraction of the model's, at least one head. The paper
     uses 0.25 for small models and 0.3333 for base."""
