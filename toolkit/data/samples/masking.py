@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,13 @@ from toolkit.common.arrays import (
     uniform,
 )
 from toolkit.data.samples.sequence_pairs import SentenceBatch
-from toolkit.data.samples.statistics import Collocations, hash_words
+from toolkit.data.samples.statistics import (
+    Collocations,
+    count_tokens,
+    find_collocations,
+    hash_words,
+)
+from toolkit.data.storage.column_files import Column
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 EVALUATION = -1  # in place of the epoch if masks must be the same every time
@@ -315,6 +321,18 @@ MASKING_STRATEGIES: dict[str, Callable[[MaskingContext], MaskedPositions]] = {
     "span": span,
     "electra": electra,
 }
+
+
+def measure_text(
+    column: Column, vocabulary: Vocabulary, strategy: str, power: float, coverage: float
+) -> dict[str, Any]:
+    """Options of a strategy that knows its training text; without them it selects all alike."""
+    if strategy == "frequency":
+        counts = count_tokens(column, len(vocabulary)).clip(min=1)
+        return {"weights": counts.astype(np.float64) ** -power}
+    if strategy == "pmi":
+        return {"collocations": find_collocations(column, vocabulary.masked_words, coverage)}
+    return {}
 
 
 def _to_positions(selected: BoolArray) -> MaskedPositions:

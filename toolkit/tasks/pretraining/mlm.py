@@ -36,13 +36,11 @@ from toolkit.data.samples.masking import (
     HashNoise,
     MaskedPositions,
     Masking,
+    measure_text,
     round_budget,
 )
 from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
-from toolkit.data.samples.statistics import count_tokens, find_collocations
-from toolkit.data.storage.column_files import Column
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
@@ -120,17 +118,6 @@ def check_sum(names: str, rates: tuple[float, float]) -> None:
         )
 
 
-def measure_text(config: MaskingConfig, column: Column, vocabulary: Vocabulary) -> dict[str, Any]:
-    """What the strategy knows of a text for training; in evaluation all tokens are alike."""
-    if config.masking == "frequency":
-        counts = count_tokens(column, len(vocabulary)).clip(min=1)
-        return {"weights": counts.astype(np.float64) ** -config.frequency_power}
-    if config.masking == "pmi":
-        words = vocabulary.masked_words
-        return {"collocations": find_collocations(column, words, config.pmi_coverage)}
-    return {}
-
-
 OBJECTIVE = "mlm"
 B = TypeVar("B", bound=Batch)
 C = TypeVar("C")
@@ -163,6 +150,8 @@ class MaskedExamples(Examples[Any]):
                 f"pairs requires two. Add --task.sample-mode blocks, or more text."
             )
         mask_token_rate, random_token_rate = config.replacement_rates
+        values = (config.masking, config.frequency_power, config.pmi_coverage)
+        text = measure_text(column, folder.vocabulary, *values) if source.training else {}
         self._masking = Masking(
             strategy=config.masking,
             vocabulary=folder.vocabulary,
@@ -172,7 +161,7 @@ class MaskedExamples(Examples[Any]):
             random_token_rate=random_token_rate,
             span_max=config.span_max,
             span_p=config.span_p,
-            **(measure_text(config, column, folder.vocabulary) if source.training else {}),
+            **text,
         )
         if self._samples.loses_much:
             made_with = [source.facts.get("made with", "") for source in folder.sources]
