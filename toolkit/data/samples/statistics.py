@@ -16,7 +16,7 @@ BLOCK_TOKENS = 1 << 20
 MAX_TOKENS = 1 << 27
 """Tokens of a longer column that are read, in evenly spaced blocks."""
 SHARES = {2: 0.5, 3: 0.25, 4: 0.125, 5: 0.125}
-"""Number of words -> share of the collocations with so many."""
+"""Number of words -> share of the collocations that have it."""
 MIN_COUNT = 11
 """Occurrences of a collocation, at least."""
 
@@ -81,8 +81,8 @@ class Collocations:
     PMI(w_1 .. w_n) = min_sigma log(p(w_1 .. w_n) / prod_{s in sigma} p(s)), where sigma are the
     divisions into shorter n-grams, and p the frequency among the n-grams of a length. One half of
     the collocations has 2 words, a quarter 3, an eighth 4 and 5 each, each by its own ranking, and
-    all of them occur more than ten times (the authors' notes). As many are chosen as cover the
-    share `coverage` of all words, in the paper "approximately half", with 800,000 n-grams.
+    all of them occur more than ten times (the authors' notes). Their number is the smallest that
+    covers the share `coverage` of all words, in the paper "approximately half", with 800,000 n-grams.
     """
 
     def __init__(self, words: Words, coverage: float) -> None:
@@ -97,7 +97,7 @@ class Collocations:
                 at = places[n] + place
                 needed[at] = np.minimum(needed[at], values)
         self.count = np.sort(needed)[int(coverage * len(needed))]
-        """Number of collocations, if there are so many."""
+        """Number of collocations, unless there are fewer."""
         self.ngrams = {
             n: Ngrams(*(part[its.values <= self.count] for part in its))
             for n, its in ranked.items()
