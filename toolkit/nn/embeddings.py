@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from copy import deepcopy
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -77,6 +78,21 @@ def add_parts(owner: nn.Module, shared: Collection[str], **parts: nn.Module | No
             vars(owner)[name] = part
         else:
             setattr(owner, name, part)
+
+
+def copy_shared_parts(model: nn.Module) -> list[tuple[nn.Embedding, nn.Embedding]]:
+    """Replace the shared parts of all modules by copies that they own; returns the tables, each
+    with its copy.
+    """
+    tables = []
+    for module in list(model.modules()):
+        for name, part in list(vars(module).items()):
+            if isinstance(part, nn.Module):
+                del vars(module)[name]
+                setattr(module, name, deepcopy(part))
+                if isinstance(part, nn.Embedding):
+                    tables.append((part, getattr(module, name)))
+    return tables
 
 
 def build_projection(width: int, new_width: int) -> nn.Module:

@@ -57,7 +57,7 @@ from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model, metric_names
 from toolkit.training.gradient import gather_failures
 from toolkit.training.result import config_digest
-from toolkit.training.step import Metrics
+from toolkit.training.step import Metrics, OptimizedTask
 from toolkit.training.trainer import Trainer
 
 
@@ -121,6 +121,8 @@ def make_trainer(
     )
     parallelize(learner, world, c.training, precision)
     optimizer = OPTIMIZERS[c.optimizer.name].factory(c.optimizer.config, learner.named_parameters())
+    if isinstance(learner.task, OptimizedTask):
+        learner.task.on_optimizer(optimizer)
     trainer = Trainer(
         learner,
         CRITERIA[c.criterion.name].factory(c.criterion.config),

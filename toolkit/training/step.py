@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
+from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves
 
 from toolkit.common.arrays import IntArray
@@ -114,6 +115,14 @@ class GradientObserver(Protocol):
 
         The scale is that of fp16, else 1. Gradients are None in an update without predictions.
         """
+
+
+@runtime_checkable
+class OptimizedTask(Protocol):
+    """A task that takes part in the optimizer's steps."""
+
+    def on_optimizer(self, optimizer: Optimizer) -> None:
+        """Called with the optimizer of a run, to register hooks of its steps."""
 
 
 @runtime_checkable

@@ -10,10 +10,12 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.criteria import IGNORED, Binary, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
+from toolkit.distributed import World
 from toolkit.metrics.classification import roc_auc
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
+from toolkit.training.run import TrainingRun, run
 
 every_architecture = pytest.mark.parametrize(
     "name", ["bert_tiny", "composite_bert_tiny", "taco_tiny", "convbert_tiny"]
@@ -101,6 +103,87 @@ def test_both_networks_train_the_embeddings_and_the_discriminator_nothing_of_the
             total, [model.encoder.token_embedding.weight], retain_graph=True
         )
         assert gradient.abs().sum() > 0
+
+
+def build_disentangled(name="bert_tiny", sharing="disentangled"):
+    torch.manual_seed(0)
+    options = {"embedding_sharing": sharing}
+    model = build(name, options=options, **({} if name.startswith("taco") else SMALL))
+    return model.double().eval()
+
+
+@every_architecture
+def test_disentangled_tables_start_equal_and_each_loss_trains_its_own(name):
+    model = build_disentangled(name)
+    totals, pairs = cross_entropy()(model(batch())), model.task.disentangled
+    assert len(pairs) >= 2
+    for tables in zip(*pairs, strict=True):
+        assert {id(it) for it in tables} <= {id(it) for it in model.modules()}
+    for of_discriminator, of_generator in pairs:
+        assert torch.equal(of_discriminator.weight, of_generator.weight)
+        for loss, kept in (("mlm", [False, True]), ("rtd", [True, False])):
+            weights = of_discriminator.weight, of_generator.weight
+            gradients = torch.autograd.grad(
+                totals[loss], weights, retain_graph=True, allow_unused=True
+            )
+            assert [it is not None and bool(it.any()) for it in gradients] == kept
+    assert not build_disentangled(name, sharing="none").task.disentangled
+
+
+def test_disentangled_updates_equal_those_of_a_difference_from_a_constant():
+    """He et al. 2021, equation 4, literally: E_D = sg(E_G) + Delta, Delta 0 at first."""
+    model = build_disentangled()
+    names = {id(module): name for name, module in model.named_modules()}
+    pairs = [[f"{names[id(it)]}.weight" for it in pair] for pair in model.task.disentangled]
+    plain = {n: p.detach().clone().requires_grad_() for n, p in model.named_parameters()}
+    for of_discriminator, _ in pairs:
+        nn.init.zeros_(plain[of_discriminator])
+    optimizers = [
+        torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.1)
+        for parameters in (model.parameters(), plain.values())
+    ]
+    model.task.on_optimizer(optimizers[0])
+    for _ in range(4):
+        sums = {d: plain[g].detach() + plain[d] for d, g in pairs}
+        outputs = model(batch()), torch.func.functional_call(model, {**plain, **sums}, (batch(),))
+        for optimizer, output in zip(optimizers, outputs, strict=True):
+            optimizer.zero_grad()
+            sum(cross_entropy()(output).values()).backward()
+            optimizer.step()
+    for of_discriminator, of_generator in pairs:
+        expected = plain[of_generator] + plain[of_discriminator]
+        torch.testing.assert_close(model.get_parameter(of_discriminator), expected)
+        assert plain[of_discriminator].abs().max() > 0.01
+
+
+@pytest.mark.slow
+def test_disentangled_run_resumes_bit_for_bit(config, tmp_path, end_of, stopped):
+    how = {"arch": "bert_tiny", "task": "rtd", "task.embedding_sharing": "disentangled"}
+    how |= {"log_interval": 7}
+    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
+    run(whole)
+    stopped(cut, 3)
+    run(cut)
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharding", ["none", "full"])
+def test_disentangled_run_on_two_ranks_equals_one_process(config, tmp_path, ranks, sharding):
+    def train(world, name, **options):
+        how = {"arch": "bert_tiny", "task": "rtd", "task.embedding_sharing": "disentangled"}
+        how |= {"arch.dropout": 0.0, "arch.attention_dropout": 0.0, "batch_size": 4}
+        c = config(**how, save_dir=str(tmp_path / name), lr=0.01, **options)
+        training = TrainingRun(c, world)
+        try:
+            training.fit()
+            return training.validation.latest["valid"]["loss"]
+        finally:
+            training.close()
+
+    alone = train(World(), "alone", update_freq=2)
+    for found in ranks(lambda world: train(world, sharding, sharding=sharding)):
+        assert found == pytest.approx(alone, rel=1e-4)
 
 
 @every_architecture

@@ -82,7 +82,7 @@ class Collocations:
     divisions into shorter n-grams, and p the frequency among the n-grams of a length. One half of
     the collocations has 2 words, a quarter 3, an eighth 4 and 5 each, each by its own ranking, and
     all of them occur more than ten times (the authors' notes). Their number is the smallest that
-    covers the share `coverage` of all words, in the paper "approximately half", with 800,000 n-grams.
+    covers the share `coverage` of all words: in the paper 800,000, "approximately half".
     """
 
     def __init__(self, words: Words, coverage: float) -> None:

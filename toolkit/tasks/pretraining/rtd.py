@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
-from toolkit.config.declared import OF_MODEL, Above, AtMost, PositiveFloat
+from toolkit.config.declared import LATER, OF_MODEL, Above, AtMost, PositiveFloat
 from toolkit.criteria import (
     IGNORED,
     Binary,
@@ -30,6 +31,7 @@ from toolkit.data.samples.masking import SAMPLE
 from toolkit.metrics.classification import score_histogram
 from toolkit.models.heads import DetectionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.nn.embeddings import copy_shared_parts
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import (
     MaskedExamples,
@@ -55,6 +57,12 @@ class ReplacedTokenConfig(MaskingConfig):
     uses 0.25 for small models and 0.3333 for base."""
     discriminator_weight: PositiveFloat = field(default=50.0, metadata=OF_MODEL)
     """Weight of the discriminator's loss; the generator's is 1."""
+    embedding_sharing: Literal["all", "disentangled", "none"] = field(
+        default="all", metadata={**OF_MODEL, **LATER}
+    )
+    """Embedding tables of both networks. all: the same, trained by both losses (ELECTRA);
+    disentangled: the discriminator's are the generator's, without their gradient, plus a difference
+    that its loss trains (GDES of DeBERTa-v3); none: separate ones. With all, they share a norm."""
 
 
 class ReplacedTokensBatch(NamedTuple):
@@ -137,8 +145,27 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
         small = make_encoder.scale(c.generator_size)
         small.tie_embeddings_to(encoder)
+        tables = copy_shared_parts(small) if c.embedding_sharing != "all" else []
+        self.disentangled = tables if c.embedding_sharing == "disentangled" else []
+        """Tables of the discriminator, each with that of the generator."""
         self.generator = nn.ModuleDict({"encoder": small, "head": build_token_head(small)})
         self.head = DetectionHead(encoder.width)
+
+    def on_optimizer(self, optimizer: Optimizer) -> None:
+        """Let each step update the differences of disentangled tables in place of the tables.
+
+        E_D = sg(E_G) + Delta (He et al. 2021, equation 4), Delta 0 at first, is stored as the sum.
+        The gradient of Delta is that of E_D. A step, which may also decay, updates E_D - E_G, and
+        then the new E_G is added again.
+        """
+
+        @torch.no_grad()
+        def add(factor: int, *_: object) -> None:
+            for of_discriminator, of_generator in self.disentangled:
+                of_discriminator.weight.add_(of_generator.weight, alpha=factor)
+
+        optimizer.register_step_pre_hook(partial(add, -1))
+        optimizer.register_step_post_hook(partial(add, 1))
 
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         return self.generator.encoder, self.generator.head
