@@ -10,10 +10,12 @@ set -euo pipefail
 runs="${RUNS:-ties-runs}" data="${DATA:-ties-data}" records="${RECORDS:-$here}" positions="$examples/positions"
 export OMP_NUM_THREADS=1
 
-train() { # ARCH SEED FOLDER
-  toolkit-train "$data" --user-dir "$positions" --task mlm --task.masking bernoulli --task.pair-mode electra \
-    --arch "$1" --layers 2 --width 96 --embedding-width 64 --optimizer muon --batch-size 32 --lr 4e-3 \
-    --warmup-fraction 0.1 --max-update "${UPDATES:-1000}" --seed "$2" --keep-last-epochs 1 --save-dir "$3"
+train() { # TERM SEED FOLDER
+  local task=mlm shape=(--width 96 --embedding-width 64)
+  case "$1" in taco*) shape=(--word-width 84 --position-width 12 --relative-width 96) ;; esac
+  [ "$1" != taco ] || task=mpm
+  toolkit-train "$data" --user-dir "$positions" --task "$task" --task.masking bernoulli --task.pair-mode electra \
+    --arch "order_$1" --layers 2 "${shape[@]}" --optimizer muon --batch-size 32 --lr 4e-3 --warmup-fraction 0.1 --max-update "${UPDATES:-1000}" --seed "$2" --keep-last-epochs 1 --save-dir "$3"
 }
 
 score() { # FOLDER PRECISION: the scores of both sentences of each pair
@@ -24,11 +26,11 @@ score() { # FOLDER PRECISION: the scores of both sentences of each pair
 [ -n "${BLIMP:-}" ] || usage "set BLIMP to the folder of BLiMP's .jsonl files."
 prepare_text "$data" "$@"
 mkdir -p "$records" && touch "$records/counts.jsonl"
-for term in ${TERMS:-none alibi rope sinusoidal composite}; do
+for term in ${TERMS:-none learned sinusoidal alibi rope t5 shaw xl deberta fixed composite depthwise convbert taco_words taco}; do
   for seed in ${SEEDS:-0 1 2 3 4}; do
     folder="$runs/order_$term,seed=$seed"
     if grep -q "\"run\": \"$term,seed=$seed\"" "$records/counts.jsonl"; then continue; fi
-    train "order_$term" "$seed" "$folder"
+    train "$term" "$seed" "$folder"
     score "$folder" fp32
     score "$folder" bf16
     python "$here/count.py" "$folder" >> "$records/counts.jsonl"

@@ -117,6 +117,7 @@ def test_predictions_have_the_form_of_the_challenge(run):
     comps = {"paradigm": "comps_wugs_dist-before", "prefixes": ["A dog", "A car"]}
     comps |= {"options": ["barks."] * 2, "scores": [-5, -4]}
     write_lines(scores / "comps.jsonl", [comps])
+    write_lines(scores / "reading.jsonl", [{"pred": 2.5, "prev_pred": None}])
     tuned = run.parent / "glue"
     (tuned / "wsc").mkdir(parents=True)
     (tuned / "wsc" / "predictions.tsv").write_text("index\tprediction\n0\t1\n1\t0\n")
@@ -125,10 +126,15 @@ def test_predictions_have_the_form_of_the_challenge(run):
     (tuned / "suite.json").write_text(json.dumps({"tasks": tasks}))
     fast = {"suite": "babylm-2025-fast", "set": "blimp", "correlations": []}
     fast |= {"paradigms": [{"name": "island", "accuracy": 0.75}]}
+    times = {"name": "spr", "partial_r2": 0.02}
+    reading = {**fast, "set": "reading", "paradigms": [], "correlations": [times]}
     full = {**fast, "suite": "babylm-2025-full", "score": 0.8125, "standard_error": 0.0125}
     write_lines(
         run.parent / "results.jsonl",
-        [{**fast, "path": str(run / "checkpoint_e1_u2")}, {**full, "path": str(run)}],
+        [
+            *({**it, "path": str(run / "checkpoint_e1_u2")} for it in (fast, reading)),
+            {**full, "path": str(run)},
+        ],
     )
     parts = ["--predictions", scores, "--results", run.parent / "results.jsonl"]
     assert ask(run, *parts) == 0 and "fine-tuned" not in read_card(run)
@@ -144,7 +150,12 @@ def test_predictions_have_the_form_of_the_challenge(run):
     }
     classes = [{"id": "wsc_0", "pred": 1}, {"id": "wsc_1", "pred": 0}]
     assert found["glue"] == {"wsc": {"predictions": classes}}
-    assert found["fast_eval_results"] == {"blimp": [None, {"island": 0.75}]}
+    answer = {"id": 0, "pred": 2.5, "prev_pred": None}
+    assert found["reading"] == {"reading": {"predictions": [answer]}}
+    assert found["fast_eval_results"] == {
+        "blimp": [None, {"island": 0.75}],
+        "reading": [None, {"spr": 0.02}],
+    }
     card = read_card(run)
     assert card.count("## Scores") == 1
     assert "| blimp | zero-shot | 0.81250 | 0.01250 |" in card

@@ -16,7 +16,7 @@ from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfi
 from toolkit.config.commands.reading_times import AcquisitionConfig
 from toolkit.distributed import World
 from toolkit.optim.update import resolve_precision
-from toolkit.reporting.runs import list_measures, read_log
+from toolkit.reporting.runs import list_measures, main_value, read_log
 from toolkit.reporting.tables import Cell, Table
 
 
@@ -95,9 +95,8 @@ def tabulate(records: Sequence[JsonObject], *, paradigms: bool) -> Iterator[Tabl
         for record in found:
             column = f"{record['words' if unit == 'words' else 'update']:,}"
             for it in list_measures(record):
-                value = it.get("accuracy", it.get("spearman"))
                 if paradigms or not it["part_of"]:
-                    rows.setdefault(it["subset"], {})[column] = f"{value:.4f}"
+                    rows.setdefault(it["subset"], {})[column] = f"{main_value(it):.4f}"
         columns = list(dict.fromkeys(column for row in rows.values() for column in row))
         yield Table(
             columns=(f"accuracy by {unit}", *columns),

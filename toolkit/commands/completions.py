@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints, tabulate
+from toolkit.commands.reading_times import rate_checkpoint
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray
 from toolkit.common.errors import ToolkitError
@@ -26,6 +27,12 @@ from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.tables import Table
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.completions.items import Item, read_sets
+from toolkit.tasks.completions.reading_times import (
+    EYES,
+    SELF_PACED,
+    ReadingTimes,
+    read_reading_times,
+)
 from toolkit.tasks.completions.results import (
     Outcome,
     Scores,
@@ -40,6 +47,8 @@ from toolkit.tasks.completions.suites import Part, list_parts, suite_table, summ
 from toolkit.tasks.completions.surprisal import read_frequencies
 from toolkit.tasks.learner import Learner
 
+Items = Sequence[Item] | ReadingTimes
+"""What is read of a set."""
 MAX_TOKENS = {"cpu": 4096}
 """Device -> default number of tokens per batch."""
 MAX_TOKENS_GPU = 32_768
@@ -76,11 +85,15 @@ def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
 
 def read_parts(
     parts: Sequence[Part], c: CompletionsConfig, world: World, output: Output
-) -> dict[str, list[Item]]:
+) -> dict[str, Items]:
     """The items of each set, without those of a suite that are left out."""
-    items = {}
+    items = dict[str, Items]()
     for part in parts:
         with leave_out(part, world, output):
+            if part.reads:
+                measures = [*EYES, *SELF_PACED]
+                items[part.name] = read_reading_times(part.config.files, measures)
+                continue
             found, remarks = read_sets(part.config.files, c.limit)
             if c.task == MINIMAL_PAIRS_TASK:
                 check_pairs(found)
@@ -93,7 +106,7 @@ def read_parts(
 def evaluate_checkpoint(
     path: str,
     parts: Sequence[Part],
-    items: Mapping[str, Sequence[Item]],
+    items: Mapping[str, Items],
     c: CompletionsConfig,
     known: KnownResults,
     firsts: dict[str, tuple[str, Outcome]],
@@ -138,11 +151,15 @@ def evaluate_checkpoint(
             suite_table(c.suite, path, rows).print(output.console)
 
 
-def describe_items(c: CompletionsConfig, items: Sequence[Item]) -> JsonObject:
+def describe_items(c: CompletionsConfig, items: Items) -> JsonObject:
     """What decides the results of a checkpoint: the items, and how their options are scored."""
     if not c.all_checkpoints:
         return {}
-    texts = [[it.prefixes, it.options, it.answer, it.rating, it.paradigm] for it in items]
+    texts: list[object] = (
+        [items.sentences, items.places]
+        if isinstance(items, ReadingTimes)
+        else [[it.prefixes, it.options, it.answer, it.rating, it.paradigm] for it in items]
+    )
     names = ("task", "scoring", "scored", "normalization", "ties", "frequencies")
     return {"items": sha256(json_files.dumps(texts)), **{it: getattr(c, it) for it in names}}
 
@@ -174,7 +191,7 @@ def check_pairs(items: Sequence[Item]) -> None:
 def evaluate_on_items(
     learner: Learner,
     path: str,
-    items: Sequence[Item],
+    items: Items,
     part: Part,
     firsts: dict[str, tuple[str, Outcome]],
     world: World,
@@ -182,8 +199,10 @@ def evaluate_on_items(
 ) -> JsonObject:
     """The results of one checkpoint on one set."""
     c = part.config
-    precision = Precision(resolve_precision(c.precision, world.device), world.device)
     max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
+    if isinstance(items, ReadingTimes):
+        return rate_checkpoint(learner, path, items, c, max_tokens, world, output)
+    precision = Precision(resolve_precision(c.precision, world.device), world.device)
     scorer = TextScorer(learner, c.scoring, precision=precision, max_tokens=max_tokens)
     texts = encode_items(scorer, items, c.scored, path)
     unit = "pairs" if c.task == MINIMAL_PAIRS_TASK else "items"

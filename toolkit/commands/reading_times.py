@@ -11,8 +11,10 @@ import numpy as np
 from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import open_output
+from toolkit.common.files import open_output, write_output
 from toolkit.common.json_files import JsonObject, sha256
+from toolkit.config.commands.checkpoints import CompletionsConfig
+from toolkit.config.commands.generate import SurprisalOptions
 from toolkit.config.commands.reading_times import AcquisitionConfig, ReadingTimesConfig
 from toolkit.distributed import World, launch
 from toolkit.generation.output import WordSurprisal
@@ -23,10 +25,13 @@ from toolkit.tasks.completions.acquisition import acquire, average_words
 from toolkit.tasks.completions.reading_times import (
     ReadingTimes,
     list_predictors,
+    rate_reading,
     read_reading_times,
     regress,
 )
+from toolkit.tasks.completions.results import make_tables
 from toolkit.tasks.completions.surprisal import SurprisalReader, strip_word
+from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, require
 
 SENTENCES_PER_BATCH = 64
@@ -53,19 +58,24 @@ def evaluate_reading_times(c: ReadingTimesConfig) -> list[JsonObject]:
 
 
 def measure_words(
-    path: str, data: ReadingTimes, c: ReadingTimesConfig | AcquisitionConfig, world: World
+    path: str,
+    learner: Learner,
+    data: ReadingTimes,
+    c: SurprisalOptions,
+    max_tokens: int,
+    world: World,
 ) -> tuple[SurprisalReader, list[list[WordSurprisal]]]:
     """The reader of a checkpoint, and what it measures of each sentence."""
-    learner = load_checkpoint(path, weights=c.weights).to(world.device)
     require(learner.task, ScoresTargets)
-    reader, words = SurprisalReader(learner, c, max_tokens=c.max_tokens), []
+    reader, words = SurprisalReader(learner, c, max_tokens=max_tokens), []
     for sentence, row in zip(data.sentences, data.first, strict=True):
         try:
             reader.count_tokens(sentence)
         except ToolkitError as error:
             raise row.error(f"{error}.") from None
-    with Progress(f"reading with {path}", len(data.sentences), "sentences") as progress:
-        for start in range(0, len(data.sentences), SENTENCES_PER_BATCH):
+    count, quiet = len(data.sentences), not world.is_main
+    with Progress(f"reading with {path}", count, "sentences", quiet=quiet) as progress:
+        for start in range(0, count, SENTENCES_PER_BATCH):
             batch = data.sentences[start : start + SENTENCES_PER_BATCH]
             words += reader.measure(batch)
             progress.advance(len(batch))
@@ -91,7 +101,8 @@ def evaluate_acquisition(c: AcquisitionConfig) -> list[JsonObject]:
                 )
             record = known.find({"path": path}, head)
             if record is None:
-                reader, words = measure_words(path, data, c, world)
+                learner = load_checkpoint(path, weights=c.weights).to(world.device)
+                reader, words = measure_words(path, learner, data, c, c.max_tokens, world)
                 surprisals = average_words(data, words, len(reader.tokenizer.vocabulary))
                 record = {"task": c.task, "path": path, **head, "surprisals": surprisals}
                 known.add(record)
@@ -130,7 +141,8 @@ def evaluate_checkpoint(
     path: str, data: ReadingTimes, c: ReadingTimesConfig, world: World, output: Output
 ) -> JsonObject:
     """A regression for each measure."""
-    reader, words = measure_words(path, data, c, world)
+    learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    reader, words = measure_words(path, learner, data, c, c.max_tokens, world)
     predictors = list_predictors(data, words)
     sentences = np.array([sentence for sentence, _ in data.places])
     rows = [regress(name, y, predictors, sentences) for name, y in data.measures.items()]
@@ -149,4 +161,32 @@ def evaluate_checkpoint(
     ]
     caption = f"{path}: {reader.scorer.scoring}"
     Table(columns=names, rows=cells, caption=caption, right_align=names[1:]).print(output.console)
+    return record
+
+
+def rate_checkpoint(
+    learner: Learner,
+    path: str,
+    data: ReadingTimes,
+    c: CompletionsConfig,
+    max_tokens: int,
+    world: World,
+    output: Output,
+) -> JsonObject:
+    """The scores of the BabyLM challenge, as the result of a set of a suite."""
+    options = SurprisalOptions(scoring=c.scoring)
+    reader, words = measure_words(path, learner, data, options, max_tokens, world)
+    scores, answers = rate_reading(data, words)
+    empty: JsonObject = {"overall": {}, "fields": [], "phenomena": [], "paradigms": []}
+    record: JsonObject = {
+        **{"task": "reading_times", "path": path, "scoring": reader.scorer.scoring},
+        **{"normalization": "none", "precision": "fp32", **empty, "correlations": scores},
+    }
+    if world.is_main:
+        output.write(record["task"], record)
+        for table in [] if c.all_checkpoints else make_tables(record, paradigms=False):
+            table.print(output.console)
+        if c.predictions:
+            lines = "".join(f"{json_files.dumps(it)}\n" for it in answers)
+            write_output("--predictions", c.predictions, lines)
     return record

@@ -27,11 +27,13 @@ from toolkit.config.yaml_files import SUITE, read_yaml
 from toolkit.conversion.convert import convert_model
 from toolkit.conversion.files import MODEL_CARD_FILE
 from toolkit.reporting.console import Output, heartbeat
-from toolkit.reporting.runs import read_log
+from toolkit.reporting.runs import main_value, read_log
 from toolkit.reporting.tables import Table
 from toolkit.training.callbacks.checkpointing import WORDS
 
 FAST, FULL, GLUE = "babylm-2025-fast", "babylm-2025-full", "babylm-2025-glue"
+READING = "reading"
+"""The set of words in context, of which the challenge wants surprisals."""
 MAIN, RECORD_FILE, PREDICTIONS_FILE = "main", "revisions.json", "predictions.json"
 REQUIRED = [n * unit for unit in (10**6, 10**7, 10**8) for n in range(1, 10)] + [10**9]
 """Words seen at which the challenge wants a revision, up to those of the last one."""
@@ -143,7 +145,12 @@ def collect_answers(c: BabylmConfig) -> dict[str, JsonObject]:
         if not file.exists():
             continue
         with name_file(file, f"Write it with toolkit-validate --suite {FULL} --predictions."):
-            items = convert(read_log(file), list[ScoredItem])
+            rows = read_log(file)
+            items = [] if name == READING else convert(rows, list[ScoredItem])
+        if name == READING:
+            numbered = [{"id": number, **row} for number, row in enumerate(rows)]
+            answers[name] = {name: {"predictions": numbered}}
+            continue
         paradigms = answers.setdefault(name, {})
         for item in items:
             key = item.paradigm
@@ -206,15 +213,15 @@ def collect_accuracies(
     for record in records:
         name = paths.get(resolve(record.get("path", "")))
         if name and record.get("suite") == FAST:
-            row = {it["name"]: it["accuracy"] for it in record["paradigms"]}
-            row |= {it["name"]: it["spearman"] for it in record["correlations"]}
+            rows = [*record["paradigms"], *record["correlations"]]
+            row = {it["name"]: main_value(it) for it in rows}
             found.setdefault(record["set"], [None] * len(numbers))[numbers[name]] = row
     return found
 
 
 def missing_sets(predictions: Mapping[str, Any]) -> Iterator[str]:
     """What collate_preds.py wants and the predictions lack."""
-    for name in (*read_yaml(SUITE + FULL), "reading", "aoa"):
+    for name in (*read_yaml(SUITE + FULL), "aoa"):
         if name not in predictions:
             yield name
     for name in read_yaml(SUITE + GLUE)["tasks"]:

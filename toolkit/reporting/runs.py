@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -142,6 +142,11 @@ def list_measures(record: JsonObject) -> list[JsonObject]:
     for row in (*record["phenomena"], *record["paradigms"], *record.get("correlations", ())):
         found.setdefault(row["name"], {**head, **row, "part_of": row.get("phenomenon") or whole})
     return [{**values, "subset": subset} for subset, values in found.items()]
+
+
+def main_value(row: Mapping[str, Any]) -> float:
+    """The accuracy of a group of items, or what stands for it in a set without right answers."""
+    return float(next(row[it] for it in ("accuracy", "spearman", "partial_r2") if it in row))
 
 
 def read_options(folder: Path) -> JsonObject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from toolkit.cli.validate import main
 from toolkit.config.commands.generate import SurprisalOptions
-from toolkit.tasks.completions.reading_times import fit
+from toolkit.tasks.completions.reading_times import EYES, SELF_PACED, fit
 from toolkit.tasks.completions.surprisal import SurprisalReader
 
 SENTENCES = [
@@ -101,6 +102,57 @@ def test_added_log_likelihood_equals_a_loop_over_sentences_left_out(
     assert found["slope"] == pytest.approx(b[7], rel=1e-5)
     assert found["r2"] == pytest.approx(1 - variance / np.var([row[3] for row in rows]), rel=1e-6)
     assert "time" in capsys.readouterr().out
+
+
+def test_scores_of_the_challenge_equal_loops_over_products_of_columns(
+    make_learner, tmp_path, capsys
+):
+    learner, rng = make_learner("bert_tiny", "mlm", layers=1), np.random.default_rng(3)
+    learner.save(tmp_path / "run")
+    measures, rows, lines = [*EYES, *SELF_PACED], [], []
+    lexicon = defaultdict(rng.normal)
+    reader = SurprisalReader(learner, SurprisalOptions(scoring="left_to_right"), max_tokens=100)
+    choice = ["the", "a", "cat", "rat", "mat,", "saw", "how", "seven", "dogs", "ran."]
+    sentences = [" ".join(rng.choice(choice, 8)) for _ in range(12)]
+    for sentence, words in zip(sentences, reader.measure(sentences), strict=True):
+        nats = [word.surprisal * math.log(2) for word in words]
+        for i, word in enumerate(words[1:], 1):
+            times = rng.normal(300, 9, len(measures)).tolist()
+            columns = [lexicon[word.word.strip(",.")], len(word.word), i]
+            before = [len(words[i - 1].word), nats[i - 1]] if i > 1 else None
+            rows.append((columns, before, nats[i], times))
+            cells = [f'"{sentence}"', f'"{word.word}"', i, columns[0], *times]
+            lines.append(",".join(map(str, cells)) + "\n")
+    header = ",".join(["sentence", "word", "context_length", "Subtlex_log10", *measures])
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "times.csv").write_text(header + "\n" + "".join(lines))
+    suite = "reading: {files: [times.csv], task: reading_times, scoring: left_to_right}"
+    (tmp_path / "own.yaml").write_text(suite)
+    asked = [tmp_path / "data", "--suite", tmp_path / "own.yaml", "--path", tmp_path / "run"]
+    asked += ["--predictions", tmp_path / "out", "--results-path", tmp_path / "results"]
+    assert main([*map(str, asked)]) == 0
+    record = json.loads((tmp_path / "results").read_text())
+
+    def share(measure, used):
+        base, y = [], [times[measure] for *_, times in used]
+        for columns, before, *_ in used:
+            z = columns + (before or [])
+            base.append([1.0, *z, *(a * b for k, a in enumerate(z) for b in z[:k])])
+        full = [[*row, it[2]] for row, it in zip(base, used, strict=True)]
+        return 1 - normal_equations(full, y)[1] / normal_equations(base, y)[1]
+
+    alone = [(columns, None, *rest) for columns, _, *rest in rows]
+    expected = [sum(share(k, alone) for k in range(4)) / 4, share(4, [it for it in rows if it[1]])]
+    assert [it["partial_r2"] for it in record["correlations"]] == pytest.approx(expected, rel=1e-5)
+    assert record["score"] == pytest.approx(sum(expected) / 2, rel=1e-5)
+    answers = [json.loads(line) for line in (tmp_path / "out" / "reading.jsonl").open()]
+    prior = [before and before[1] for _, before, *_ in rows]
+    for answer, (*_, own, _), before in zip(answers, rows, prior, strict=True):
+        assert (answer["pred"], answer["prev_pred"]) == (
+            pytest.approx(own, abs=1e-5),
+            before and pytest.approx(before, abs=1e-5),
+        )
+    assert "spr" in capsys.readouterr().out
 
 
 def test_weights_of_least_squares_recover_a_planted_relation():

@@ -67,6 +67,22 @@ def test_pseudo_log_likelihood_equals_a_loop_that_masks_one_token_at_a_time(
     assert np.std(expected) > 1, "else little is compared"
 
 
+@torch.no_grad()
+def test_left_to_right_equals_a_loop_with_three_masks_after_each_token(make_learner):
+    learner = make_learner("bert_tiny", "mlm", layers=1, max_positions=30).double()
+    cls, sep, mask = (getattr(learner.tokenizer.vocabulary, it) for it in ("cls", "sep", "mask"))
+    for sentence, found in zip(SENTENCES, score(learner, "left_to_right"), strict=True):
+        ids, total = learner.tokenizer.encode(sentence), 0.0
+        for t, target in enumerate(ids):
+            total += masked_log_probability(
+                learner, [cls, *ids[:t], *[mask] * 3, sep], 1 + t, target
+            )
+        assert found == pytest.approx(total, abs=1e-9)
+    assert make_scorer(learner, "left_to_right").max_length == 30 - 2 - 2
+    causal = make_learner(*LM)
+    assert score(causal, "left_to_right") == pytest.approx(score(causal))
+
+
 @pytest.mark.parametrize(
     ("arch", "task", "options"),
     [

@@ -271,6 +271,7 @@ class CompletionsConfig(
     scoring: Scoring = "auto"
     """Score of an option. pseudo_log_likelihood: each token is masked in turn (Salazar et al.
     2020). within_word_left_to_right: the rest of its word is masked too (Kauf and Ivanova 2023).
+    left_to_right: each token from those before it and three masks, as the BabyLM challenge does.
     log_likelihood: each token from those before it; for encoder-decoders, which read the prefix,
     that of the target. auto: pseudo_log_likelihood for masked models, log_likelihood for others."""
     scored: Literal["option", "text"] = "option"

@@ -199,7 +199,8 @@ class SurprisalOptions(Options, title="surprisal"):
     scoring: Scoring = "auto"
     """What predicts a token. log_likelihood: those before it, the only one of causal models.
     within_word_left_to_right: all tokens of the text but the later ones of its word, the default
-    of masked models (Kauf and Ivanova 2023). pseudo_log_likelihood: all other tokens."""
+    of masked models (Kauf and Ivanova 2023). pseudo_log_likelihood: all other tokens.
+    left_to_right: those before it and, for masked models, three masks in place of all others."""
     context: PositiveInt | None = None
     """Read texts in windows of this many tokens, at most as many as the model reads: of a causal
     model, each starts half a window before its first new token; of a masked model, each is centered

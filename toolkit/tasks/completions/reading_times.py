@@ -7,6 +7,15 @@ i are words, k = 0, 1, 2: a word slows down the reading of those after it. The a
 is the mean of log p(y_i | full) - log p(y_i | baseline) over words that neither model was fitted
 to: each tenth of the sentences is predicted from the others.
 
+The BabyLM challenge of 2025 has two scores of another kind (collate_preds.py), squared partial
+correlations of a measure and the surprisal of the word, to which only the measured words belong:
+
+    1 - (residual variance of the baseline and surprisal) / (residual variance of the baseline)
+
+    baseline   1, the columns z_1 .. z_K, and the products z_j z_k, j < k
+    rt         z = frequency, length, index in the sentence; the mean over four measures of eyes
+    spr        z = these, and length and surprisal of the word before; self-paced reading
+
 N words   P columns of a regression
 """
 
@@ -14,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +44,7 @@ MEASURES = (
 )
 """Columns of de Varda et al. (2023), as in the BabyLM challenge."""
 SPILL_OVER, FOLDS = 2, 10
+EYES, SELF_PACED = MEASURES[:4], MEASURES[4:5]
 
 
 class ReadingTimes(NamedTuple):
@@ -148,3 +159,35 @@ def fit(design: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
     """Least squares: the weights, and the variance of the residuals."""
     weights = np.linalg.lstsq(design, y)[0].astype(np.float64)
     return weights, float(((y - design @ weights) ** 2).mean())
+
+
+def partial_r2(y: FloatArray, columns: FloatArray, surprisal: FloatArray) -> float:
+    """The share of the variance left by the baseline, of columns N x K, that surprisal explains."""
+    known = np.isfinite(np.column_stack([y, columns, surprisal])).all(1)
+    y, z = y[known], columns[known]
+    products = [z[:, j] * z[:, k] for j, k in combinations(range(z.shape[1]), 2)]
+    baseline = np.column_stack([np.ones(len(y)), z, *products])
+    return 1 - fit(np.column_stack([baseline, surprisal[known]]), y)[1] / fit(baseline, y)[1]
+
+
+def rate_reading(
+    data: ReadingTimes, words: Sequence[Sequence[WordSurprisal]]
+) -> tuple[list[JsonObject], list[JsonObject]]:
+    """The scores of the BabyLM challenge; and of each row its surprisal, and that of the row before
+    in the sentence, in nats. Surprisals are sums over tokens, as in the challenge.
+    """
+    sums = [[it._replace(surprisal=it.uncorrected) for it in sentence] for sentence in words]
+    found, rows = list_predictors(data, sums), set(data.places)
+    measured = np.array([(sentence, index - 1) in rows for sentence, index in data.places])
+    before = np.where(measured[:, None], found[:, 1, ::2], np.nan)
+    places = np.array(data.places, float)[:, 1]
+    columns, surprisal = np.column_stack([found[:, 0, :2], places]), found[:, 0, 2]
+    more, scores = np.hstack([columns, before]), list[JsonObject]()
+    for name, measures, z in (("rt", EYES, columns), ("spr", SELF_PACED, more)):
+        shares = [partial_r2(data.measures[it], z, surprisal) for it in measures]
+        count = sum(int(np.isfinite(data.measures[it]).sum()) for it in measures)
+        scores.append({"name": name, "items": count, "partial_r2": float(np.mean(shares))})
+    nats = (np.column_stack([surprisal, before[:, 1]]) * math.log(2)).tolist()
+    return scores, [
+        {"pred": own, "prev_pred": None if math.isnan(prior) else prior} for own, prior in nats
+    ]

@@ -164,12 +164,20 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
         columns = ("phenomenon", *[it for it in found["groups"][0] if it != "name"])
         tables.append(make_table(columns, found["groups"], f"{caption}, minus {found['from']}"))
     if record.get("correlations"):
-        names = ("paradigm", "items", "spearman")
+        names = ("paradigm", *[it for it in record["correlations"][0] if it != "name"])
         tables.append(make_table(names, record["correlations"], caption))
     return tables
 
 
-FRACTIONS = ("accuracy", "standard_error", *BASELINES, "spearman", "score", "difference")
+FRACTIONS = (
+    "accuracy",
+    "standard_error",
+    *BASELINES,
+    "spearman",
+    "partial_r2",
+    "score",
+    "difference",
+)
 
 
 def make_table(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]], caption: str) -> Table:

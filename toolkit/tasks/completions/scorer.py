@@ -3,11 +3,14 @@
     pseudo_log_likelihood       sum_t log p(x_t | x without x_t)      (Salazar et al. 2020, eq. 1)
     within_word_left_to_right   sum_t log p(x_t | x without x_t and the rest of its word)
                                                                       (Kauf & Ivanova 2023)
+    left_to_right               sum_t log p(x_t | x_1 .. x_{t-1} and three masks)
+                                                                      (BabyLM challenge 2025)
     log_likelihood              sum_t log p(x_t | x_1 .. x_{t-1})
 
 t runs over the tokens of the text after its prefix, those that the whole text has: a token that
 begins with the space before it is the first one. An encoder-decoder reads the prefix, and the log-
-likelihood is that of the target. Special tokens around it are read, never scored.
+likelihood is that of the target. Special tokens around it are read, never scored. For models that
+are not masked, left_to_right is the log-likelihood.
 
 B inputs   S tokens of an input   N targets
 """
@@ -32,6 +35,9 @@ from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresContinuations, ScoresTargets, TargetScores, require
+
+LEFT_TO_RIGHT, FUTURE = "left_to_right", 3
+"""A score of masked models, and the number of masks in place of a token and those after it."""
 
 
 class EncodedText(NamedTuple):
@@ -75,6 +81,8 @@ class TextScorer:
                 "Scores of text require a model that reads text of any length; this encoder reads "
                 "words with their characters, or sentences of one length."
             )
+        if scoring == LEFT_TO_RIGHT and LEFT_TO_RIGHT not in known:
+            scoring = "auto"
         if scoring not in ("auto", *known):
             task = TASKS.find_name(type(learner.task))
             raise ToolkitError(
@@ -98,7 +106,8 @@ class TextScorer:
         limit = self.learner.encoder.max_positions
         if limit is None:
             return None
-        return limit - len(self.before) - len(self.after) + self.is_causal
+        masks = (FUTURE - 1) * (self.scoring == LEFT_TO_RIGHT)
+        return limit - len(self.before) - len(self.after) + self.is_causal - masks
 
     def encode(
         self, texts: Sequence[str], options: Sequence[str] | None = None
@@ -183,10 +192,9 @@ class TextScorer:
         shares = text.first and self.reads_first and not self.context
         shared = max(0, first + text.first - 1) if shares else 0
         source = text.source if self.translates else previous[:shared]
-        previous, room = previous[shared:], len(tokens)
+        previous = previous[shared:]
         size = self.context or len(previous)
-        if self.context:
-            room = min(room, max(1, size - first - len(self.after)))
+        most = max(1, size - first - len(self.after)) if self.context else len(tokens) + FUTURE
         for index in range(text.first, len(tokens)):
             position, token = first + index, int(tokens[index])
             if self.is_causal:
@@ -194,9 +202,13 @@ class TextScorer:
                 start = window_start(place, size, len(previous))
                 yield source, previous[start : start + size], place - start, token
                 continue
-            hidden = min(int(text.ends[index]) - index, room)
-            start = max(0, min(index - (room - hidden) // 2, len(tokens) - room))
-            masked = np.concatenate([self.before, tokens[start : start + room], self.after])
+            row, hidden = tokens, int(text.ends[index]) - index
+            if self.scoring == LEFT_TO_RIGHT:
+                row, hidden = np.append(tokens[:index], [self.mask] * FUTURE), FUTURE
+            room = min(most, len(row))
+            hidden = min(hidden, room)
+            start = max(0, min(index - (room - hidden) // 2, len(row) - room))
+            masked = np.concatenate([self.before, row[start : start + room], self.after])
             masked[position - start : position - start + hidden] = self.mask
             yield text.source, masked, position - start, token
 

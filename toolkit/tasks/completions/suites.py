@@ -16,6 +16,7 @@ from toolkit.common.json_files import FileName, JsonObject, convert, name_file
 from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization
 from toolkit.config.sections import Scoring
 from toolkit.config.yaml_files import SUITE, read_yaml
+from toolkit.reporting.runs import main_value
 from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import BASELINES, make_table
 
@@ -27,6 +28,8 @@ class SuiteSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     files: list[str]
     """Its files, or folders of them, below the folder that is evaluated."""
+    task: Literal["completions", "reading_times"] = "completions"
+    """reading_times: the scores of the BabyLM challenge; see `rate_reading`."""
     average: Average = "paradigms"
     """What counts equally in its score: items, paradigms, or phenomena and then their paradigms."""
     scoring: Scoring | None = None
@@ -42,6 +45,8 @@ class Part(NamedTuple):
     """Empty without a suite."""
     average: Average
     config: CompletionsConfig
+    reads: bool = False
+    """Whether it is a table of reading times."""
 
 
 def list_parts(c: CompletionsConfig) -> list[Part]:
@@ -57,20 +62,20 @@ def list_parts(c: CompletionsConfig) -> list[Part]:
     parts = []
     for name, it in sets.items():
         given = {key: value for key, value in msgspec.structs.asdict(it).items() if value}
-        average = given.pop("average")
+        average, reads = given.pop("average"), given.pop("task") == "reading_times"
         given["files"] = [str(Path(c.files[0], file)) for file in it.files]
         given["predictions"] = c.predictions and str(Path(c.predictions, f"{name}.jsonl"))
-        parts.append(Part(name, average, replace(c, **given)))
+        parts.append(Part(name, average, replace(c, **given), reads))
     return parts
 
 
 def summarize_set(record: JsonObject, average: Average) -> JsonObject:
     """Averages for which each item, paradigm, or phenomenon and then its paradigms, counts equally.
 
-    The score is the accuracy, or Spearman's correlation for a set with ratings.
+    The score is the accuracy; Spearman's correlation for ratings, a partial R2 for reading times.
     """
     rows = record["paradigms"] or [
-        {**it, "accuracy": it["spearman"]} for it in record["correlations"]
+        {**it, "accuracy": main_value(it)} for it in record["correlations"]
     ]
     groups = [it.get("phenomenon") or it["name"] for it in rows]
     sizes = Counter(groups)

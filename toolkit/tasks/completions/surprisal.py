@@ -11,7 +11,8 @@ begins without the mark of a space, as the first word of byte-level tokens, P(B 
 tokens without the mark. Tokenizers that do not mark spaces (WordPiece, words) have no correction.
 
 A masked model has surprisal(w) = -sum_k log2 p(s_k | the text without s_k and the rest of its run
-of letters), k over the tokens of w (Kauf and Ivanova 2023), without a correction.
+of letters), k over the tokens of w (Kauf and Ivanova 2023), without a correction; or another score
+of `toolkit.tasks.completions.scorer`.
 """
 
 from __future__ import annotations

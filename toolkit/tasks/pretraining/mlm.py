@@ -259,7 +259,7 @@ class FillableMaskedExamples(MaskedExamples):
         )
 
 
-SCORINGS = ("pseudo_log_likelihood", "within_word_left_to_right")
+SCORINGS = ("pseudo_log_likelihood", "within_word_left_to_right", "left_to_right")
 """Scores of sentences by encoders that predict masked tokens."""
 
 
