@@ -85,7 +85,7 @@ def test_recipe_is_a_complete_run_but_for_data_and_architecture(name):
 
 
 def test_unknown_recipe_suggests_the_nearest_one():
-    expected = r"^no recipe is called 'taco-bas'. Did you mean 'taco-base'\? Known: babylm-strict-"
+    expected = r"^no recipe is called 'taco-bas'. Did you mean 'taco-base'\? Known: amlm, babylm-"
     with pytest.raises(ToolkitError, match=expected):
         load(["data", "--config", "recipe:taco-bas"], TRAIN)
 

@@ -69,6 +69,24 @@ def test_sweep_trains_every_run_and_prints_a_table(words, trained, tmp_path, cap
     assert "| true * |" in (tmp_path / "s" / "sweep.md").read_text()  # no better than false
 
 
+def test_a_variant_may_be_a_file_of_options_and_components(words, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base.yaml").write_text("arch: {dropout: 0.2}\n")
+    (tmp_path / "both.yaml").write_text("arch: {fixed: true}\ntask: {name: hybrid}\n")
+    line = [*words, "--arch.fixed", "false", "--config", "base.yaml"]
+    assert run_sweep(line, SweepConfig(seeds=[1], grid=["config=base.yaml,both.yaml"])) == 0
+    assert trained.names == ["config=base.yaml,seed=1", "config=both.yaml,seed=1"]
+    runs = [
+        json.loads((tmp_path / "s" / name / "options.yaml").read_text()) for name in trained.names
+    ]
+    assert [run["task"]["name"] for run in runs] == ["mlm", "hybrid"]
+    assert [(run["arch"]["fixed"], run["arch"]["dropout"]) for run in runs] == [
+        (False, 0.2),
+        (True, 0.2),
+    ]
+    assert [run["optimizer"]["name"] for run in runs] == ["adamw", "adamw"]
+
+
 @pytest.mark.slow
 def test_random_search_compares_each_variant_at_its_best_value(words, trained, tmp_path, capsys):
     c = SweepConfig(seeds=[0, 1], grid=[*GRID, "lr=1e-5..1e-3"], trials=3)

@@ -193,10 +193,16 @@ def resolve_words(
 
 
 def vary(base: Resolved, texts: Mapping[str, str], command: Command) -> RunConfig:
-    """The run with other values of some options, by path or short name, as in a sweep."""
+    """The run with other values of some options, by path or short name, as in a sweep.
+
+    The values of a file of options, `config`, precede the others.
+    """
     given = {key: OptionValue(text, to_flag(key)) for key, text in texts.items()}
+    file = given.pop("config", None)
+    named = {"config": file._replace(value=[file.value])} if file else {}
+    files = read_config_files(named, command)
     known, values = early_options(command), dict(base.values)
-    early = {known[key].path: value for key, value in given.items() if key in known}
+    early = files | {known[key].path: value for key, value in given.items() if key in known}
     if (
         "task.name" in early
         and values["criterion.name"].origin == f"task {values['task.name'].value}"
