@@ -220,17 +220,22 @@ def test_a_second_checkpoint_is_compared_with_the_first_on_the_same_pairs(
 ):
     results, counts = tmp_path / "results", tmp_path / "counts"
     counts.write_text("the 900\ndogs 90\nsees 9\n")
-    paths = ["--path", str(runs / "mlm"), str(runs / "language_modeling")]
+    seeds = [tmp_path / f"lm,seed={seed}" for seed in (0, 1)]
+    for seed in seeds:
+        seed.symlink_to(runs / "language_modeling")
+    paths = ["--path", str(runs / "mlm"), *map(str, seeds)]
     words = [str(blimp), "--task", "minimal_pairs", *paths, "--frequencies", str(counts)]
     assert main([*words, "--results-path", str(results), "--precision", "fp32"]) == 0
-    first, second = map(json.loads, results.read_text().splitlines())
+    first, second, third = map(json.loads, results.read_text().splitlines())
     assert "difference" not in first and second["difference"]["from"] == str(runs / "mlm")
+    assert [it["difference"]["seeds"] for it in (second, third)] == [[1, 1], [2, 1]]
+    assert second["difference"]["groups"] == third["difference"]["groups"], "equal seeds"
     groups = {it["name"]: it["difference"] for it in second["difference"]["groups"]}
     assert groups["overall"] == pytest.approx(
         second["overall"]["accuracy"] - first["overall"]["accuracy"]
     )
     printed = capsys.readouterr().out
-    assert f"minus {runs / 'mlm'}" in printed and "frequency only" in printed
+    assert f"minus {runs / 'mlm'} (over 2 and 1 seeds)" in printed and "frequency only" in printed
     rows = {row["name"]: row["frequency_only"] for row in first["paradigms"]}
     assert rows == {"verbs": 0.5, "nouns": pytest.approx(1 / 3)}, "sees is the most frequent form"
 

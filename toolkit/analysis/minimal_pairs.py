@@ -43,7 +43,7 @@ from toolkit.config.commands.checkpoints import COMPLETIONS_TASK, MINIMAL_PAIRS_
 from toolkit.config.commands.plot import PairPlotConfig
 from toolkit.metrics.seeds import PairedDifference, compare_pairs, holm
 from toolkit.reporting.console import Output
-from toolkit.reporting.runs import name_without_seed, short_names
+from toolkit.reporting.runs import name_model, short_names
 from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.completions.results import describe_scoring
 
@@ -104,8 +104,7 @@ def group_seeds(results: Sequence[PairResult]) -> dict[str, list[PairResult]]:
     """Results that differ only in the seed, by the name of their model."""
     groups: dict[tuple[str, str], list[PairResult]] = {}
     for it in results:
-        parts = [name_without_seed(Path(part)) or part for part in Path(it.source).parts]
-        group = groups.setdefault((Path(*parts).as_posix(), it.scoring), [])
+        group = groups.setdefault((name_model(it.source), it.scoring), [])
         if it.source in [other.source for other in group]:
             raise ToolkitError(
                 f"{it.source} must have one result, but has two. Name each file once, and draw "

@@ -24,6 +24,7 @@ from toolkit.data.tokenizers.offsets import to_line
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
+from toolkit.reporting.runs import name_model
 from toolkit.reporting.tables import Table
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.completions.items import Item, read_sets
@@ -68,11 +69,11 @@ def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
         parts, records, known = list_parts(c), list[JsonObject](), KnownResults(c, world)
         items = read_parts(parts, c, world, output)
         path = c.results_path if world.is_main and not c.all_checkpoints else None
-        firsts = dict[str, tuple[str, Outcome]]()
+        outcomes = dict[str, dict[str, list[Outcome]]]()
         with nullcontext() if path is None else open_output("--results-path", path) as file:
             for checkpoint in list_checkpoints(c):
                 for record in evaluate_checkpoint(
-                    checkpoint, parts, items, c, known, firsts, world, output
+                    checkpoint, parts, items, c, known, outcomes, world, output
                 ):
                     records.append(record)
                     if file:
@@ -109,13 +110,14 @@ def evaluate_checkpoint(
     items: Mapping[str, Items],
     c: CompletionsConfig,
     known: KnownResults,
-    firsts: dict[str, tuple[str, Outcome]],
+    outcomes: dict[str, dict[str, list[Outcome]]],
     world: World,
     output: Output,
 ) -> Iterator[JsonObject]:
     """The results of one checkpoint on each set; the scores of a suite are printed and written.
 
-    `firsts` has the first checkpoint and its outcome on each set, with which others are compared.
+    `outcomes` has, for each set, models and the outcomes of their seeds; the first one is compared
+    with the others.
     """
     there = [part for part in parts if part.name in items]
     heads = {
@@ -135,7 +137,7 @@ def evaluate_checkpoint(
             if record is None:
                 assert learner is not None
                 record = evaluate_on_items(
-                    learner, path, items[part.name], part, firsts, world, output
+                    learner, path, items[part.name], part, outcomes, world, output
                 )
             if c.suite:
                 rows[part.name] = summary = summarize_set(record, part.average)
@@ -193,7 +195,7 @@ def evaluate_on_items(
     path: str,
     items: Items,
     part: Part,
-    firsts: dict[str, tuple[str, Outcome]],
+    outcomes: dict[str, dict[str, list[Outcome]]],
     world: World,
     output: Output,
 ) -> JsonObject:
@@ -227,9 +229,13 @@ def evaluate_on_items(
     choices = [item for item in items if item.rating is None]
     chosen = Outcome(*(it[kept] for it in outcome))
     record |= summarize(choices, chosen, unit) if choices else empty
-    first, before = firsts.setdefault(part.name, (path, chosen))
-    if choices and before is not chosen and not c.all_checkpoints:
-        record["difference"] = {"from": first, "groups": compare(choices, chosen, before, unit)}
+    models = outcomes.setdefault(part.name, {})
+    seeds = models.setdefault(name_model(path), [])
+    seeds.append(chosen)
+    name, first = next(iter(models.items()))
+    if choices and first is not seeds and not c.all_checkpoints:
+        groups = compare(choices, seeds, first, unit)
+        record["difference"] = {"from": name, "seeds": [len(seeds), len(first)], "groups": groups}
     if c.task != MINIMAL_PAIRS_TASK:
         record["correlations"] = correlate(items, found.scores)
     if world.is_main:

@@ -166,6 +166,11 @@ def name_without_seed(folder: Path) -> str:
     return re.sub(r",?seed=\d+", "", folder.name)
 
 
+def name_model(path: str) -> str:
+    """The path of a run or checkpoint without seeds, which those of one model share."""
+    return Path(re.sub(r",?\bseed=\d+", "", path)).as_posix()
+
+
 def relevant_options(config: JsonObject) -> JsonObject:
     """Option path -> value, for all options that change the result of a run."""
     return {

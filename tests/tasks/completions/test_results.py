@@ -1,3 +1,4 @@
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -152,10 +153,33 @@ def test_error_of_a_difference_is_that_of_bootstrap_samples_of_paired_items():
     before = (random.random(120) < np.repeat([0.4, 0.9], 60)).astype(float)
     after = np.where(random.random(120) < 0.7, before, 1.0)  # they err on the same items
     empty = before * 0
-    outcomes = [Outcome(it, empty > 0, empty, empty, empty) for it in (after, before)]
+    outcomes = [[Outcome(it, empty > 0, empty, empty, empty)] for it in (after, before)]
     overall = compare(items, *outcomes, "pairs")[-1]
     places = np.stack([random.integers(0, 60, (4000, 60)) + 60 * it for it in (0, 1)], 1)
     samples = (after - before)[places].mean((1, 2))
     assert overall["difference"] == pytest.approx((after - before).mean())
     assert overall["standard_error"] == pytest.approx(samples.std(), rel=0.05)
     assert overall["standard_error"] < 0.7 * np.hypot(after.std(), before.std()) / np.sqrt(120)
+
+
+def test_error_of_a_difference_over_seeds_is_that_of_all_bootstrap_samples_of_seeds_and_items():
+    """Two of three seeds of one model, one of two of the other, and the items of each paradigm."""
+    random, sizes = np.random.default_rng(1), (3, 2)
+    items = [
+        Item(["", ""], ["a", "b"], paradigm, Path("x"), line)
+        for paradigm, size in zip(PARADIGMS[2:4], sizes, strict=True)
+        for line in range(size)
+    ]
+    a, b = random.random((3, 5)), random.random((2, 5))
+    no = np.zeros(5)
+    models = [[Outcome(it, no > 0, no, no, no) for it in seeds] for seeds in (a, b)]
+    overall = compare(items, *models, "pairs")[-1]
+    samples = []
+    for first, second in product(product(range(3), repeat=3), product((3, 4), repeat=2)):
+        kept = [*first, *second]
+        for drawn, other in product(product(range(3), repeat=2), range(2)):
+            samples.append(a[drawn, :][:, kept].mean() - b[other, kept].mean())
+    assert overall["difference"] == pytest.approx(a.mean() - b.mean())
+    assert overall["standard_error"] == pytest.approx(np.std(samples), rel=1e-9)
+    alone = compare(items, models[0][:1], models[1][:1], "pairs")[-1]
+    assert alone["standard_error"] < overall["standard_error"]

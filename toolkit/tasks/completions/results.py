@@ -111,19 +111,40 @@ def summarize(items: Sequence[Item], found: Outcome, unit: str) -> JsonObject:
     }
 
 
-def compare(items: Sequence[Item], found: Outcome, first: Outcome, unit: str) -> list[JsonObject]:
-    """Differences of accuracies on the same items, by phenomenon and overall.
+def compare(
+    items: Sequence[Item], found: Sequence[Outcome], first: Sequence[Outcome], unit: str
+) -> list[JsonObject]:
+    """Accuracies of a model's seeds minus those of another one's, by phenomenon and overall.
 
-    The standard error is that of the items' differences: of bootstrap samples of pairs of results.
+        se^2 = e(a - b)^2 + sum_s (d_s^2 + e(a_s - a)^2) / (n (n - 1)) + the same sum for b
+
+    a_s are the results of seed s on the items, a their mean over n seeds, d_s the mean of a_s - a
+    over items, and e(x) the standard error of the mean of x over items. This is the deviation of
+    bootstrap samples in which items, the same for all seeds, are drawn within each paradigm and,
+    independently, n - 1 seeds of each model (Owen 2007, the pigeonhole bootstrap; n - 1 as in Rao
+    and Wu 1988, for few seeds). A model with one seed adds nothing: its seed is taken as fixed.
     """
-    summary = summarize(items, found._replace(correct=found.correct - first.correct), unit)
-    rows = [*summary["phenomena"], {"name": "overall", **summary["overall"]}]
+
+    def measure(correct: FloatArray) -> list[JsonObject]:
+        summary = summarize(items, found[0]._replace(correct=correct), unit)
+        return [*summary["phenomena"], {"name": "overall", **summary["overall"]}]
+
+    models = [np.stack([it.correct for it in seeds]) for seeds in (found, first)]
+    a, b = (seeds.mean(0) for seeds in models)
+    rows = measure(a - b)
+    variances = [it["standard_error"] ** 2 for it in rows]
+    for seeds in models:
+        n = len(seeds)
+        for correct in seeds if n > 1 else ():
+            for index, it in enumerate(measure(correct - seeds.mean(0))):
+                squares = it["accuracy"] ** 2 + it["standard_error"] ** 2
+                variances[index] += squares / (n * (n - 1))
     return [
         {
             **{"name": it["name"], unit: it[unit], "difference": it["accuracy"]},
-            "standard_error": it["standard_error"],
+            "standard_error": variance**0.5,
         }
-        for it in rows
+        for it, variance in zip(rows, variances, strict=True)
     ]
 
 
@@ -162,7 +183,10 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
         tables.append(make_table(columns, rows, caption))
     if found := record.get("difference"):
         columns = ("phenomenon", *[it for it in found["groups"][0] if it != "name"])
-        tables.append(make_table(columns, found["groups"], f"{caption}, minus {found['from']}"))
+        seeds, others = found["seeds"]
+        more = f" (over {seeds} and {others} seeds)" if max(seeds, others) > 1 else ""
+        title = f"{caption}, minus {found['from']}{more}"
+        tables.append(make_table(columns, found["groups"], title))
     if record.get("correlations"):
         names = ("paradigm", *[it for it in record["correlations"][0] if it != "name"])
         tables.append(make_table(names, record["correlations"], caption))
