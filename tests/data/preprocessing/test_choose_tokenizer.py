@@ -99,6 +99,16 @@ def test_tokenizer_from_a_save_folder_is_that_of_its_best_checkpoint(folder_of, 
     assert folder_of("again", tokenizer_from=str(tmp_path / "run")).fingerprint == found.fingerprint
 
 
+@pytest.mark.parametrize("listing", ["meta.json", "manifest.json"])
+def test_damaged_files_of_a_listed_tokenizer_are_refused(folder_of, listing):
+    folder = folder_of(tokenizer="words").path
+    (folder / "meta.json").rename(folder / listing)
+    path = folder / "dict.txt"
+    path.write_bytes(path.read_bytes().replace(b"river", b"rider"))
+    with pytest.raises(ToolkitError, match=f"dict.txt must match its digest in {listing}"):
+        folder_of("again", tokenizer_from=str(folder))
+
+
 @pytest.fixture
 def choose(tmp_path):
     """The tokenizer for texts; nothing else is left in the folder."""

@@ -20,6 +20,7 @@ from toolkit.config.declared import to_flag
 from toolkit.config.values import locate_checkpoint
 from toolkit.data.preprocessing.input_files import estimate_bytes, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.storage.meta import load_checked_tokenizer
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.huggingface import SPECIAL, WordPieceTokenizer, train_word_pieces
 from toolkit.data.tokenizers.offsets import (
@@ -105,7 +106,7 @@ def load_given_tokenizer(c: PreprocessConfig) -> Tokenizer | None:
         if not (path / SYMBOLS_FILE).exists() and is_transformers(path):
             return load_tokenizer(path)
         found = locate_checkpoint(path, *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE)
-        return Tokenizer.load(found or path)
+        return load_checked_tokenizer(found or path)
     return _sentencepiece(read_bytes(path), c)
 
 

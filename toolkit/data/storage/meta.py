@@ -19,7 +19,7 @@ from toolkit.common.json_files import (
     sha256,
     sha256_file,
 )
-from toolkit.config.command import identify_path
+from toolkit.config.command import MANIFEST, identify_path
 from toolkit.data.storage.column_files import (
     WORDS,
     CheckedColumnPart,
@@ -170,10 +170,20 @@ class ToolkitFolder(FolderSource):
         return tokenizer
 
 
-def check_file(path: Path, expected: str) -> None:
+def check_file(path: Path, expected: str, listing: str = META_FILE) -> None:
     """Raise unless a file has this SHA-256."""
     if sha256(read_bytes(path)) != expected:
         raise ToolkitError(
-            f"{path} must match its digest in {META_FILE}, but was damaged or replaced. "
+            f"{path} must match its digest in {listing}, but was damaged or replaced. "
             f"Copy the folder again, or run toolkit-preprocess again."
         )
+
+
+def load_checked_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a data folder or a checkpoint, with the digests that the folder lists."""
+    tokenizer = Tokenizer.load(folder)
+    for listing in filter(Path.exists, (folder / META_FILE, folder / MANIFEST)):
+        digests = convert(read_json(listing, JsonObject, REMEDY).get("files"), dict[str, str])
+        for name in digests.keys() & {*tokenizer.files}:
+            check_file(folder / name, digests[name], listing.name)
+    return tokenizer
