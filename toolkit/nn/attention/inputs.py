@@ -10,8 +10,9 @@ P parts of a projection: queries, keys, values, and others
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from functools import cached_property, partial, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,7 +21,7 @@ from torch import Tensor
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.kernel_inputs import SentenceRows
-from toolkit.nn.ops.offsets.taps import TapTable, read_by_table, read_taps, sum_by_table, sum_taps
+from toolkit.nn.ops.offsets.taps import LinearMap, TapTable, apply_linear, gather_scores, sum_scores
 from toolkit.nn.ops.offsets.token_order import (
     MovedTokens,
     TokenOrder,
@@ -57,6 +58,23 @@ UNKNOWN_LIMIT = 2**31
 """A bound above all offsets, if the largest is unknown."""
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def kept(method: Method) -> Method:
+    """A method of `Offsets` that computes each result once per batch."""
+
+    @wraps(method)
+    def call(self: Offsets, *arguments: Any) -> Any:
+        if torch.compiler.is_exporting():  # radii may be symbols, which have no hash
+            return method(self, *arguments)
+        if (key := (method, *arguments)) not in self.results:
+            self.results[key] = method(self, *arguments)
+        return self.results[key]
+
+    return cast(Method, call)
+
+
 class Offsets:
     """Offsets between the positions of a batch: one table for all sentences, or one for each.
 
@@ -79,10 +97,7 @@ class Offsets:
         self.positions, self.length, self.device = positions, length, device
         self.query_start = query_start
         self._limit = limit
-        self._taps: dict[int, Tensor] = {}
-        self._tables: dict[int, TapTable] = {}
-        self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
-        self._rotations: dict[tuple[int, float, torch.dtype], Rotations] = {}
+        self.results: dict[Hashable, Any] = {}
 
     @property
     def shared(self) -> bool:
@@ -163,25 +178,30 @@ class Offsets:
         if self.positions is not None and self.positions.device.type != "cpu":
             self.moved_tokens  # noqa: B018
 
+    @kept
     def tap_indices(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
-        if torch.compiler.is_exporting():  # radii may be symbols, which have no hash
-            return self.differences.clamp(-radius, radius) + radius
-        if radius not in self._taps:
-            self._taps[radius] = self.differences.clamp(-radius, radius) + radius
-        return self._taps[radius]
+        return self.differences.clamp(-radius, radius) + radius
 
+    @kept
     def tap_table(self, radius: int) -> TapTable:
         """The same for operations on a CPU."""
-        if radius not in self._tables:
-            if self.positions is None:
-                keys = torch.arange(self.length)[None]
-                queries, in_order = keys[:, self.query_start :], 0 if self.query_start else None
-            else:
-                queries = keys = self.positions
-                in_order = None if self.ordered_prefix == len(keys) else self.ordered_prefix
-            self._tables[radius] = TapTable(queries, keys, radius, in_order)
-        return self._tables[radius]
+        if self.positions is None:
+            keys = torch.arange(self.length)[None]
+            queries, in_order = keys[:, self.query_start :], 0 if self.query_start else None
+        else:
+            queries = keys = self.positions
+            in_order = None if self.ordered_prefix == len(keys) else self.ordered_prefix
+        return TapTable(queries, keys, radius, in_order)
+
+    def tap_maps(self, radius: int) -> tuple[LinearMap, LinearMap]:
+        """Reads taps by clipped offset, and its transpose, which sums scores by clipped offset."""
+        if self.eager_on_cpu and fast("taps"):
+            table = self.tap_table(radius)
+            return table.read, table.sum
+        index, shared = self.tap_indices(radius), self.shared and not self.query_start
+        read = partial(gather_scores, index=index, shared=shared)
+        return read, partial(sum_scores, index=index, radius=radius, shared=shared)
 
     @cached_property
     def differences(self) -> Int[Tensor, "#B S T"]:
@@ -191,24 +211,20 @@ class Offsets:
         positions = torch.arange(self.length, device=self.device)
         return (positions - positions[self.query_start :, None])[None]
 
+    @kept
     def window_mask(self, radius: int, dtype: torch.dtype) -> Float[Tensor, "#B 1 S T"] | None:
         """A bias that masks keys at a distance |p_j - p_i| above the radius, if there are any."""
         if not torch.compiler.is_exporting() and self.max_offset <= radius:
             return None
-        key = radius, dtype
-        if key not in self._masks:
-            self._masks[key] = mask_outside(self.differences, radius, dtype)
-        return self._masks[key]
+        return mask_outside(self.differences, radius, dtype)
 
+    @kept
     def rotations(self, width: int, base: float, dtype: torch.dtype) -> Rotations:
         """Cosines and sines of the angles by which queries and new keys are rotated."""
-        key = width, base, dtype
-        if key not in self._rotations:
-            positions = self.positions
-            if positions is None:
-                positions = torch.arange(self.query_start, self.length, device=self.device)[None]
-            self._rotations[key] = compute_rotations(positions, width, base, dtype)
-        return self._rotations[key]
+        positions = self.positions
+        if positions is None:
+            positions = torch.arange(self.query_start, self.length, device=self.device)[None]
+        return compute_rotations(positions, width, base, dtype)
 
 
 def scatter_to_diagonals(
@@ -223,10 +239,8 @@ def scatter_to_diagonals(
         if complete and fast("token_order"):
             taps = taps.expand(len(offsets.ids), -1, -1, -1)
             return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
-        if not complete and offsets.eager_on_cpu and fast("taps"):
-            return read_by_table(taps, offsets.tap_table(radius))
         if not complete:
-            return read_taps(taps, offsets.tap_indices(radius), shared=offsets.shared)
+            return apply_linear(taps, *offsets.tap_maps(radius))
     index = offsets.tap_indices(radius)
     if len(index) > 1:
         taps = taps.expand(len(index), -1, -1, -1)
@@ -237,11 +251,8 @@ def sum_by_offset(
     weights: Float[Tensor, "B H S T"], offsets: Offsets, radius: int
 ) -> Float[Tensor, "B H S R"]:
     """out[b, h, i, r] = sum of weights[b, h, i, j] over the j with clip(p_j - p_i) + radius = r."""
-    if offsets.eager_on_cpu and fast("taps"):
-        return sum_by_table(weights, offsets.tap_table(radius))
-    index = offsets.tap_indices(radius)
-    shared = offsets.shared and not offsets.query_start
-    return sum_taps(weights, index, 2 * radius + 1, shared=shared)
+    read, add = offsets.tap_maps(radius)
+    return apply_linear(weights, add, read)
 
 
 def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:

@@ -12,7 +12,7 @@ in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -101,32 +101,6 @@ class TapTable:
             sum_outermost(others, self.outermost(scores.dtype), out)
             out[..., 1:-1] = self.inner_keys.sum(others)
         return sums
-
-
-def read_by_table(taps: Float[Tensor, "#B H S R"], table: TapTable) -> Float[Tensor, "#B H S T"]:
-    """`TapTable.read` with a gradient."""
-    scores: Tensor = _Linear.apply(taps, table.read, table.sum)
-    return scores
-
-
-def sum_by_table(scores: Float[Tensor, "B H S T"], table: TapTable) -> Float[Tensor, "B H S R"]:
-    """`TapTable.sum` with a gradient."""
-    sums: Tensor = _Linear.apply(scores, table.sum, table.read)
-    return sums
-
-
-class _Linear(torch.autograd.Function):
-    """A linear function, whose gradient is its transpose."""
-
-    @staticmethod
-    def forward(ctx, x, function, transpose):  # type: ignore[no-untyped-def]
-        ctx.transpose = transpose
-        return function(x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        return ctx.transpose(gradient), None, None
 
 
 class InnerKeys(NamedTuple):
@@ -232,6 +206,27 @@ GPU_ONE_HOT = 1 << 28
 """Numbers of the one-hot matrices that a GPU makes together."""
 
 
+def apply_linear(x: Tensor, function: LinearMap, transpose: LinearMap) -> Tensor:
+    """function(x) of a linear function, whose gradient is its transpose."""
+    y: Tensor = _Linear.apply(x, function, transpose)
+    return y
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, function, transpose):  # type: ignore[no-untyped-def]
+        ctx.transpose = transpose
+        return function(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return ctx.transpose(gradient), None, None
+
+
+LinearMap = Callable[[Tensor], Tensor]
+
+
 def one_hot(
     taps: Int[Tensor, "*B S T"], radius: int, dtype: torch.dtype
 ) -> Float[Tensor, "*B S T R"]:
@@ -239,26 +234,10 @@ def one_hot(
     return (taps[..., None] == torch.arange(2 * radius + 1, device=taps.device)).to(dtype)
 
 
-def read_taps(
-    taps: Float[Tensor, "#B H S R"], index: Int[Tensor, "#B S T"], *, shared: bool
-) -> Float[Tensor, "B H S T"]:
-    """out[b, h, i, j] = taps[b, h, i, index[b, i, j]]; `shared`: of plain positions."""
-    scores: Tensor = _Taps.apply(taps, index, None, shared)
-    return scores
-
-
-def sum_taps(
-    scores: Float[Tensor, "B H S T"], index: Int[Tensor, "#B S T"], taps: int, *, shared: bool
-) -> Float[Tensor, "B H S R"]:
-    """out[b, h, i, r] = sum of scores[b, h, i, j] over the j with index[b, i, j] = r."""
-    sums: Tensor = _Taps.apply(scores, index, taps, shared)
-    return sums
-
-
 def gather_scores(
     taps: Float[Tensor, "#B H S R"], index: Int[Tensor, "#B S T"], *, shared: bool
 ) -> Float[Tensor, "B H S T"]:
-    """`read_taps` without a gradient."""
+    """out[b, h, i, j] = taps[b, h, i, index[b, i, j]]; `shared`: of plain positions."""
     if shared:
         table = one_hot(index[0], taps.shape[-1] // 2, taps.dtype)
         by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
@@ -272,7 +251,7 @@ def gather_scores(
 def sum_scores(
     scores: Float[Tensor, "B H S T"], index: Int[Tensor, "#B S T"], radius: int, *, shared: bool
 ) -> Float[Tensor, "B H S R"]:
-    """`sum_taps` without a gradient."""
+    """out[b, h, i, r] = sum of scores[b, h, i, j] over the j with index[b, i, j] = r."""
     if shared:
         table = one_hot(index[0], radius, scores.dtype)
         by_query = scores.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
@@ -286,27 +265,6 @@ def sum_scores(
             (s.transpose(1, 2) @ one_hot(i, radius, s.dtype)).transpose(1, 2) for s, i in parts
         ]
     )
-
-
-class _Taps(torch.autograd.Function):
-    """`sum_scores`, or `gather_scores` without a number of taps: each has the other as gradient."""
-
-    @staticmethod
-    def forward(ctx, x, index, taps, shared):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(index)
-        ctx.shared = shared
-        ctx.taps = None if taps else x.shape[-1]
-        if taps:
-            return sum_scores(x, index, taps // 2, shared=shared)
-        return gather_scores(x, index, shared=shared)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        (index,) = ctx.saved_tensors
-        if ctx.taps:
-            return sum_scores(gradient, index, ctx.taps // 2, shared=ctx.shared), None, None, None
-        return gather_scores(gradient, index, shared=ctx.shared), None, None, None
 
 
 def sentences_at_once(index: Int[Tensor, "B S T"], taps: int) -> int:
