@@ -13,7 +13,7 @@ from toolkit.checkpoints import save_folder, tensor_files
 from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, verify_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import to_full
+from toolkit.distributed.data_parallel import to_full
 from toolkit.training.run import TrainingRun, run
 
 

@@ -9,7 +9,7 @@ from torch.distributed import checkpoint as dcp
 
 from toolkit.checkpoints.tensor_files import open_tensors, write_shard
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.sharded_tensors import apply_fsdp
+from toolkit.distributed.data_parallel import apply_fsdp
 
 
 class Tables(nn.Module):

@@ -9,7 +9,7 @@ from torch import nn
 from toolkit import build_model
 from toolkit.criteria import Criterion
 from toolkit.distributed import World, no_sync
-from toolkit.distributed.sharded_tensors import (
+from toolkit.distributed.data_parallel import (
     apply_fsdp,
     local_rows,
     shard_like,

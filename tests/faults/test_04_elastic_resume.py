@@ -7,7 +7,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import to_full
+from toolkit.distributed.data_parallel import to_full
 from toolkit.tasks.pretraining.mlm import MaskedExamples
 from toolkit.training.run import TrainingRun
 

@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.sharded_tensors import to_local
+from toolkit.distributed.data_parallel import to_local
 from toolkit.training.run import TrainingRun
 
 

@@ -5,7 +5,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.models.bert import BertConfig, ModernBertConfig
 from toolkit.models.composite_bert import CompositeBertConfig
-from toolkit.models.transformer_lm import TransformerLMConfig
+from toolkit.models.transformer import TransformerLMConfig
 
 PAIRS = {
     "learned sinusoidal": "both are vectors added to the token embeddings",

@@ -6,7 +6,7 @@ from torch.distributed.tensor import DTensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.distributed.sharded_tensors import apply_fsdp, local_rows, shard_like, to_full
+from toolkit.distributed.data_parallel import apply_fsdp, local_rows, shard_like, to_full
 from toolkit.optim.foreach import ForeachOptimizer
 from toolkit.optim.parameter_groups import OptimizerConfig
 from toolkit.optim.update import clip_and_step

@@ -9,7 +9,7 @@ from toolkit import ToolkitError, build_model, load_checkpoint
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common import json_files
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import to_full
+from toolkit.distributed.data_parallel import to_full
 from toolkit.models.interface import Inputs
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.tasks.examples import MaskedBatch

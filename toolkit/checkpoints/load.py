@@ -23,7 +23,7 @@ from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
 from toolkit.config.values import CONFIG, missing_checkpoint_error, read_saved_config
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.distributed.sharded_tensors import local_rows, to_local
+from toolkit.distributed.data_parallel import local_rows, to_local
 from toolkit.models.interface import Sizes
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"

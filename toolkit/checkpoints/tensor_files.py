@@ -32,7 +32,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 from toolkit.common.json_files import Count, decode
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import is_sharded_tensor, local_rows, shard_like, to_local
+from toolkit.distributed.data_parallel import is_sharded_tensor, local_rows, shard_like, to_local
 
 OFFSETS_KEY, STARTS_KEY = "DCP_SHARDING_INFO", "saved_offsets"
 """In a file's metadata, and in the JSON there: first row of each tensor in the whole."""

@@ -46,9 +46,6 @@ ARCHITECTURES = {
         deberta="disentangled attention, base size of DeBERTa-v3 (He et al. 2021)",
         deberta_small="disentangled attention, 12 layers of width 256",
         deberta_tiny="disentangled attention, a few layers for demonstrations",
-    ),
-    **make_builtins(
-        "models.bert",
         modernbert="rotary positions and sliding windows, base size (Warner et al. 2024)",
         modernbert_tiny="ModernBERT, a few layers for demonstrations",
     ),
@@ -78,17 +75,11 @@ ARCHITECTURES = {
         transformer_big="Transformer, width 1024",
         transformer_iwslt="Transformer, size for small parallel corpora",
         transformer_tiny="Transformer, 4 + 4 layers of width 128",
-    ),
-    **make_builtins(
-        "models.transformer_lm",
         transformer_lm="decoder-only language model, 6 layers of width 512",
         transformer_lm_big="decoder-only language model, 12 layers of width 1024",
         transformer_lm_gpt="decoder-only language model, size of GPT (Radford et al. 2018)",
         transformer_lm_gpt2="decoder-only language model, smallest GPT-2 (Radford et al. 2019)",
         transformer_lm_tiny="decoder-only language model, 2 layers of width 128",
-    ),
-    **make_builtins(
-        "models.transformer",
         lightconv="encoder and decoder with lightweight convolutions (Wu et al. 2019)",
         lightconv_big="LightConv, width 1024",
         lightconv_iwslt="LightConv, size for small parallel corpora",

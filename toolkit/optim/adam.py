@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import ADVANCED, PositiveFloat, Rate
-from toolkit.distributed.sharded_tensors import is_sharded_tensor
+from toolkit.distributed.data_parallel import is_sharded_tensor
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,

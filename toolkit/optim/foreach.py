@@ -19,7 +19,7 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import ADVANCED, PositiveFloat, Rate
-from toolkit.distributed.sharded_tensors import is_sharded_tensor, to_local
+from toolkit.distributed.data_parallel import is_sharded_tensor, to_local
 from toolkit.optim.adam import AdamConfig, EagerOptimizer
 from toolkit.optim.parameter_groups import (
     NamedParameter,

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import ADVANCED, AtLeast, Limit, NonNegativeFloat, Rate
-from toolkit.distributed.sharded_tensors import local_rows, shard_like, to_full, to_local
+from toolkit.distributed.data_parallel import local_rows, shard_like, to_full, to_local
 from toolkit.optim.adam import AdamConfig, EagerOptimizer, build_adam
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State
 from toolkit.optim.parameter_groups import (

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert
 from toolkit.config.sections import TrainingConfig
-from toolkit.distributed.sharded_tensors import to_local, total_norm as total_norm
+from toolkit.distributed.data_parallel import to_local, total_norm as total_norm
 from toolkit.distributed.world import set_tf32
 
 

@@ -17,7 +17,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion, compute_logits
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import is_sharded
+from toolkit.distributed.data_parallel import is_sharded
 from toolkit.metrics.classification import roc_auc
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import Batch, to_device

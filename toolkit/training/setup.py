@@ -21,7 +21,7 @@ from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import apply_fsdp
+from toolkit.distributed.data_parallel import apply_fsdp
 from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.heads import DetectionHead, TiedHead
 from toolkit.models.interface import EncoderModel

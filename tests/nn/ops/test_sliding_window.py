@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from toolkit.nn.attention import AttentionInputs, Content, Offsets, SequenceContext, SoftmaxMap
-from toolkit.nn.ops import sliding_window as banded
+from toolkit.nn.ops import attention as banded
 
 HIDDEN = -1
 

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import HIDDEN_POSITION
+from toolkit.nn.ops.attention import mask_outside
 from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.kernel_inputs import SentenceRows
 from toolkit.nn.ops.offsets.taps import LinearMap, TapTable, apply_linear, gather_scores, sum_scores
@@ -28,7 +29,6 @@ from toolkit.nn.ops.offsets.token_order import (
     find_moved_tokens,
     scatter_by_position,
 )
-from toolkit.nn.ops.sliding_window import mask_outside
 
 Rotations = tuple[Float[Tensor, "#B 1 S K2"], Float[Tensor, "#B 1 S K2"]]
 """Cosines and sines of the angles of positions, one for each pair of columns."""

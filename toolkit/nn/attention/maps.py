@@ -17,13 +17,13 @@ from toolkit.nn.attention.kernels import Kernel, OffsetValues
 from toolkit.nn.attention.terms import Content, ScoreTerm
 from toolkit.nn.decoding_cache import AttentionCache, ConvolutionCache, KeyValueCache
 from toolkit.nn.ops import attention
+from toolkit.nn.ops.attention import banded_attention, banded_is_faster
 from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows, add_tables
 from toolkit.nn.ops.offsets.attention import OffsetProduct, attend_by_offset
 from toolkit.nn.ops.relative_attention import relative_attention
-from toolkit.nn.ops.sliding_window import banded_attention, banded_is_faster
 
 
 class AttentionMap(nn.Module, ABC):

@@ -15,7 +15,7 @@ measured separately.
 | layer_norm | LN(x + dropout(y)), one sum saved | 1.05 (d) | layer_norm(x + dropout(y)) |
 | kernels/add_norm | the same on a GPU | - | layer_norm(x + dropout(y)) |
 | dropout | masks from a hashed counter | 1.08 (d) | F.dropout |
-| sliding_window | attention within a window, in blocks | 1.06 (d) | attention |
+| attention | attention within a window, in blocks | 1.06 (d) | attention |
 | banded_convolution | a kernel per token, as products | 1.0 (d), 1.06 in bf16 (b) | tap by tap |
 | kernels/banded_convolution | the same on a GPU | - | banded_convolution |
 | kernels/depthwise | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |

@@ -35,7 +35,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, convert, read_json, write_json
 from toolkit.config.sections import CheckpointConfig, RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.distributed.sharded_tensors import gather_on_main, is_sharded
+from toolkit.distributed.data_parallel import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes
 from toolkit.optim.update import LossScaleState
 from toolkit.reporting.runs import EventValue

@@ -14,7 +14,7 @@ from torch.utils.hooks import RemovableHandle
 from toolkit.common.errors import ToolkitError, join_first
 from toolkit.data.loading.loader import first_index_of_rank
 from toolkit.distributed import World
-from toolkit.distributed.sharded_tensors import is_sharded, is_sharded_tensor, to_local
+from toolkit.distributed.data_parallel import is_sharded, is_sharded_tensor, to_local
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.tasks.examples import Batch

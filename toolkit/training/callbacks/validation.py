@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonObject, convert
-from toolkit.distributed.sharded_tensors import local_rows, to_full, to_local
+from toolkit.distributed.data_parallel import local_rows, to_full, to_local
 from toolkit.optim.schedules import MetricSchedule
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink

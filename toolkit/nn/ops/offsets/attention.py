@@ -29,7 +29,7 @@ from toolkit.nn.ops.attention import (
     softmax,
     sum_to_bias,
 )
-from toolkit.nn.ops.dispatch import compile_disabled
+from toolkit.nn.ops.dispatch import apply_eagerly
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 from toolkit.nn.ops.offsets.taps import TapTable
 from toolkit.nn.ops.offsets.token_order import TokenOrder
@@ -170,7 +170,6 @@ class Options(NamedTuple):
     orders: list[TokenOrder | None]
 
 
-@compile_disabled  # views as other integers fail there
 def attend_by_offset(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
@@ -192,8 +191,7 @@ def attend_by_offset(
         scale, dropout, table, [p.by_key for p in products], [p.order for p in products]
     )
     operands = (tensor for p in products for tensor in p[:2])
-    context: Tensor = _OffsetAttention.apply(options, q, k, v, bias, padding, vectors, *operands)
-    return context
+    return apply_eagerly(_OffsetAttention, options, q, k, v, bias, padding, vectors, *operands)
 
 
 def sum_scores_of(

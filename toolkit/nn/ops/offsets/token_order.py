@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from toolkit.nn.ops.dispatch import compile_disabled
+from toolkit.nn.ops.dispatch import apply_eagerly
 
 
 class MovedTokens(NamedTuple):
@@ -79,14 +79,8 @@ def scatter_by_position(
     keys are gathered separately; gradients of keys at the same position are added by a matrix
     product, in a fixed order.
     """
-    apply = scatter_eagerly if taps.device.type == "cpu" else _ScatterByPosition.apply
-    scores: Tensor = apply(taps, ids, m)
-    return scores
-
-
-@compile_disabled  # Inductor simplifies its indices for a CPU without end
-def scatter_eagerly(taps: Tensor, ids: Tensor, m: MovedTokens) -> Tensor:
-    """`scatter_by_position` outside of compiled graphs."""
+    if taps.device.type == "cpu":  # Inductor simplifies its indices for a CPU without end
+        return apply_eagerly(_ScatterByPosition, taps, ids, m)
     scores: Tensor = _ScatterByPosition.apply(taps, ids, m)
     return scores
 
