@@ -229,13 +229,9 @@ def evaluate_on_items(
     choices = [item for item in items if item.rating is None]
     chosen = Outcome(*(it[kept] for it in outcome))
     record |= summarize(choices, chosen, unit) if choices else empty
-    models = outcomes.setdefault(part.name, {})
-    seeds = models.setdefault(name_model(path), [])
-    seeds.append(chosen)
-    name, first = next(iter(models.items()))
-    if choices and first is not seeds and not c.all_checkpoints:
-        groups = compare(choices, seeds, first, unit)
-        record["difference"] = {"from": name, "seeds": [len(seeds), len(first)], "groups": groups}
+    if choices and not c.all_checkpoints:
+        models = outcomes.setdefault(part.name, {})
+        record |= compare_with_first(models, path, choices, chosen, unit)
     if c.task != MINIMAL_PAIRS_TASK:
         record["correlations"] = correlate(items, found.scores)
     if world.is_main:
@@ -244,6 +240,23 @@ def evaluate_on_items(
         if c.predictions:
             write_scores(c.predictions, c.task, items, found, outcome)
     return record
+
+
+def compare_with_first(
+    models: dict[str, list[Outcome]],
+    path: str,
+    items: Sequence[Item],
+    outcome: Outcome,
+    unit: str,
+) -> JsonObject:
+    """Add an outcome to those of its model; the difference from the first model, unless it is it."""
+    seeds = models.setdefault(name_model(path), [])
+    seeds.append(outcome)
+    name, first = next(iter(models.items()))
+    if first is seeds:
+        return {}
+    groups = compare(items, seeds, first, unit)
+    return {"difference": {"from": name, "seeds": [len(seeds), len(first)], "groups": groups}}
 
 
 def check_finite(items: Sequence[Item], found: Scores, precision: str) -> None:
