@@ -249,7 +249,7 @@ def compare_with_first(
     outcome: Outcome,
     unit: str,
 ) -> JsonObject:
-    """Add an outcome to those of its model; the difference from the first model, unless it is it."""
+    """Add an outcome to those of its model; the difference of another model from the first one."""
     seeds = models.setdefault(name_model(path), [])
     seeds.append(outcome)
     name, first = next(iter(models.items()))
