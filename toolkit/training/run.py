@@ -267,8 +267,8 @@ class TrainingRun:
         if isinstance(task, AdaptiveTask):
             callbacks.append(lambda step: task.on_update(step.update, total))
         callbacks += [self.validation.ema] if self.validation.ema else []
-        callbacks += [self.metrics_logger, self.advance_progress, self.validation, self.stopping]
-        callbacks += self.plugins.values()
+        callbacks += [self.metrics_logger, self.advance_progress_bar, self.validation]
+        callbacks += [self.stopping, *self.plugins.values()]
         callbacks += [] if self.config.checkpoint.no_save else [self.checkpointer]
         return callbacks
 
@@ -292,7 +292,7 @@ class TrainingRun:
                     more = " with a larger --stop-time-hours"
                 self.print_message(f"stopped {after}; to resume, run the same command{more}")
 
-    def advance_progress(self, step: Step) -> None:
+    def advance_progress_bar(self, step: Step) -> None:
         if self.console:
             self.console.advance(step.update)
 
