@@ -47,7 +47,10 @@ def applied(x, linear):
 
 def neighbors(i, length, c):
     """(tap, place) for every tap over the sentence."""
-    places = [(m + c.kernel_radius, i + m) for m in range(-c.kernel_radius, c.kernel_radius + 1)]
+    places = [
+        (m + c.kernel_size // 2, i + m)
+        for m in range(-(c.kernel_size // 2), c.kernel_size // 2 + 1)
+    ]
     return [(tap, j) for tap, j in places if 0 <= j < length]
 
 

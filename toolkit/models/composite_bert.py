@@ -21,7 +21,6 @@ from toolkit.nn.attention import (
     ConvolvedProjections,
     DepthwiseValues,
     LinearProjections,
-    PlainValues,
 )
 from toolkit.nn.attention.composite import CompositeConfig
 
@@ -83,7 +82,12 @@ def composite_bert(c: CompositeBertConfig, sizes: Sizes) -> Encoder:
     return build_encoder(
         c,
         sizes,
-        lambda: Attention(c.width, projections(c), build_scores(c), values(c)),
+        lambda: Attention(
+            c.width,
+            projections(c),
+            build_scores(c),
+            DepthwiseValues(c.width, c.radius) if c.depthwise else None,
+        ),
         convolves=bool(c.convolve or c.depthwise),
     )
 
@@ -93,8 +97,3 @@ def projections(c: CompositeBertConfig) -> LinearProjections | ConvolvedProjecti
     if c.convolve:
         return ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
     return build_projections(c)
-
-
-def values(c: CompositeBertConfig) -> PlainValues | DepthwiseValues:
-    """Values of a layer, with a depthwise convolution if `depthwise` is set."""
-    return DepthwiseValues(c.width, c.radius) if c.depthwise else PlainValues()

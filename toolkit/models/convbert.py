@@ -77,10 +77,6 @@ class ConvBertConfig(PositionConfig):
         """Number of heads that attend; as many convolve."""
         return max(1, self.heads // self.head_ratio)
 
-    @property
-    def kernel_radius(self) -> int:
-        return self.kernel_size // 2
-
 
 @register_arch("convbert_tiny", ConvBertConfig(layers=2, width=128, heads=2, embedding_width=64))
 @register_arch("convbert_small", ConvBertConfig(width=256, heads=4, embedding_width=128))
@@ -130,7 +126,7 @@ def build_attention(c: ConvBertConfig) -> Attention:
 
 def build_convolution(c: ConvBertConfig) -> KernelConvolution | PlainConvolution | None:
     """The convolution of a row of the paper's Table 2."""
-    shape = c.attention_heads, c.head_width, c.kernel_radius
+    shape = c.attention_heads, c.head_width, c.kernel_size // 2
     if c.conv_type == "none":
         return None
     if c.conv_type == "conventional":

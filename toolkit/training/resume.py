@@ -159,19 +159,15 @@ def compare_options(folder: Path, config: RunConfig) -> Differences:
         and (option in names or f"{option.partition('.')[0]}.name" not in names)
     }
     if problems:
+        own = config.checkpoint.save_dir.rstrip("/")
+        free = next(name for n in count(2) if not Path(name := f"{own}-{n}").exists())
         raise ToolkitError(
             f"Cannot resume from {folder} with other options: "
             f"{'; '.join(list_differences(problems))}. Restore them, start another run with "
-            f"--save-dir {free_folder(config)}, or load only the weights with --finetune-from."
+            f"--save-dir {free}, or load only the weights with --finetune-from."
         )
     shared = (flatten(before).keys() & flatten(now).keys()) - {*START_OPTIONS}
     return {path: both for path, both in changed.items() if path in shared}
-
-
-def free_folder(config: RunConfig) -> str:
-    """The save folder's name with the first number of which there is no folder: `run-2`."""
-    folder = config.checkpoint.save_dir.rstrip("/")
-    return next(name for n in count(2) if not Path(name := f"{folder}-{n}").exists())
 
 
 def check_same_data(
