@@ -21,6 +21,7 @@ from toolkit.nn.attention import (
     ConvolvedProjections,
     DepthwiseValues,
     LinearProjections,
+    PlainValues,
 )
 from toolkit.nn.attention.composite import CompositeConfig
 
@@ -82,12 +83,7 @@ def composite_bert(c: CompositeBertConfig, sizes: Sizes) -> Encoder:
     return build_encoder(
         c,
         sizes,
-        lambda: Attention(
-            c.width,
-            projections(c),
-            build_scores(c),
-            DepthwiseValues(c.width, c.radius) if c.depthwise else None,
-        ),
+        lambda: Attention(c.width, projections(c), build_scores(c), values(c)),
         convolves=bool(c.convolve or c.depthwise),
     )
 
@@ -97,3 +93,8 @@ def projections(c: CompositeBertConfig) -> LinearProjections | ConvolvedProjecti
     if c.convolve:
         return ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
     return build_projections(c)
+
+
+def values(c: CompositeBertConfig) -> PlainValues | DepthwiseValues:
+    """Values of a layer, with a depthwise convolution if `depthwise` is set."""
+    return DepthwiseValues(c.width, c.radius) if c.depthwise else PlainValues()
