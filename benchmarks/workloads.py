@@ -89,7 +89,7 @@ def make_trainer(
         entry.factory(replace(entry.config, **(options or {})), list(learner.named_parameters())),
         schedule.factory(schedule.config, 1000),
         world=world,
-        precision=Precision(precision, torch_device),
+        precision=Precision.for_training(precision, TrainingConfig(**(training or {})), world),
         clip_norm=clip_norm,
     )
     if "cuda_graph" in (training or {}):

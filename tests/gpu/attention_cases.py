@@ -88,7 +88,8 @@ def make_inputs(case: AttentionCase) -> Inputs:
         make = POSITIONS[case.positions]
         positions = torch.cat([make(int(stride)) for stride in strides])
     rows = SentenceRows(starts, lengths, max(case.lengths), positions, not case.stride)
-    tables = OffsetTables(**{n: t if n == "bias" else t.to(dtype) for n, t in named.items()})
+    rounded = {n: t if n == "bias" else t.to(dtype).float() for n, t in named.items()}
+    tables = OffsetTables(**rounded)  # in fp32 like parameters, whatever autocast computes in
     return Inputs(qkv, tables, rows, torch.randn(count, case.heads, case.width).to(dtype))
 
 

@@ -46,9 +46,9 @@ class Form(NamedTuple):
     @property
     def types(self) -> dict[str, str]:
         """Of the arguments of all three kernels."""
-        read = ("gradient", "out", "qkv", "grad_qkv", "grad_taps", "query", "key")
+        read = ("gradient", "out", "qkv", "grad_qkv", "grad_taps")
         types = {name: f"*{self.dtype}" for name in read}
-        types |= {name: "*fp32" for name in ("logsumexp", "delta", "bias")}
+        types |= {name: "*fp32" for name in ("logsumexp", "delta", "bias", "query", "key")}
         types |= {"starts": "*i32", "lengths": "*i32", "positions": "*i64", "seed": "*i64"}
         types["row_bits"] = "*i32"
         return types | {"blocks": "i32", "scale": "fp32", "threshold": "i32", "keep_scale": "fp32"}

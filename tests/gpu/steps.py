@@ -19,7 +19,7 @@ from tests.gpu.batches import BATCHES, Shape, full_packing
 from tests.gpu.launches import LaunchCounter
 from tests.gpu.sdpa import scaled_dot_product_attention
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, OPTIMIZERS, TASKS
-from toolkit.config.sections import ComponentConfig
+from toolkit.config.sections import ComponentConfig, TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.optim.update import Precision, SpikeDetector
@@ -146,13 +146,14 @@ def clear_caches() -> None:
 def build_trainer(case: Case) -> Trainer:
     learner = move_parameters(build_case_learner(case))
     optimizer = OPTIMIZERS[case.optimizer]
+    world = World(device=DEVICE)
     return Trainer(
         learner,
         CRITERIA["cross_entropy"].factory(CRITERIA["cross_entropy"].config),
         optimizer.factory(optimizer.config, list(learner.named_parameters())),
         lambda update: 1e-4,
-        world=World(device=DEVICE),
-        precision=Precision(case.precision, DEVICE),
+        world=world,
+        precision=Precision.for_training(case.precision, TrainingConfig(), world),
         clip_norm=1.0,
         spike_detector=SpikeDetector(DEVICE) if case.spikes else None,
     )

@@ -40,6 +40,18 @@ def test_launches_do_not_grow_with_the_number_of_sentences(arch, fake_cuda):
     assert count_launches(fake_cuda, small) == count_launches(fake_cuda, large)
 
 
+def test_conversions_of_weights_do_not_grow_with_the_number_of_layers(fake_cuda):
+    one, three = (fake_cuda(count_conversions, layers) for layers in (1, 3))
+    assert one == three
+
+
+def count_conversions(layers):
+    with fake_device():
+        trainer = build_trainer(Case(arch="bert_tiny", task="mlm", options={"layers": layers}))
+        launches = take_step(trainer, "mlm", FULL).launches
+    return sum(n for (_, name), n in launches.items() if name in ("_to_copy", "_foreach_copy_"))
+
+
 def test_launches_do_not_grow_with_the_number_of_sampled_tokens(fake_cuda):
     small, large = (
         Case(arch="bert_tiny", task="rtd", options=ONE_LAYER, shape=Shape(sentences, 16))

@@ -31,6 +31,34 @@ def test_autocast_computes_products_in_the_requested_format():
             assert layer(x).dtype == dtype
 
 
+class SharedMaps(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.frozen, self.unused = (torch.nn.Linear(8, 8) for _ in range(3))
+        self.shared, self.tied = self.first, torch.nn.Linear(8, 8)
+        self.tied.weight = self.first.weight
+        self.frozen.requires_grad_(False)
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            x = torch.nn.LayerNorm(8)(x)
+        return self.tied(self.shared(self.frozen(self.first(x)).tanh())).float().square().sum()
+
+
+def test_weights_converted_together_give_the_gradients_of_autocast():
+    x, found = torch.randn(5, 8), []
+    for together in (False, True):
+        module, precision = SharedMaps(), Precision("bf16", CPU, casts_together=together)
+        with precision.autocast():
+            loss = precision.call(module, x)
+        loss.backward()
+        found.append([loss.detach(), *(p.grad for p in module.parameters())])
+    for expected, value in zip(*found, strict=True):
+        assert (expected is None) == (value is None)
+        assert expected is None or (torch.equal(expected, value) and value.dtype == torch.float32)
+
+
 def test_loss_scale_halves_on_a_skip_and_doubles_after_an_interval():
     scale = LossScale(CPU, start=8.0, interval=3)
     states = []

@@ -70,7 +70,7 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
         OPTIMIZERS[run.optimizer.name].factory(run.optimizer.config, learner.named_parameters()),
         LR_SCHEDULERS[run.lr_scheduler.name].factory(run.lr_scheduler.config, total),
         world=world,
-        precision=Precision(precision, device),
+        precision=Precision.for_training(precision, c, world),
         clip_norm=c.clip_norm,
         update_freq=c.micro_batches_per_rank(1),
         seed=c.seed,

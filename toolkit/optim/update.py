@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.func import functional_call
 from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert
 from toolkit.config.sections import TrainingConfig
+from toolkit.distributed import World
 from toolkit.distributed.data_parallel import to_local, total_norm as total_norm
 from toolkit.distributed.world import set_tf32
 
@@ -190,19 +193,69 @@ class LossScale:
 class Precision:
     """Autocast for the learner and the criterion; parameters stay in fp32.
 
-    The choice between fp32 and tf32 holds for the whole process.
+    The choice between fp32 and tf32 holds for the whole process. With `casts_together` the weights
+    of linear maps are converted by one operation, and their gradients by another; autocast launches
+    two kernels for each.
     """
 
-    def __init__(self, name: str, device: torch.device) -> None:
+    def __init__(self, name: str, device: torch.device, *, casts_together: bool = False) -> None:
         self.name, self.device = name, device
+        self.casts_together = casts_together and name in DTYPES
         self.loss_scale = LossScale(device) if name == "fp16" else None
         if device.type == "cuda":
             set_tf32(name == "tf32")
+
+    @classmethod
+    def for_training(cls, name: str, c: TrainingConfig, world: World) -> Precision:
+        """With `casts_together` on one GPU: ranks exchange gradients as they come, compiled layers
+        convert inside, and those that are recomputed no longer see the copies.
+        """
+        alone = world.device.type == "cuda" and world.size == 1 and c.sharding == "none"
+        together = alone and not (c.compile or c.checkpoint_activations)
+        return cls(name, world.device, casts_together=together)
 
     def autocast(self) -> AbstractContextManager[object]:
         if self.name not in DTYPES:
             return nullcontext()
         return torch.autocast(self.device.type, DTYPES[self.name])
+
+    def call(self, module: nn.Module, *arguments: Any) -> Any:
+        """module(*arguments), under autocast."""
+        maps = module.named_modules() if self.casts_together else ()
+        weights = {
+            f"{name}.{part}": p
+            for name, linear in maps
+            if type(linear) is nn.Linear
+            for part, p in linear.named_parameters()
+            if p.requires_grad
+        }
+        if not weights:
+            return module(*arguments)
+        distinct = dict.fromkeys(weights.values())
+        casts = dict(zip(distinct, _CastTogether.apply(DTYPES[self.name], *distinct), strict=True))
+        casts_by_name = {name: casts[p] for name, p in weights.items()}
+        return functional_call(module, casts_by_name, arguments, tie_weights=False)
+
+
+class _CastTogether(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, dtype, *weights):  # type: ignore[no-untyped-def]
+        ctx.set_materialize_grads(False)
+        return convert_together(weights, dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
+        present = [it for it in gradients if it is not None]
+        found = iter(convert_together(present, torch.float32))
+        return None, *(None if it is None else next(found) for it in gradients)
+
+
+def convert_together(tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Copies in another format, by one operation."""
+    copies = tuple(torch.empty_like(it, dtype=dtype) for it in tensors)
+    torch._foreach_copy_(list(copies), list(tensors))
+    return copies
 
 
 WINDOW = 128

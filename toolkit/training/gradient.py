@@ -134,7 +134,7 @@ class GradientAccumulator:
         """sum_o factor_o total_o of a batch on the device, and the totals."""
         with self.precision.autocast():
             self.criterion.observe(learner, batch)
-            totals = self.criterion(learner(batch))
+            totals = self.criterion(self.precision.call(learner, batch))
         return torch.stack([total * factors[name] for name, total in totals.items()]).sum(), totals
 
     def global_loss(self, losses: Losses, weights: Mapping[str, float]) -> Float[Tensor, ""]:

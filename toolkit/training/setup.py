@@ -129,7 +129,7 @@ def make_trainer(
         optimizer,
         LR_SCHEDULERS[c.lr_scheduler.name].factory(c.lr_scheduler.config, total_updates),
         world=world,
-        precision=Precision(precision, world.device),
+        precision=Precision.for_training(precision, c.training, world),
         clip_norm=c.training.clip_norm,
         update_freq=c.training.micro_batches_per_rank(world.size),
         seed=c.training.seed,

@@ -60,7 +60,7 @@ def relative_attention(
     """
     seed = draw_seed(dropout, qkv.device)
     bias = None if tables.bias is None else tables.bias.float().contiguous()
-    query, key = (None if t is None else t.to(qkv.dtype).contiguous() for t in tables[1:])
+    query, key = (None if t is None else t.contiguous() for t in tables[1:])
     starts, lengths, max_length, positions, covers_all = rows
     out, _ = _attention(
         *(qkv.contiguous(), bias, query, key, starts, lengths, positions, seed),
@@ -169,7 +169,9 @@ def grad_table(
     if table is None:
         return None
     gradient = (x.permute(1, 2, 0) @ taps.transpose(0, 1))[..., : table.shape[-1]]
-    return gradient.sum_to_size(table.shape).to(table.dtype)
+    if len(table) < len(gradient):
+        return gradient.sum(0, keepdim=True, dtype=table.dtype)
+    return gradient.to(table.dtype)
 
 
 _attention.register_autograd(differentiate, setup_context=save_inputs)
