@@ -215,15 +215,7 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
     world, learner = trainer.world, trainer.learner
-    scale = trainer.precision.loss_scale
-    state = {  # some of it is summed over ranks
-        "progress": asdict(trainer.progress),
-        "callbacks": {name: each.state() for name, each in stateful.items()},
-        "loss_scale": scale.state() if scale else None,
-        "precision": trainer.precision.name,
-        "ranks": world.size,
-        "data": dict(data),
-    }
+    state = describe_progress(trainer, stateful, data)
     name, average = checkpoint_name(epoch, update), ema.state_dict() if ema else {}
     weights, moments = learner.state_dict(), collect_state(trainer.optimizer, learner)
     if base:  # it has the others
@@ -256,6 +248,21 @@ def write_checkpoint(
     save_folder.write(name, fill, {**facts, "versions": versions})
     if shared:
         try_delete(shared)
+
+
+def describe_progress(
+    trainer: Trainer, stateful: Mapping[str, Stateful], data: Mapping[str, str]
+) -> dict[str, object]:
+    """What state.json says; some of it is summed over ranks."""
+    scale = trainer.precision.loss_scale
+    return {
+        "progress": asdict(trainer.progress),
+        "callbacks": {name: each.state() for name, each in stateful.items()},
+        "loss_scale": scale.state() if scale else None,
+        "precision": trainer.precision.name,
+        "ranks": trainer.world.size,
+        "data": dict(data),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
