@@ -19,11 +19,12 @@ from toolkit.training.data import resolve_task
 ARCHS = {
     "pos_tagging": "conv_san_ud",
     "translation": "transformer_tiny",
+    "denoising": "transformer_tiny",
     "language_modeling": "transformer_lm_tiny",
 }
 FIXED = ["glue", "regression", "squad", "multiple_choice", "translation", "language_modeling"]
 TAGS = ["pos_tagging", "subword_tagging"]
-MASKED = ["mlm", "hybrid", "mpm", "rtd"]
+MASKED = ["mlm", "hybrid", "mpm", "rtd", "denoising"]
 SHORT = {"squad": {"tokens_per_sample": 16, "stride": 9}}
 SHAPE = {"layers": 1, "width": 16, "heads": 2, "feed_forward_width": 16, "dropout": 0.0}
 SHAPES = {
@@ -96,6 +97,7 @@ CHANGES = {
     "language_modeling": [{"sample_mode": "items"}, {"eos_after": "documents"}],
     "pos_tagging": [{"pooling": "mean"}],
     "translation": [{"tokens_per_sample": 90}],
+    "denoising": [{"mask_rate": 0.2}, {"permute_sentences": False}, {"poisson_lambda": 2.0}],
 }
 
 
@@ -138,6 +140,7 @@ def test_tokens_per_sample_is_as_given_the_default_or_the_maximum(
     [
         ("mlm", ["transformer_tiny", "transformer_lm_tiny"]),
         ("translation", ["bert_tiny", "transformer_lm_tiny"]),
+        ("denoising", ["bert_tiny", "transformer_lm_tiny"]),
         ("language_modeling", ["bert_tiny", "transformer_tiny"]),
     ],
 )
@@ -162,7 +165,11 @@ def real_scores(prediction):
         *((kind, "taco_tiny") for kind in ("multiple_choice", "mpm", "pos_tagging")),
         *(("pos_tagging", arch) for arch in ("bert_tiny", "conv_san_ud", "composite_bert_tiny")),
         *(("translation", arch) for arch in ("transformer_tiny", "lightconv_tiny")),
-        *(("translation", "dynamicconv_tiny"), ("language_modeling", "transformer_lm_tiny")),
+        *(
+            ("translation", "dynamicconv_tiny"),
+            ("denoising", "transformer_tiny"),
+            ("language_modeling", "transformer_lm_tiny"),
+        ),
         *(("squad", "composite_bert_tiny"), ("mlm", "bert_tiny"), ("subword_tagging", "bert_tiny")),
     ],
 )

@@ -106,14 +106,14 @@ def predict_lines(c: FillMaskConfig | SurprisalConfig, learner: Learner, output:
 
 def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> None:
     """Raise if models of this task cannot be used in the mode, or have not the task of --task."""
-    supported, tasks = task.generation_mode == c.word, "translation"
+    supported, tasks = task.generation_mode == c.word, "translation or denoising"
     if c.word == "continue":
         tasks = "language_modeling"
     elif c.word == "fill-mask":
         supported, tasks = isinstance(task, FillsMasks), "mlm, mpm or rtd"
     elif c.word == "surprisal":
         supported = isinstance(task, (ScoresTargets, ScoresContinuations))
-        tasks = "mlm, mpm, language_modeling or translation"
+        tasks = "mlm, mpm, language_modeling, translation or denoising"
     elif c.word == "order":
         supported, tasks = isinstance(task, OrdersWords), "mpm"
     if not supported:

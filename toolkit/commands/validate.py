@@ -29,6 +29,7 @@ from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
 from toolkit.tasks.task import check_examples, max_input_length, wrong_training_error
+from toolkit.tasks.translation import Translation
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.result import print_metrics
@@ -127,7 +128,7 @@ def evaluate_checkpoint(
         check_data_matches_checkpoint(data, str(corpora.path), learner.tokenizer, path)
         examples, predicted = len(split.examples.lengths), learner.task.results(split.examples)
         if config.predictions and predicted is None:
-            if learner.task.generation_mode == "translate":
+            if isinstance(learner.task, Translation):
                 raise ToolkitError(
                     "--predictions needs the translations, which --task.validation-beam 0 leaves "
                     "out. Add --task.validation-beam 1."

@@ -111,6 +111,7 @@ TASKS = {
         multiple_choice="one of several options for a passage (RACE, SWAG)",
     ),
     **make_builtins("tasks.pretraining.mlm", mlm="masked language modeling (Devlin et al. 2019)"),
+    **make_builtins("tasks.pretraining.denoising", denoising="denoising of corrupted texts (BART)"),
     **make_builtins(
         "tasks.pretraining.mpm", mpm="masked tokens and masked positions together (TACO)"
     ),

@@ -296,9 +296,9 @@ class SourceEncoder(nn.Module):
 
 
 class ToolkitForConditionalGeneration(GenerativeToolkitModel):
-    """The task translation: scores of the token after each position of the target."""
+    """Translation and denoising: scores of the token after each position of the target."""
 
-    tasks = ("translation",)
+    tasks = ("translation", "denoising")
 
     def get_encoder(self, modality: str | None = None) -> SourceEncoder:
         """The encoder, as Transformers' generation calls it."""

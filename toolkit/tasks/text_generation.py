@@ -20,6 +20,7 @@ from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.pretraining.denoising import Denoising
 from toolkit.tasks.translation import to_source_inputs
 
 Alignment = list[list[int]] | list[list[float]]
@@ -37,6 +38,8 @@ class TextGenerator:
         self.print_alignment = c.print_alignment if isinstance(c, TranslateConfig) else "none"
         self.decoder_only = self.models[0].decoder_only
         """Whether they continue a prompt instead of reading a source."""
+        fills, read = isinstance(learners[0].task, Denoising), self.tokenizer
+        self.encode = read.encode_parsing_special if fills else read.encode
         self.target = self.tokenizer if self.decoder_only else self.tokenizer.target
         self.special_tokens = SpecialTokens.from_vocabulary(self.target.vocabulary)
         self.max_positions = min(
@@ -76,7 +79,7 @@ class TextGenerator:
             raise ToolkitError("no tab followed by text")
         if not paired:
             text = line
-        source = self.tokenizer.encode(text) if text.strip() else []
+        source = self.encode(text) if text.strip() else []
         if not source and not (self.decoder_only and paired):
             raise ToolkitError("empty")
         target = self.target.encode(target_text) if paired else []

@@ -38,6 +38,8 @@ from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import Event, ItemPrediction, Results
 from toolkit.tasks.task import (
+    C,
+    E,
     EncoderFactory,
     Metric,
     TargetScores,
@@ -89,10 +91,36 @@ class TranslationBatch(NamedTuple):
     """Tokens of both sides."""
 
 
-class TranslationExamples(Examples[TranslationBatch]):
-    """The pairs of one split."""
+class PairExamples(Examples[TranslationBatch]):
+    """Sources and targets, made of one split."""
 
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED, "pair_ids": -1}
+
+    def pair(
+        self,
+        objective: str,
+        pair_ids: IntArray,
+        texts: tuple[TokenTexts, TokenTexts],
+        vocabularies: tuple[Vocabulary, Vocabulary],
+    ) -> TranslationBatch:
+        """Sources and targets, both with their vocabularies, as a batch."""
+        (source, target), (read, generated) = texts, vocabularies
+        inside = np.arange(int(target.lengths.max()) + 1) <= target.lengths[:, None]
+        targets = add_eos(target, generated.sep, generated.pad, first=False)[inside]
+        return TranslationBatch(
+            inputs=to_source_inputs(source, read.sep, read.pad),
+            previous=torch.from_numpy(add_eos(target, generated.sep, generated.pad, first=True)),
+            selected=self.pad(np.flatnonzero(inside), 0),
+            targets=self.pad(targets, IGNORED),
+            pair_ids=torch.from_numpy(pair_ids),
+            weights={objective: float(len(targets))},
+            sentences=len(pair_ids),
+            tokens=int((source.lengths + target.lengths + 2).sum()),
+        )
+
+
+class TranslationExamples(PairExamples):
+    """The pairs of one split."""
 
     def __init__(self, c: TranslationConfig, source: SplitSource) -> None:
         self.split = split = ParallelSplit(source.folder, source.name)
@@ -128,21 +156,10 @@ class TranslationExamples(Examples[TranslationBatch]):
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> TranslationBatch:
         ids = ids % len(self)
         pair_ids, split = self.pair_ids[ids], self.split
-        read, generated = split.tokenizer.vocabulary, split.tokenizer.target.vocabulary
         source = split.source.take(pair_ids, self._source[ids])
         target = split.target.take(pair_ids, self._target[ids])
-        inside = np.arange(int(target.lengths.max()) + 1) <= target.lengths[:, None]
-        targets = add_eos(target, generated.sep, generated.pad, first=False)[inside]
-        return TranslationBatch(
-            inputs=to_source_inputs(source, read.sep, read.pad),
-            previous=torch.from_numpy(add_eos(target, generated.sep, generated.pad, first=True)),
-            selected=self.pad(np.flatnonzero(inside), 0),
-            targets=self.pad(targets, IGNORED),
-            pair_ids=torch.from_numpy(pair_ids),
-            weights={OBJECTIVE: float(len(targets))},
-            sentences=len(ids),
-            tokens=int((source.lengths + target.lengths + 2).sum()),
-        )
+        vocabularies = split.tokenizer.vocabulary, split.tokenizer.target.vocabulary
+        return self.pair(OBJECTIVE, pair_ids, (source, target), vocabularies)
 
 
 def add_eos(text: TokenTexts, eos: int, pad: int, *, first: bool) -> IntArray:
@@ -235,25 +252,20 @@ class TranslationResults(Results[TranslationBatch, ItemPrediction]):
         write_output("--predictions", path, "".join(f"{line}\n" for line in lines))
 
 
-@register_task("translation", TranslationConfig())
-class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]):
+class SourceTargetTask(Task[C, E, TranslationBatch]):
     """-log p(y_t | y_1 .. y_{t-1}, x), t over the positions of the target and its end symbol.
 
-    The decoder's first input is the end symbol.
+    The decoder's first input is the end symbol. The only objective has the name of the task.
     """
 
-    coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
-    collects_in_training = True
     is_generative = True
     generation_mode = "translate"
-    examples_class = TranslationExamples
     default_tokens = 0
 
-    def __init__(
-        self, c: TranslationConfig, encoder: EncoderModel, make_encoder: EncoderFactory
-    ) -> None:
+    def __init__(self, c: C, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__()
-        check_architecture(encoder, "translation", "an encoder-decoder model")
+        [name] = self.coefficients
+        check_architecture(encoder, name, "an encoder-decoder model")
         self.config = c
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
@@ -265,8 +277,8 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         states = encoder.decode(
             batch.previous, encoder(batch.inputs), batch.inputs.padding, selected=batch.selected
         )[0]  # (N, D)
-        table = encoder.output_embedding.weight
-        return {OBJECTIVE: project(states, table, None, targets=batch.targets)}
+        table, [name] = encoder.output_embedding.weight, self.coefficients
+        return {name: project(states, table, None, targets=batch.targets)}
 
     def score_continuations(
         self,
@@ -288,7 +300,17 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch
     ) -> Mapping[str, Metric]:
         """nll and ppl without label smoothing; accuracy."""
-        return token_metrics(predictions[OBJECTIVE])
+        [prediction] = predictions.values()
+        return token_metrics(prediction)
+
+
+@register_task("translation", TranslationConfig())
+class Translation(SourceTargetTask[TranslationConfig, TranslationExamples]):
+    """The target is a translation of the source."""
+
+    coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    collects_in_training = True
+    examples_class = TranslationExamples
 
     def results(self, examples: TranslationExamples) -> TranslationResults | None:
         beam, tokenize = self.config.validation_beam, self.config.eval_bleu_tokenize

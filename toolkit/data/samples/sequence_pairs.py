@@ -210,10 +210,10 @@ class TextSamples(TokenSamples):
         spans = [SAMPLE_MODES[sample_mode](part, tokens_per_sample) for part in column.parts]
         offsets = column.part_offsets[:-1].tolist()
         shifted = [[edges + o for edges in s] for s, o in zip(spans, offsets, strict=True)]
-        self._spans = SampleSpans(*(np.concatenate(edges) for edges in zip(*shifted, strict=True)))
+        self.spans = SampleSpans(*(np.concatenate(edges) for edges in zip(*shifted, strict=True)))
         self._column, self._vocabulary = column, vocabulary
-        specials = 2 + (self._spans.middles < self._spans.ends)
-        full_lengths = self._spans.ends - self._spans.starts + specials
+        specials = 2 + (self.spans.middles < self.spans.ends)
+        full_lengths = self.spans.ends - self.spans.starts + specials
         self.lengths: IntArray = np.minimum(full_lengths, tokens_per_sample)
         self.remark = describe_truncation(full_lengths, self.lengths)
         self.loses_much = self.lengths.sum() < (1 - MAX_LOST) * full_lengths.sum()
@@ -223,7 +223,7 @@ class TextSamples(TokenSamples):
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:
         """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""
-        starts, middles, ends = (edges[ids][:, None] for edges in self._spans)
+        starts, middles, ends = (edges[ids][:, None] for edges in self.spans)
         lengths = self.lengths[ids]
         positions = np.arange(lengths.max())[None]
         first = 1 + middles - starts  # position of the first [SEP]
