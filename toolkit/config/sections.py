@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import HasTermOptions
 from toolkit.config.adapters import AdapterOptions
+from toolkit.config.curriculum import CurriculumOptions
 from toolkit.config.declared import (
     ADVANCED,
     MULTI_WORD,
@@ -180,7 +181,7 @@ class TrainingBatchOptions(BatchOptions, title="batches"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
+class DataConfig(CorpusOptions, TrainingBatchOptions, CurriculumOptions, section="data"):
     """The section `data`: corpora and batches."""
 
     def __post_init__(self) -> None:
@@ -189,6 +190,11 @@ class DataConfig(CorpusOptions, TrainingBatchOptions, section="data"):
             raise ToolkitError(
                 "data.fill_batches requires --max-tokens, and no --batch-size: batches are filled "
                 "to a number of tokens."
+            )
+        if self.fill_batches and self.curriculum:
+            raise ToolkitError(
+                "data.curriculum cannot be combined with data.fill_batches, whose batches have "
+                "examples of all lengths. Leave one out."
             )
         if self.weights and len(self.weights) != len(self.dirs):
             raise ToolkitError(

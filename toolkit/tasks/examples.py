@@ -13,12 +13,13 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 from torch.utils.data import Dataset
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.config.schedules import RunSchedules
 from toolkit.criteria import IGNORED
-from toolkit.data.samples.sequence_pairs import PairBatch
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.samples.sequence_pairs import PairBatch, TokenSamples
+from toolkit.data.samples.statistics import measure_rarity
+from toolkit.data.storage.data_folder import DataFolder, Split
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.models.interface import Inputs
 from toolkit.models.packing import Packing, pack_padding
@@ -108,6 +109,8 @@ class Examples(ABC, Generic[B]):
     truncated: int = 0
     """Number of items that are longer than the model reads."""
     row_multiple: int = 1
+    text: tuple[TokenSamples, DataFolder, Split] | None = None
+    """Samples of plain text, and where it is; None for others."""
     scheduled: ClassVar[tuple[str, ...]] = ()
     """Paths of options whose values `make_batch` reads from the schedules of the run, and that no
     module has."""
@@ -123,7 +126,17 @@ class Examples(ABC, Generic[B]):
 
     def count_words(self) -> IntArray | None:
         """Words that start in each example; None if its task or its data does not count them."""
-        return None
+        return None if self.text is None else self.text[0].count_words(self.text[-1])
+
+    def measure_rarity(self) -> FloatArray:
+        """How rare the tokens of each example are together, for a curriculum."""
+        if self.text is None:
+            raise ToolkitError(
+                "data.curriculum rarity requires a task on plain text, such as mlm or "
+                "language_modeling. Choose length, or a file with a number for each example."
+            )
+        samples, folder, split = self.text
+        return measure_rarity(samples, split.column("tokens"), folder.vocabulary)
 
     @property
     def longest(self) -> int:

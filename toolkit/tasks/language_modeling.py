@@ -76,14 +76,15 @@ class BlockExamples(Examples[BlockBatch]):
 
     def __init__(self, c: LanguageModelingConfig, source: SplitSource) -> None:
         folder, self.row_multiple = source.folder, source.row_multiple
-        self._split = folder.split(source.name)
+        split = folder.split(source.name)
         self._blocks = TokenBlocks(
-            self._split.column("tokens"),
+            split.column("tokens"),
             folder.vocabulary,
             sample_mode=c.sample_mode,
             eos_after="items" if c.sample_mode == "items" else c.eos_after,
             tokens_per_sample=c.tokens_per_sample,
         )
+        self.text = self._blocks, folder, split
         self._eos = folder.vocabulary.sep
         self._words = folder.vocabulary.words
         self.lengths = self._blocks.lengths
@@ -106,9 +107,6 @@ class BlockExamples(Examples[BlockBatch]):
             sentences=len(ids),
             tokens=len(targets),
         )
-
-    def count_words(self) -> IntArray | None:
-        return self._blocks.count_words(self._split)
 
     def to_idle(self, batch: BlockBatch) -> BlockBatch:
         return super().to_idle(batch)._replace(word_count=0.0)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.schedules import Number, RunSchedules, ValueSchedule
 from toolkit.config.sections import ComponentConfig, DataConfig
-from toolkit.data.loading.batching import CorpusWeights, compute_fingerprint
+from toolkit.data.loading.batching import CorpusWeights, Curriculum, compute_fingerprint
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import Corpora, DataFolder
+from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, Examples, SplitSource
@@ -66,8 +68,36 @@ def open_split(
         name=f"{source.name} of {source.folder.name}",
         words=examples.count_words() if source.training else None,
         fills=c.fill_batches and source.training,
+        curriculum=make_curriculum(c, examples) if c.curriculum and source.training else None,
     )
     return LoadedSplit(name=source.name, examples=examples, loader=loader, weights=weights)
+
+
+def make_curriculum(c: DataConfig, examples: Examples[Batch]) -> Curriculum:
+    """What the first epochs sort by."""
+    if c.curriculum == "length":
+        difficulty = examples.lengths.astype(np.float64)
+    elif c.curriculum == "rarity":
+        difficulty = examples.measure_rarity()
+    elif not (path := Path(c.curriculum)).is_file():
+        raise ToolkitError(
+            f"data.curriculum must be length, rarity or a file with a number for each example, but "
+            f"is {path}, and there is no such file. Correct it."
+        )
+    else:
+        lines, numbers = read_text(path).splitlines(), list[float]()
+        for number, line in enumerate(lines, 1):
+            try:
+                numbers.append(float(line))
+            except ValueError:
+                raise_at_line(path, number, f"expected a number, found {line[:40]!r}.")
+        if len(numbers) != len(examples.lengths):
+            raise ToolkitError(
+                f"{path} must have a number for each of the {len(examples.lengths):,} training "
+                f"examples, but has {len(numbers):,}. Write one per line, in order."
+            )
+        difficulty = np.array(numbers)
+    return Curriculum(difficulty, c.curriculum_epochs)
 
 
 def batch_limits(

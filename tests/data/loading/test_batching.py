@@ -1,12 +1,18 @@
 import re
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import LATER
-from toolkit.data.loading.batching import BatchPlanner, CorpusWeights, compute_fingerprint
+from toolkit.data.loading.batching import (
+    BatchPlanner,
+    CorpusWeights,
+    Curriculum,
+    compute_fingerprint,
+)
 
 
 def planner(lengths, max_tokens=None, batch_size=None, seed=1, fingerprint="data", **options):
@@ -121,3 +127,27 @@ class After(Before):
 def test_option_that_came_later_changes_the_order_of_batches_only_if_it_is_used():
     prints = [compute_fingerprint("data", it) for it in (Before(), After(), After(interval=2))]
     assert prints[0] == prints[1] != prints[2]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["once", "weighted"])
+def test_curriculum_sorts_the_first_epochs_and_keeps_their_examples(lengths, weights):
+    difficulty = np.random.default_rng(1).normal(size=3001).round(1)
+    sorts = Curriculum(difficulty, 2)
+    plain = planner(lengths, 1000, corpus_weights=weights)
+    found = planner(lengths, 1000, corpus_weights=weights, curriculum=sorts)
+    assert batches(found.epoch(3)) == batches(plain.epoch(3))
+    for epoch in (1, 2):
+        rising, shuffled = batches(found.epoch(epoch)), batches(plain.epoch(epoch))
+        assert sorted(chain(*rising)) == sorted(chain(*shuffled))
+        assert sorted(map(len, rising)) == sorted(map(len, shuffled))
+        means = [np.mean([difficulty[i % 3001] for i in batch]) for batch in rising]
+        assert means == sorted(means) and means[0] < -1 and means[-1] > 1
+        widths = [max(lengths[i % 3001] for i in batch) * len(batch) for batch in rising]
+        assert max(widths) <= 1000
+    assert batches(found.epoch(1)) != batches(found.epoch(2))  # equal ones are shuffled
+
+
+def test_curriculum_of_lengths_equals_sorting_by_a_loop(lengths):
+    found = planner(lengths, None, 1, curriculum=Curriculum(lengths.astype(float), 1))
+    order = [batch[0] for batch in batches(found.epoch(1))]
+    assert [lengths[i] for i in order] == sorted(lengths)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from toolkit.data.samples import sequence_pairs
-from toolkit.data.samples.sequence_pairs import SegmentedSamples, pack_examples
+from toolkit.data.samples import electra_segments
+from toolkit.data.samples.electra_segments import SegmentedSamples, pack_examples
 
 CLS, SEP, PAD = 10, 11, 12
 
@@ -14,7 +14,7 @@ class Draws:
         self.item = item
 
     def __getitem__(self, draw):
-        return float(sequence_pairs._draw(np.array([self.item]), draw)[0])
+        return float(electra_segments._draw(np.array([self.item]), draw)[0])
 
 
 def electra(documents, longest):
@@ -26,12 +26,12 @@ def electra(documents, longest):
 
     def target_of(item):
         draws = Draws(item)
-        short = draws[sequence_pairs.TARGET] < 0.05
-        return 5 + int(draws[sequence_pairs.LENGTH] * (longest - 4)) if short else longest
+        short = draws[electra_segments.TARGET] < 0.05
+        return 5 + int(draws[electra_segments.LENGTH] * (longest - 4)) if short else longest
 
     def example():
         start = current[0][0]
-        single = Draws(start)[sequence_pairs.SINGLE] < 0.1
+        single = Draws(start)[electra_segments.SINGLE] < 0.1
         limit = 100000 if single else (target_of(start) - 3) // 2
         first, second = [], []
         for item, tokens in current:
@@ -41,7 +41,7 @@ def electra(documents, longest):
                 or (
                     len(second) == 0
                     and len(first) < limit
-                    and Draws(item)[sequence_pairs.COIN] < 0.5
+                    and Draws(item)[electra_segments.COIN] < 0.5
                 )
             ):
                 first += tokens

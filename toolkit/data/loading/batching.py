@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray, mix
+from toolkit.common.arrays import FloatArray, IntArray, mix
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import sha256
 from toolkit.config.declared import LATER
@@ -55,6 +55,15 @@ class BatchPlan(NamedTuple):
         return self.ids[self.starts[batch] : self.starts[batch + 1]]
 
 
+class Curriculum(NamedTuple):
+    """Epochs whose batches are sorted from easy to difficult examples."""
+
+    difficulty: FloatArray
+    """Of each example."""
+    epochs: int
+    """Number of these epochs, from the first one."""
+
+
 class BatchPlanner:
     """Micro-batches of examples of similar length, bounded by padded tokens and by size.
 
@@ -65,6 +74,10 @@ class BatchPlanner:
     With `fills`, a batch has examples of all lengths, which have `max_tokens` tokens or a few less
     without padding: in a random order, each joins the first of the open batches that has room. Then
     a bucket is a single length, and it is the lengths that are assigned to batches, once.
+
+    With a `curriculum`, examples of a bucket are sorted by their difficulty in its epochs, and
+    batches by the mean of theirs. Equal ones are in a random order. Examples are in batches of
+    similar length as before, each once an epoch.
     """
 
     def __init__(
@@ -77,6 +90,7 @@ class BatchPlanner:
         fingerprint: str,
         corpus_weights: CorpusWeights | None = None,
         fills: bool = False,
+        curriculum: Curriculum | None = None,
     ) -> None:
         if max_tokens is None and batch_size is None:
             batch_size = DEFAULT_BATCH_SIZE
@@ -85,6 +99,7 @@ class BatchPlanner:
         bucket, longest = _to_buckets(lengths, exact=fills)
         self._copies = WeightedCopies(bucket, corpus_weights) if corpus_weights else None
         self._bucket = self._copies.bucket if self._copies else bucket
+        self._curriculum, self._example_bucket = curriculum, bucket
         sizes = self._copies.sizes if self._copies else np.bincount(bucket)
         rising = np.repeat(longest, sizes)
         self.shape: BatchShape | None = None
@@ -123,6 +138,13 @@ class BatchPlanner:
         if self._slots is not None:
             ids = ids[self._slots]
         order = _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
+        if self._curriculum and epoch <= self._curriculum.epochs:
+            examples, starts = ids % len(self._example_bucket), self._starts[:-1]
+            difficulty = self._curriculum.difficulty[examples]
+            rising = np.lexsort((difficulty, self._example_bucket[examples]))
+            ids, sums = ids[rising], np.add.reduceat(difficulty[rising], starts)
+            means = sums / np.diff(self._starts)
+            order = order[np.argsort(means[order], kind="stable")]
         return BatchPlan(ids, self._starts, order)
 
     def in_order(self) -> BatchPlan:

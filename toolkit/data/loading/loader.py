@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from typing import Generic
+from zlib import crc32
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from toolkit.data.loading.batching import (
     BatchPlanner,
     BatchSource,
     CorpusWeights,
+    Curriculum,
     FillableSource,
     FilledSource,
     compute_fingerprint,
@@ -52,6 +54,7 @@ class BatchLoader(Generic[Batch]):
         name: str = "the data",
         words: IntArray | None = None,
         fills: bool = False,
+        curriculum: Curriculum | None = None,
     ) -> None:
         self._rank, self._ranks, self._shuffle = rank, ranks, shuffle
         self._latest: tuple[int | None, BatchPlan] | None = None
@@ -63,12 +66,14 @@ class BatchLoader(Generic[Batch]):
             fingerprint=examples.fingerprint,
             corpus_weights=corpus_weights,
             fills=fills,
+            curriculum=curriculum,
         )
         options: list[object] = [max_tokens, batch_size, seed, shuffle]
         if corpus_weights:
             options += [corpus_weights.per_epoch, str(corpus_weights.weights)]
-        if fills:
-            options.append("filled")
+        options += ["filled"] * fills
+        if curriculum:
+            options += [crc32(curriculum.difficulty.tobytes()), curriculum.epochs]
         self.fingerprint = compute_fingerprint(examples.fingerprint, *options)
         """Changes when the micro-batches of any epoch do."""
         self.waited_seconds = 0.0

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, UInt64, mix
-from toolkit.data.samples.sequence_pairs import list_item_starts
+from toolkit.data.samples.sequence_pairs import TokenSamples, list_item_starts
 from toolkit.data.storage.column_files import Column
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.words import WordBoundaries
 
 BLOCK_TOKENS = 1 << 20
@@ -37,6 +38,16 @@ def count_tokens(column: Column, size: int) -> IntArray:
     """Occurrences of each of this many ids."""
     counts = (np.bincount(tokens, minlength=size) for tokens, _ in read_blocks(column))
     return np.asarray(sum(counts, np.zeros(size, np.int64)))
+
+
+def measure_rarity(samples: TokenSamples, column: Column, vocabulary: Vocabulary) -> FloatArray:
+    """-sum_t log p(w_t) of each sample, p the frequency in the column (Platanios et al. 2019,
+    section 3.2, "sentence rarity"); special tokens do not count.
+    """
+    counts = count_tokens(column, len(vocabulary)).astype(np.float64)
+    counts[list(vocabulary.special)] = 0
+    rarity = -np.log(np.where(counts, counts / counts.sum(), 1))
+    return samples.sum_tokens(lambda tokens: rarity[tokens])
 
 
 class Words(NamedTuple):

@@ -49,14 +49,15 @@ class DenoisingExamples(PairExamples):
     scheduled: ClassVar[tuple[str, ...]] = ("task.mask_rate",)
 
     def __init__(self, c: DenoisingConfig, source: SplitSource) -> None:
-        folder, self._split = source.folder, source.folder.split(source.name)
+        folder, split = source.folder, source.folder.split(source.name)
         self._seed, self._training = source.seed, source.training
         self._schedules, self.row_multiple = source.schedules, source.row_multiple
-        self._vocabulary, column = folder.vocabulary, self._split.column("tokens")
+        self._vocabulary, column = folder.vocabulary, split.column("tokens")
         tokens = c.tokens_per_sample + 1  # [CLS] is not read
         self._samples = TextSamples(
             column, folder.vocabulary, sample_mode=c.sample_mode, tokens_per_sample=tokens
         )
+        self.text = self._samples, folder, split
         self._item_starts = list_item_starts(column)
         mask, options = folder.vocabulary.mask, (c.mask_rate, c.poisson_lambda, c.permute_sentences)
         self._noise = Infilling(*options, mask)
@@ -82,9 +83,6 @@ class DenoisingExamples(PairExamples):
         source = TokenTexts(np.concatenate(noised), np.array([len(row) for row in noised]))
         target = TokenTexts(texts.tokens[texts.candidates], texts.candidates.sum(1))
         return self.pair(OBJECTIVE, ids, (source, target), (self._vocabulary, self._vocabulary))
-
-    def count_words(self) -> IntArray | None:
-        return self._samples.count_words(self._split)
 
 
 @register_task("denoising", DenoisingConfig())

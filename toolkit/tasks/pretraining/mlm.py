@@ -31,6 +31,7 @@ from toolkit.config.declared import (
 )
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.loading.batching import BatchShape, compute_fingerprint
+from toolkit.data.samples.electra_segments import SegmentedSamples
 from toolkit.data.samples.masking import (
     SELECT,
     HashNoise,
@@ -39,7 +40,7 @@ from toolkit.data.samples.masking import (
     measure_text,
     round_budget,
 )
-from toolkit.data.samples.sequence_pairs import SegmentedSamples, SentenceBatch, TextSamples
+from toolkit.data.samples.sequence_pairs import SentenceBatch, TextSamples
 from toolkit.data.tokenizers.tokenizer import MASK, Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import TiedHead, build_token_head
@@ -130,8 +131,8 @@ class MaskedExamples(Examples[Any]):
     scheduled: ClassVar[tuple[str, ...]] = ("task.mask_rate",)
 
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
-        folder, self._split = source.folder, source.folder.split(source.name)
-        column = self._split.column("tokens")
+        folder, split = source.folder, source.folder.split(source.name)
+        column = split.column("tokens")
         self._seed, self._training = source.seed, source.training
         self._schedules = source.schedules
         self.row_multiple = source.row_multiple
@@ -143,6 +144,7 @@ class MaskedExamples(Examples[Any]):
             self._samples = TextSamples(
                 column, folder.vocabulary, sample_mode=mode, tokens_per_sample=tokens
             )
+        self.text = self._samples, folder, split
         self.lengths, self.remark = self._samples.lengths, self._samples.remark
         if not len(self.lengths):
             raise ToolkitError(
@@ -180,9 +182,6 @@ class MaskedExamples(Examples[Any]):
         tokens, masked = masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
         return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
-
-    def count_words(self) -> IntArray | None:
-        return self._samples.count_words(self._split)
 
     def noise(self, ids: IntArray, epoch: int | float | None) -> HashNoise:
         """Random numbers per sentence; those of copies differ."""
