@@ -122,7 +122,10 @@ def test_predictions_have_the_form_of_the_challenge(run):
     (tuned / "wsc").mkdir(parents=True)
     (tuned / "wsc" / "predictions.tsv").write_text("index\tprediction\n0\t1\n1\t0\n")
     task = {"task": "wsc", "metric": "accuracy", "n": 2, "mean": 0.625, "seeds": {"3": 0.6}}
+    (tuned / "copa").mkdir()
+    (tuned / "copa" / "predictions.tsv").write_text("row,label\n0,1\n")
     tasks = [{"task": "boolq"}, {**task, "predictions": "wsc/predictions.tsv"}]
+    tasks.append({**task, "task": "copa", "predictions": "copa/predictions.tsv"})
     (tuned / "suite.json").write_text(json.dumps({"tasks": tasks}))
     fast = {"suite": "babylm-2025-fast", "set": "blimp", "correlations": []}
     fast |= {"paradigms": [{"name": "island", "accuracy": 0.75}]}
@@ -149,7 +152,8 @@ def test_predictions_have_the_form_of_the_challenge(run):
         "wugs_dist_before": {"predictions": [{"id": "wugs_dist_before_0", "pred": "A car barks."}]}
     }
     classes = [{"id": "wsc_0", "pred": 1}, {"id": "wsc_1", "pred": 0}]
-    assert found["glue"] == {"wsc": {"predictions": classes}}
+    option = [{"id": "copa_0", "pred": 1}]
+    assert found["glue"] == {"wsc": {"predictions": classes}, "copa": {"predictions": option}}
     answer = {"id": 0, "pred": 2.5, "prev_pred": None}
     assert found["reading"] == {"reading": {"predictions": [answer]}}
     assert found["fast_eval_results"] == {

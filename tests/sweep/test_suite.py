@@ -130,8 +130,10 @@ def test_what_a_suite_cannot_do_is_one_line(files, jobs, capsys):
     (files / "wsc.valid.jsonl").unlink()
     (files / "rte.train.jsonl.gz").write_bytes(b"")
     assert "no task of --suite" in error()
-    assert main([str(files), "--suite", str(files / "own.yaml"), "--arch", "bert_tiny"]) == 2
+    words = [str(files), "--suite", str(files / "own.yaml")]
+    assert main([*words, "--arch", "bert_tiny"]) == 2
     assert "--suite requires --finetune-from" in capsys.readouterr().err
+    assert main(words) == 2 and "or --finetune-from, a checkpoint" in capsys.readouterr().err
 
 
 def test_two_files_of_one_name_are_reported(files, jobs, capsys):
@@ -153,6 +155,23 @@ def test_the_predictions_are_those_of_the_best_checkpoint(files):
     [row] = [it for it in read_tasks(files) if it["task"] == "wsc"]
     result = json.loads((run / "result.json").read_text())
     assert row["seeds"] == {"3": result["best"]["valid"]["valid"]["f1"]}
+
+
+@pytest.mark.slow
+def test_options_of_choices_are_predicted_too(files):
+    rows = [
+        {"text": "a man sat", "choices": ["the cat", "a cat"], "label": n % 2} for n in range(4)
+    ]
+    for split in ("train", "valid"):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (files / f"copa.{split}.jsonl").write_text(lines)
+    train = {"task": {"name": "multiple_choice"}, "training": {"max_epoch": 1}}
+    copa = {"text_columns": "text,choices", "label_type": "option", "train": train}
+    (files / "copa.yaml").write_text(yaml.safe_dump({"seeds": [3], "tasks": {"copa": copa}}))
+    assert ask(files, suite="copa.yaml") == 0
+    written = (files / "tuned" / read_tasks(files)[0]["predictions"]).read_text().splitlines()
+    assert written[0] == "row,label" and len(written) == 5
+    assert {line.split(",")[1] for line in written[1:]} <= {"0", "1"}
 
 
 def read_tasks(files):

@@ -356,7 +356,8 @@ def default_components(values: OptionValues, command: Command) -> OptionValues:
             defaults[path] = OptionValue(command.defaults[section], "default")
         elif section != "criterion":
             known = ", ".join(registry.folded_names())
-            raise ToolkitError(f"--{section} is required: one of {known}. See --help.")
+            more = "; or --finetune-from, a checkpoint with one" if section == "arch" else ""
+            raise ToolkitError(f"--{section} is required: one of {known}{more}. See --help.")
     if "criterion" in command.components and "criterion.name" not in values:
         task = (values | defaults)["task.name"]
         criterion = TASKS[str(task.value)].factory.criterion

@@ -187,7 +187,7 @@ def collect_classes(folder: str | None) -> dict[str, JsonObject]:
         with name_file(file, f"Give the command toolkit-train --suite {GLUE} again."):
             lines = read_bytes(file).decode().splitlines()[1:]
         try:
-            rows = [line.split("\t") for line in lines]
+            rows = [line.replace(",", "\t").split("\t") for line in lines]  # options have commas
             answers = [{"id": f"{name}_{index}", "pred": int(answer)} for index, answer in rows]
         except ValueError:
             raise ToolkitError(

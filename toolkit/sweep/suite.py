@@ -162,12 +162,12 @@ LENGTH = "task.tokens_per_sample"
 
 
 def write_predictions(trained: Iterable[Trained | None], base: Path) -> None:
-    """Write the predicted classes of the first run of each task next to its result."""
+    """Write the predicted classes or options of the first run of each task next to its result."""
     jobs = []
     for data, [run, *_] in filter(None, trained):
         file, result = run.folder / PREDICTIONS, run.folder / RESULT_FILE
         is_known = file.exists() and file.stat().st_mtime >= result.stat().st_mtime
-        if run.config.task.name == "glue" and run.outcome and not is_known:
+        if run.outcome and not is_known:
             command = [sys.executable, "-m", "toolkit.cli.validate", str(data)]
             command += [f"--user-dir={folder}" for folder in run.user_dirs]
             command += ["--path", str(run.folder), "--predictions", str(file)]
