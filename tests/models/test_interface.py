@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from toolkit import ToolkitError, build_model
+from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs
 
 
@@ -64,3 +65,9 @@ def test_position_ids_must_be_rows_of_the_table(arch, ids, message):
 def test_token_ids_must_be_rows_of_the_table(tokens):
     with pytest.raises(ToolkitError, match=r"token ids must lie in 0 \.\. 8 for this model"):
         Lookup().check_ids(Inputs(torch.tensor([tokens])))
+
+
+def test_sizes_of_an_architecture_have_its_options():
+    for name, sizes in ARCHITECTURES.families().items():
+        kinds = {type(ARCHITECTURES[f"{name}{size}"].config) for size in ("", *sizes)}
+        assert len(kinds) == 1, name

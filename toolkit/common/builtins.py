@@ -9,15 +9,18 @@ from typing import NamedTuple
 
 
 class Builtin(NamedTuple):
-    """Module and one-line summary of a built-in component."""
+    """Module and one-line summary of a built-in component, and the names listed with it, among
+    which are its sizes."""
 
     module: str
     summary: str
+    listed: tuple[str, ...] = ()
 
 
 def make_builtins(module: str, **summaries: str) -> dict[str, Builtin]:
-    """The components of a module, by name."""
-    return {name: Builtin(f"toolkit.{module}", summary) for name, summary in summaries.items()}
+    """Components of a module, by name."""
+    path, names = f"toolkit.{module}", tuple(summaries)
+    return {name: Builtin(path, summary, names) for name, summary in summaries.items()}
 
 
 ARCHITECTURES = {
@@ -75,6 +78,9 @@ ARCHITECTURES = {
         transformer_big="Transformer, width 1024",
         transformer_iwslt="Transformer, size for small parallel corpora",
         transformer_tiny="Transformer, 4 + 4 layers of width 128",
+    ),
+    **make_builtins(
+        "models.transformer",
         transformer_lm="decoder-only language model, 6 layers of width 512",
         transformer_lm_big="decoder-only language model, 12 layers of width 1024",
         transformer_lm_gpt="decoder-only language model, size of GPT (Radford et al. 2018)",

@@ -168,14 +168,12 @@ class Registry:
         return sorted({*self.builtins, *self._entries})
 
     def families(self) -> dict[str, list[str]]:
-        """Each name with its sizes: the endings of longer names of the same module."""
+        """Each name with its sizes: the endings of longer names that are listed with it."""
         sizes: dict[str, list[str]] = {}
-        modules = {name: builtin.module for name, builtin in self.builtins.items()}
         for name in self.names():
-            bases = [base for base in sizes if name.startswith(f"{base}_") and base in modules]
-            if base := max(
-                (b for b in bases if modules[b] == modules.get(name)), key=len, default=""
-            ):
+            listed = self.builtins[name].listed if name in self.builtins else ()
+            bases = (it for it in listed if it in sizes and name.startswith(f"{it}_"))
+            if base := max(bases, key=len, default=""):
                 sizes[base].append(name.removeprefix(base))
             else:
                 sizes[name] = []
