@@ -169,6 +169,8 @@ GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
         ("a.jsonl", GOOD + GOOD.replace("runs", "runs " * 15), r":2: .* at most 14 tokens .* has"),
         ("a.tsv", "dogs run\tdogs runs\nalone\n", r":2: expected two sentences .* found 1 column"),
         ("a.tsv", "", r"a\.tsv must hold sentence pairs"),
+        ("a.tsv", "option_1\toption_2\na\tb\n", r":2: answer must be the number .* is 'missing'"),
+        ("a.jsonl", '{"options": ["a", "b"], "rating": null}', r":1: .* a number, but is None"),
     ],
 )
 def test_malformed_files_are_one_line(runs, tmp_path, capsys, name, text, message):

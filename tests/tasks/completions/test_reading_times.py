@@ -170,6 +170,7 @@ def test_weights_of_least_squares_recover_a_planted_relation():
         ),
         (("log_frequency", "other"), r"time has 0 words in 0 sentences with all predictors"),
         (("context_length", "index"), r"times.csv:2: the row has no field 'context_length'"),
+        (('cat",1', 'cat",1.5'), r"times.csv:\d+: word 1.5 of the sentence"),
     ],
 )
 def test_tables_that_do_not_match_their_sentences_end_in_one_line(

@@ -110,20 +110,19 @@ def last_word(row: Record, stem: str) -> Parts:
 
 
 def table(row: Record, stem: str) -> Parts:
-    """Named columns: the right option is the first one, or has the number `answer`, from 1 on."""
+    """Named columns: `answer` is the number of the right option, from 1 on, or rows are rated."""
     names = [it for it in row.values if it.startswith("option_")]
     options = [row.text(it) for it in names] if names else row.value("options")
-    answer = whole_number(row, "answer", 1) - 1
-    parts = {"prefix": row.values.get("prefix", ""), "options": options, "answer": answer}
-    return parts | {it: row.values[it] for it in ("rating",) if it in row.values}
-
-
-def whole_number(row: Record, field: str, default: int) -> int:
-    """The whole number in a field, which a table holds as text."""
-    text = str(row.values.get(field, default))
+    parts = {"prefix": row.values.get("prefix", ""), "options": options}
+    if "rating" in row.values:
+        return parts | {"rating": row.values["rating"]}
+    text = str(row.values.get("answer", "missing"))
     if not text.isdecimal():
-        raise row.error(f"{field} must be a whole number, but is {text[:40]!r}. Correct the row.")
-    return int(text)
+        raise row.error(
+            f"answer must be the number of the right option, from 1 on, but is {text[:40]!r}. Add "
+            f"it, or a rating."
+        )
+    return parts | {"answer": int(text) - 1}
 
 
 class Reader(NamedTuple):
@@ -238,13 +237,13 @@ def read_items(file: Path, name: str) -> Iterator[Item]:
         if not all(map(to_line, options)) or not options:
             raise row.error("an option, or a sentence, is empty. Correct or remove the item.")
         names = {key: parts.get(key) or named(row, key) for key in NAMES}
-        answer, rating = parts.get("answer", 0), parts.get("rating")
+        answer, rating = parts.get("answer", 0), parts.get("rating", 0)
         try:
-            answer, rating = int(answer), None if rating is None else float(rating)
+            answer, rating = int(answer), float(rating) if "rating" in parts else None
         except (TypeError, ValueError) as error:
             raise row.error(
                 f"the right answer or the rating must be a number, but is "
-                f"{(answer if rating is None else rating)!r}. Correct the row."
+                f"{(rating if 'rating' in parts else answer)!r}. Correct the row."
             ) from error
         if rating is None and not 0 <= answer < len(options):
             raise row.error(

@@ -75,7 +75,7 @@ def read_reading_times(files: Sequence[str], measures: Sequence[str]) -> Reading
             columns = {name: [] for name in names}
         sentence, word = to_line(row.text("sentence")), row.text("word")
         index, words = read_number(row, "context_length"), sentence.split()
-        found = words[int(index)] if 0 <= index < len(words) else "missing"
+        found = words[int(index)] if index in range(len(words)) else "missing"
         if found != word:
             raise row.error(
                 f"word {index:g} of the sentence, counted from 0 by context_length, must be "
@@ -167,6 +167,11 @@ def partial_r2(y: FloatArray, columns: FloatArray, surprisal: FloatArray) -> flo
     y, z = y[known], columns[known]
     products = [z[:, j] * z[:, k] for j, k in combinations(range(z.shape[1]), 2)]
     baseline = np.column_stack([np.ones(len(y)), z, *products])
+    if len(y) < 2 * baseline.shape[1]:
+        raise ToolkitError(
+            f"a score of reading times needs {2 * baseline.shape[1]} words with all columns, but "
+            f"has {len(y)}. Add rows."
+        )
     return 1 - fit(np.column_stack([baseline, surprisal[known]]), y)[1] / fit(baseline, y)[1]
 
 
