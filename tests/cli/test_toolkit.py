@@ -50,14 +50,6 @@ def test_unknown_command_is_one_line_and_exit_code_2(word, message, capsys):
     assert out == "" and err.startswith(f"toolkit: {message}") and err.count("\n") == 1
 
 
-def test_file_in_place_of_a_command_is_answered_with_the_command_to_run(tmp_path, capsys):
-    book = tmp_path / "book.txt"
-    book.write_text("Text.\n")
-    assert main([str(book)]) == 2
-    expected = f"toolkit: {book} is a text file, not a command. Run toolkit-preprocess --trainpref"
-    assert capsys.readouterr().err.startswith(expected)
-
-
 def test_package_runs_as_the_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["toolkit", "--version"])
     with pytest.raises(SystemExit) as exit_:

@@ -171,7 +171,10 @@ def test_word_order_reports_mistakes(data, finished, text, tmp_path, capsys):
         build_model("bert_tiny", tokenizer=tokenizer, task=task, layers=1).save(names[name])
     for argv, message in (
         ("{run} --word-order no/file", "no/file: No such file or directory. Check the path"),
-        ("{run} --word-order {run}", "toolkit-inspect: {run} is a save folder, not a data folder."),
+        (
+            "{run} --word-order {run}",
+            "{run} must be a data folder, but has no meta.json.",
+        ),
         ("{rtd} --word-order {text}", "language_modeling; {rtd} was trained with rtd."),
         ("{other} --word-order {data}", "the data must have the tokenizer of {other}"),
     ):

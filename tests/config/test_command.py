@@ -1,16 +1,12 @@
-import shlex
 from dataclasses import dataclass
 
 import pytest
 
 from toolkit.cli.command import execute
-from toolkit.cli.generate import COMMAND as GENERATE
 from toolkit.cli.predict import COMMAND as PREDICT
 from toolkit.cli.validate import COMMAND as VALIDATE
 from toolkit.common.errors import ToolkitError
-from toolkit.config.command import Command, CommandGroup, identify_path
-from toolkit.config.commands.preprocess import PREPROCESS
-from toolkit.config.commands.train import TRAIN
+from toolkit.config.command import Command, CommandGroup
 from toolkit.config.declared import Options, PositiveInt
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
@@ -52,95 +48,24 @@ def test_help_of_a_command_group_lists_its_commands(capsys):
     assert "MODE:\n  one  Do one.\n  two  Do two." in capsys.readouterr().out
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    """The working directory, with files and folders that are often given as data."""
-    monkeypatch.chdir(tmp_path)
-    contents = {
-        "book.txt": "Text.\n",
-        "my book.txt": "Text.\n",
-        "rows.jsonl": '{"text": "a"}\n',
-        "train.json": '{"data": [{"paragraphs": []}]}',
-        "run.yaml": "arch: bert\n",
-        "texts/a.txt": "a\n",
-        "texts/.hidden.jsonl": "a\n",
-        "ud/LICENSE": "free\n",
-        "ud/en-train.conllu": "1\n",
-        "CoLA/train.tsv": "a\n",
-        "dataset/dataset_info.json": "{}",
-        "corpus/train.de": "eins\n",
-        "corpus/train.en": "one\n",
-        "run/checkpoint_best/manifest.json": "{}",
-        "run/checkpoint_best/state.json": "{}",
-        "run/checkpoint_best/tokenizer_config.json": "{}",
-        "model/config.json": "{}",
-        "model/model.safetensors": "",
-        "model/tokenizer_config.json": "{}",
-        "data/meta.json": "{}",
-        "fairseq/train.idx": "",
-        "lost/tokenizer_config.json": "{}",
-        "empty/x/y.txt": "a\n",
-    }
-    for name, text in contents.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text(text)
-    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
-
-
-@pytest.mark.parametrize(
-    ("words", "description", "options"),
-    [
-        ("book.txt texts/a.txt", "book.txt is a text file", "--trainpref book.txt,texts/a.txt"),
-        ("'my book.txt'", "my book.txt is a text file", "--trainpref 'my book.txt'"),
-        ("rows.jsonl", "rows.jsonl is a .jsonl file", "--trainpref rows.jsonl --text-field FIELD"),
-        ("train.json", "train.json is a .json file", "--trainpref train.json --format squad"),
-        ("ud", "ud is a folder of .conllu files", "--trainpref ud --format conllu"),
-        (
-            "corpus/train",
-            "corpus/train is text in de and en",
-            "--trainpref corpus/train --source-lang de --target-lang en",
-        ),
-    ],
-)
-def test_training_on_raw_text_names_the_commands_to_run(files, words, description, options):
-    expected = (
-        f"{description}, not a data folder. Run toolkit-preprocess {options} --destdir data, then "
-        f"toolkit-train data."
-    )
-    with pytest.raises(ToolkitError) as error:
-        load([*shlex.split(words), "--arch", "bert_tiny", "--task", "mlm"], TRAIN)
-    assert str(error.value) == expected
-
-
 @pytest.mark.parametrize(
     ("command", "words", "expected"),
     [
-        (TRAIN, "run", "run is a save folder, not a data folder. Write --finetune-from run, or"),
-        (TRAIN, "model", "a model of Transformers, not a data folder. Run toolkit-convert import"),
-        (VALIDATE, "run/checkpoint_best", "is a checkpoint, not a data folder. Write --path run/"),
-        (PREDICT, "book.txt", "unexpected argument 'book.txt'. Write --input book.txt."),
-        (PREDICT, "run", "unexpected argument 'run'. Write --path run."),
-        (PREPROCESS, "book.txt", "unexpected argument 'book.txt'. Write --trainpref book.txt."),
-        (GENERATE.commands["translate"], "book.txt", "Write --input book.txt."),
+        (PREDICT, "book.txt", "unexpected argument 'book.txt': options start with --."),
+        (VALIDATE, "no/data --path run", "No such data folder: no/data. Run toolkit-preprocess"),
+        (
+            VALIDATE,
+            "book.txt --path run",
+            "toolkit-preprocess --trainpref book.txt --destdir",
+        ),
     ],
-    ids=lambda value: getattr(value, "name", value),
+    ids=["unexpected", "missing", "text"],
 )
-def test_misplaced_path_names_the_option_that_takes_it(files, command, words, expected):
+def test_misplaced_path_is_one_line_with_the_next_step(
+    tmp_path, monkeypatch, command, words, expected
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.txt").write_text("Text.\n")
     with pytest.raises(ToolkitError) as error:
-        load(shlex.split(words), command)
+        DataFolder.open(*load(words.split(), command).config.dirs)
     assert expected in str(error.value)
-
-
-def test_raw_text_that_is_opened_as_data_names_the_command_to_run(files):
-    expected = r"^book.txt is a text file, .* Run toolkit-preprocess --trainpref book.txt --destdir"
-    with pytest.raises(ToolkitError, match=expected):
-        DataFolder.open("book.txt")
-    with pytest.raises(ToolkitError, match=r"^No such data folder: nothing. Run toolkit-preproc"):
-        DataFolder.open("nothing")
-
-
-@pytest.mark.parametrize(
-    "path", ["data", "fairseq", "lost", "empty", "nothing", "picture.png", "x" * 5000]
-)
-def test_data_folders_and_unknown_paths_are_not_identified(files, path):
-    assert identify_path(path) is None

@@ -26,7 +26,6 @@ from toolkit.config.values import (
 )
 
 SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
-MISPLACED = {"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."}
 MODES = (
     Command(
         name="toolkit-generate translate",
@@ -34,7 +33,6 @@ MODES = (
         example="toolkit-generate translate data --path run --gen-subset test --beam 5",
         config=TranslateConfig,
         act="toolkit.commands.generate:generate",
-        misplaced_paths=MISPLACED,
         common=SEARCH,
     ),
     Command(
@@ -43,7 +41,6 @@ MODES = (
         example="toolkit-generate continue --path run --input prompts.txt --sampling",
         config=ContinueConfig,
         act="toolkit.commands.generate:generate",
-        misplaced_paths=MISPLACED,
         common=SEARCH,
     ),
     Command(
@@ -52,7 +49,6 @@ MODES = (
         example="toolkit-generate fill-mask --path run --input masked.txt --top 3",
         config=FillMaskConfig,
         act="toolkit.commands.generate:generate",
-        misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
     ),
     Command(
@@ -62,7 +58,6 @@ MODES = (
         example="toolkit-generate order --path run --input shuffled.txt",
         config=OrderConfig,
         act="toolkit.commands.generate:generate",
-        misplaced_paths=MISPLACED,
         common=("path", "input", "top", "results_path"),
     ),
     Command(
@@ -72,7 +67,6 @@ MODES = (
         example="toolkit-generate surprisal --path run --input sentences.txt > words.tsv",
         config=SurprisalConfig,
         act="toolkit.commands.generate:generate",
-        misplaced_paths=MISPLACED,
         common=("path", "input", "scoring", "frequencies", "results_path"),
     ),
     Command(

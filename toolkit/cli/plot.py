@@ -19,8 +19,6 @@ from toolkit.config.commands.plot import (
 from toolkit.config.load import early_values, read_config_files
 from toolkit.config.values import read_words
 
-CHECKPOINT_PATH = {"checkpoint": "Write --path {path}."}
-
 KINDS = (
     Command(
         name="toolkit-plot curve",
@@ -35,7 +33,6 @@ KINDS = (
         example="toolkit-plot kernels --path run/checkpoint_best",
         config=KernelsConfig,
         act="toolkit.analysis.kernels:plot_kernels",
-        misplaced_paths=CHECKPOINT_PATH,
     ),
     Command(
         name="toolkit-plot attention",
@@ -43,7 +40,6 @@ KINDS = (
         example='toolkit-plot attention --path run --sentence "The river is old."',
         config=AttentionConfig,
         act="toolkit.analysis.attention:plot_attention",
-        misplaced_paths=CHECKPOINT_PATH,
     ),
     Command(
         name="toolkit-plot perturbation",
@@ -51,7 +47,6 @@ KINDS = (
         example="toolkit-plot perturbation --path run --sentences orders.txt",
         config=PerturbationConfig,
         act="toolkit.analysis.perturbation:plot_perturbation",
-        misplaced_paths=CHECKPOINT_PATH,
     ),
     Command(
         name="toolkit-plot confusion",

@@ -11,7 +11,6 @@ COMMAND = Command(
     example="toolkit-predict --path run --input reviews.tsv --output labels.tsv",
     config=PredictConfig,
     act="toolkit.commands.predict:predict",
-    misplaced_paths={"raw": "Write --input {path}.", "checkpoint": "Write --path {path}."},
     common=("path", "input", "output", "input_format", "output_format", "text_columns"),
 )
 main = program(COMMAND, __name__)

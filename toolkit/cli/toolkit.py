@@ -10,7 +10,7 @@ from importlib import import_module
 import toolkit
 from toolkit.cli.command import open_streams, report_errors
 from toolkit.common.errors import ToolkitError
-from toolkit.config.command import format_columns, identify_path, wrap_paragraph
+from toolkit.config.command import format_columns, wrap_paragraph
 
 COMMANDS = {
     "preprocess": "turn text files into a data folder: tokenizer and binarized splits",
@@ -68,8 +68,6 @@ def unknown_command(word: str) -> str:
     known = ", ".join(COMMANDS)
     if word.startswith("-"):
         return f"the first word must be a command, but is {word!r}: one of {known}."
-    if found := identify_path(word):
-        return f"{word} is {found.description}, not a command. {found.remedy()}"
     near = difflib.get_close_matches(word.removeprefix("toolkit-"), COMMANDS, n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     return f"no command is called {word!r}. {hint}Commands: {known}. See toolkit --help."

@@ -33,11 +33,6 @@ COMMAND = Command(
     config=ValidateConfig,
     act="toolkit.commands.validate:evaluate_checkpoints",
     variant=choose_command,
-    misplaced_paths={
-        "raw": "Run toolkit-preprocess --validpref {path}{options} --tokenizer-from RUN --destdir "
-        "data, then toolkit-validate data. For minimal pairs, add --task completions.",
-        "checkpoint": "Write --path {path}.",
-    },
     overridden="task",
     common=("path", "valid_subset", "results_path", "max_tokens"),
 )
@@ -50,7 +45,6 @@ COMPLETIONS = Command(
     "--results-path blimp.jsonl",
     config=CompletionsConfig,
     act="toolkit.commands.completions:evaluate_completions",
-    misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "suite", "scoring", "normalization", "limit", "results_path"),
 )
 READING_TIMES = Command(
@@ -60,7 +54,6 @@ READING_TIMES = Command(
     example="toolkit-validate reading_data.csv --task reading_times --path run/checkpoint_best",
     config=ReadingTimesConfig,
     act="toolkit.commands.reading_times:evaluate_reading_times",
-    misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "scoring", "context", "measures", "results_path"),
 )
 ACQUISITION = Command(
@@ -70,7 +63,6 @@ ACQUISITION = Command(
     example="toolkit-validate words.csv --task age_of_acquisition --path run",
     config=AcquisitionConfig,
     act="toolkit.commands.reading_times:evaluate_acquisition",
-    misplaced_paths={"checkpoint": "Write --path {path}."},
     common=("path", "scoring", "age", "results_path"),
 )
 main = program(COMMAND, __name__)

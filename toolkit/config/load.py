@@ -16,9 +16,6 @@ from toolkit.config import names
 from toolkit.config.command import (
     RUN,
     Command,
-    check_leading_words,
-    identify_path,
-    misplaced_path_error,
     missing_dashes_error,
 )
 from toolkit.config.declared import Option, OptionType, index_by_path, list_options, to_flag
@@ -151,7 +148,6 @@ def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved
 def resolve(argv: Sequence[str], command: Command) -> Resolved:
     """Resolve the words of a command line; all of its unknown options are one error."""
     words = read_words(argv)
-    check_leading_words(words.first, command)
     early = early_values(words, command)
     files = read_config_files(early, command)
     try:
@@ -219,8 +215,7 @@ def positional_value(
 ) -> OptionValues:
     """The value of the option that words without a flag set."""
     if positional is None:
-        found = identify_path(words[0])
-        raise misplaced_path_error(found, command) if found else missing_dashes_error(words[0])
+        raise missing_dashes_error(words[0])
     if positional.path in flags:
         raise ToolkitError(
             f"{positional.flag} cannot be combined with words without a flag, which set the same "

@@ -30,7 +30,6 @@ from toolkit.config.command import (
     RUN,
     Command,
     FindSavedRun,
-    identify_path,
     missing_dashes_error,
 )
 from toolkit.config.declared import Option, Options, OptionType, check_value
@@ -375,8 +374,6 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 def missing_checkpoint_error(path: Path) -> ToolkitError:
     """The error for a path without a checkpoint: the next step for what it may be instead."""
-    if found := identify_path(str(path)):
-        return ToolkitError(f"{path} is {found.description}, not a checkpoint. {found.remedy()}")
     several = " Several are separated by spaces." * ("," in str(path))
     hub = HUB_NAME.fullmatch(str(path)) and not path.suffix and not path.exists()
     hint = (

@@ -103,7 +103,7 @@ def rewrite(folder, **changes):
 
 def test_missing_folder_and_missing_meta_are_distinguished(tmp_path):
     assert "No such data folder" in opening_error(tmp_path / "nowhere")
-    assert "has no meta.json. Run toolkit-preprocess to the end" in opening_error(tmp_path)
+    assert "must be a data folder, but has no meta.json" in opening_error(tmp_path)
     assert opening_error().startswith("a data folder is required")
 
 

@@ -150,10 +150,6 @@ PREPROCESS = Command(
         *("trainpref", "validpref", "testpref", "destdir", "vocab_size"),
         *("format.text_field", "format.segment_by", "format.valid_fraction", "workers"),
     ),
-    misplaced_paths={
-        "raw": "Write --trainpref {path}{options}.",
-        "checkpoint": "Write --tokenizer-from {path}.",
-    },
     components={"format": FORMATS},
     defaults={"format": "text"},
     implied={"format.source_lang": "parallel", "format.target_lang": "parallel"},

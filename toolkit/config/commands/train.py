@@ -180,11 +180,6 @@ TRAIN = Command(
     config=RunConfig,
     components=COMPONENTS,
     sections={"sweep": SweepConfig},
-    misplaced_paths={
-        "raw": "Run toolkit-preprocess --trainpref {path}{options} --destdir data, then "
-        "toolkit-train data.",
-        "checkpoint": "Write --finetune-from {path}, or --restore-file {path} to resume.",
-    },
     common=(
         "data.max_tokens",
         "data.batch_size",
@@ -203,6 +198,5 @@ TRAIN = Command(
 SUITE_TRAIN = replace(
     TRAIN,
     defaults={**DEFAULT_COMPONENTS, "task": "glue"},
-    misplaced_paths={**TRAIN.misplaced_paths, "raw": ""},
 )
 """toolkit-train --suite, which reads files; the suite may name other tasks."""

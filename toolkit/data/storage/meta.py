@@ -19,7 +19,7 @@ from toolkit.common.json_files import (
     sha256,
     sha256_file,
 )
-from toolkit.config.command import MANIFEST, identify_path
+from toolkit.config.command import MANIFEST
 from toolkit.data.storage.column_files import (
     WORDS,
     CheckedColumnPart,
@@ -84,16 +84,14 @@ def build_meta(
 def read_meta(folder: Path) -> Meta:
     """meta.json, with format, version and digest checked."""
     path = folder / META_FILE
-    if not path.exists() and (found := identify_path(str(folder))):
-        raise ToolkitError(f"{folder} is {found.description}, not a data folder. {found.remedy()}")
-    if not folder.is_dir():
+    if not folder.exists():
         raise ToolkitError(
             f"No such data folder: {folder}. Run toolkit-preprocess first, or correct the path."
         )
     if not path.exists():
         raise ToolkitError(
-            f"{folder} must be a folder that toolkit-preprocess wrote, but has no {META_FILE}. "
-            f"Run toolkit-preprocess to the end, or correct the path."
+            f"{folder} must be a data folder, but has no {META_FILE}. Turn text into one: "
+            f"toolkit-preprocess --trainpref {folder} --destdir data. Name a checkpoint by --path."
         )
     meta = read_json(path, JsonObject, REMEDY)
     if meta.get("format") != FORMAT:
