@@ -1,6 +1,5 @@
 import os
 import socket
-import threading
 from pathlib import Path
 
 import pytest
@@ -32,25 +31,3 @@ def test_open_regular_reads_a_pipe_if_allowed():
     with open_regular(Path(f"/dev/fd/{reader}"), allow_pipe=True) as file:
         assert file.read() == b"text"
     os.close(reader)
-
-
-@pytest.mark.slow
-def test_named_pipe_is_read_if_a_process_writes_to_it(tmp_path):
-    os.mkfifo(path := tmp_path / "pipe")
-    with pytest.raises(ToolkitError, match="pipe that no process writes to"):
-        open_regular(path, allow_pipe=True)
-    reader, writer = os.open(path, os.O_RDONLY | os.O_NONBLOCK), os.open(path, os.O_WRONLY)
-    os.write(writer, b"text")
-    os.close(writer)
-    with open_regular(path, allow_pipe=True) as file:
-        assert file.read() == b"text"
-    os.close(reader)
-
-
-def test_named_pipe_waits_for_a_writer_that_starts_at_the_same_time(tmp_path):
-    os.mkfifo(path := tmp_path / "pipe")
-    writer = threading.Timer(0.3, lambda: path.write_bytes(b"text"))
-    writer.start()
-    with open_regular(path, allow_pipe=True) as file:
-        assert file.read() == b"text"
-    writer.join()

@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -46,17 +44,6 @@ def test_links_are_written_through_by_outputs_and_rejected_in_folders(tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "a").read_text() == "new"
     with pytest.raises(OSError, match="link"):
         open_unlinked(tmp_path / "link", "ab")
-
-
-def test_open_output_does_not_wait_for_the_reader_of_a_pipe(tmp_path):
-    os.mkfifo(tmp_path / "a")
-    with pytest.raises(ToolkitError, match=r"Cannot write --out .*a: No such device"):
-        open_output("--out", tmp_path / "a").__enter__()
-    reader = os.open(tmp_path / "a", os.O_RDONLY | os.O_NONBLOCK)
-    with open_output("--out", tmp_path / "a") as file:
-        file.write("line\n")
-    assert os.read(reader, 10) == b"line\n"
-    os.close(reader)
 
 
 def test_write_output_replaces_a_file_and_the_target_of_a_link(tmp_path):

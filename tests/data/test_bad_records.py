@@ -1,5 +1,4 @@
 import gzip
-import io
 import pickle
 import struct
 import sys
@@ -116,14 +115,8 @@ def test_missing_pyarrow_is_reported_with_the_command(error, text_file, monkeypa
     assert message.endswith("not installed. Run pip install 'toolkit-seq[data]'.")
 
 
-def test_faults_of_standard_input_name_it(error, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(FINE.encode() + b'{"text": 1}')))
-    message = error("-", workers=2)
-    assert message.startswith("standard input:2: the field 'text' must hold a string")
-
-
-def test_standard_input_is_read_for_one_split_only(error):
-    assert error("-", validpref="-").startswith("standard input (-) can be given only once")
+def test_standard_input_is_refused_with_the_remedy(error):
+    assert error("-").startswith("trainpref must name files, which are read twice, but - is")
 
 
 def test_invalid_utf8_in_arrow_data_is_named_by_row(error, tmp_path):

@@ -1,7 +1,6 @@
 """The same corpus in any kind of file gives the same columns."""
 
 import hashlib
-import io
 from pathlib import Path
 
 import pytest
@@ -81,17 +80,3 @@ def test_large_files_are_cut_between_rows_for_several_workers(
         folders.append(DataFolder.open(destdir))
     folders.append(DataFolder.open(tmp_path / f"data-{path.name}"))
     assert whole and len({folder.fingerprint for folder in folders}) == 1
-
-
-@pytest.mark.parametrize("options", [{}, {"text_field": "text"}])
-@pytest.mark.parametrize("workers", [1, 2])
-def test_standard_input_gives_the_columns_of_a_file(
-    tmp_path, columns, text, monkeypatch, options, workers
-):
-    (tmp_path / "plain.txt").write_text(text, encoding="utf-8")
-    WRITERS[".jsonl"](tmp_path / "rows.jsonl", text.split("\n\n"))
-    data = (tmp_path / ("rows.jsonl" if options else "plain.txt")).read_bytes()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-    destdir = str(tmp_path / "data-stdin")
-    found = columns(tmp_path, trainpref="-", destdir=destdir, workers=workers, **options)
-    assert found == columns(tmp_path / "plain.txt")

@@ -1,6 +1,6 @@
 """Input files, and output that appears complete or not at all.
 
-Only regular files are opened, so that no command waits for a pipe or a device.
+Only regular files are opened, and pipes where a command allows them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import shutil
 import stat
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -29,8 +28,6 @@ KINDS = {
     stat.S_IFBLK: "a device",
 }
 """Type of a file -> its name in messages."""
-WRITER_SECONDS = 1.0
-"""Time that a process has to open a named pipe and to write to it."""
 
 
 def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool = False) -> BinaryIO:
@@ -40,8 +37,7 @@ def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool =
     caller, who knows what the file is for.
 
     Raises:
-        ToolkitError: if it is another kind of file or too large, or a named
-            pipe without a writer.
+        ToolkitError: if it is another kind of file or too large.
     """
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
@@ -54,29 +50,7 @@ def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool =
             f"{path} must have at most {max_bytes:,} bytes, but has {status.st_size:,}. "
             f"It is damaged or belongs to another program."
         )
-    return _open_pipe(path) if kind == stat.S_IFIFO else path.open("rb")
-
-
-def _open_pipe(path: Path) -> BinaryIO:
-    """A pipe that a process writes to, or has written to."""
-    file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115
-    end = time.monotonic() + WRITER_SECONDS
-    while path.parent.name != "fd" and not file.peek(1):
-        if time.monotonic() < end:
-            time.sleep(0.05)
-            continue
-        file.close()
-        raise ToolkitError(f"{path} is a pipe that no process writes to. Start the writer first.")
-    return file
-
-
-def open_without_waiting(path: str | Path, flags: int) -> int:
-    """An opener for files that may be pipes, of which the other end is not open."""
-    if (wait := getattr(os, "O_NONBLOCK", 0)) == 0:  # Windows
-        return os.open(path, flags, 0o666)
-    descriptor = os.open(path, flags | wait, 0o666)
-    os.set_blocking(descriptor, True)
-    return descriptor
+    return path.open("rb")
 
 
 def open_unlinked(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
@@ -281,12 +255,12 @@ def open_output(option: str, path: str | Path, *, append: bool = False) -> Itera
 
 
 class _OutputFile(io.FileIO):
-    """A file whose errors name an option. A named pipe needs a reader: opening never waits."""
+    """A file whose errors name an option."""
 
     def __init__(self, option: str, named: str | Path, path: str | Path) -> None:
         self.option, self.named = option, named
         with report_write_errors(option, named):
-            super().__init__(path, "a", opener=open_without_waiting)
+            super().__init__(path, "a")
 
     def as_text(self) -> TextIO:
         buffer = io.BufferedWriter(self)

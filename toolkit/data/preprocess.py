@@ -15,7 +15,6 @@ from toolkit.common.registry import FORMATS
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, print_report
-from toolkit.data.preprocessing.input_files import store_streams
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta, read_meta
 from toolkit.reporting.console import Output
@@ -23,14 +22,11 @@ from toolkit.reporting.console import Output
 
 def preprocess(config: PreprocessConfig) -> None:
     """Read every split, choose or train the tokenizer, write the columns, and meta.json last."""
-    create_format = FORMATS[config.format.name].factory
-    create_format(config.format.config, config)  # checks the options before a stream is read
+    source = FORMATS[config.format.name].factory(config.format.config, config)
     with (
         Output(config.json) as output,
         create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
-        store_streams(config, folder) as stored,
     ):
-        source = create_format(stored.format.config, stored)
         started = time.perf_counter()
         splits = source.read()
         seconds = time.perf_counter() - started

@@ -38,8 +38,7 @@ class InputOptions(Options, title="input and output"):
 
     trainpref: str = field(default="", metadata=MULTI_WORD)
     """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas or
-    spaces. A folder stands for the files of the format in it; - is standard input. Each file is a
-    document."""
+    spaces. A folder stands for the files of the format in it. Each file is a document."""
     validpref: str = field(default="", metadata=MULTI_WORD)
     """Validation data, in the same form as --trainpref."""
     testpref: str = field(default="", metadata=MULTI_WORD)
@@ -61,6 +60,11 @@ class InputOptions(Options, title="input and output"):
         if not self.inputs:
             raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
         for split, names in self.inputs.items():
+            if "-" in names.split(","):
+                raise ToolkitError(
+                    f"{split}pref must name files, which are read twice, but - is standard input. "
+                    f"Write it to a file first."
+                )
             if not any(names.split(",")):
                 raise ToolkitError(
                     f"{split}pref must name files between its commas, but is {names!r}."

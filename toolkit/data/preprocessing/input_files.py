@@ -1,29 +1,22 @@
 """The files that options name, and their division into parts and items.
 
 Files of a benchmark are found by their published names. Datasets are folders that save_to_disk
-wrote, or that were downloaded from the Hub. Standard input and pipes can be read only once: they
-are stored until the end of the run. Text is divided into parts for workers, which do not depend on
-their number, and these into lines, paragraphs or sentences.
+wrote, or that were downloaded from the Hub. Text is divided into parts for workers, which do not
+depend on their number, and these into lines, paragraphs or sentences.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import open_regular
 from toolkit.common.json_files import FileName, read_json
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.records import FOLDER_SUFFIXES, find_cut, find_suffix, read_row_lines
 from toolkit.data.text_files import (
     CHUNK_BYTES,
@@ -173,55 +166,6 @@ def find_split(folder: Path, split: str, found: Mapping[str, list[Path]]) -> lis
         f"{split}pref {folder} has no split {' or '.join(SPLIT_NAMES[split])}, but has "
         f"{', '.join(sorted(found))}. Name the files of one of them."
     )
-
-
-STDIN = "-"
-
-
-@contextmanager
-def store_streams(config: PreprocessConfig, folder: Path) -> Iterator[PreprocessConfig]:
-    """The config with files in the folder in place of standard input and pipes.
-
-    Errors name the streams, not these files. The files are deleted at the end of the block.
-    """
-    names = [name for names in config.inputs.values() for name in names.split(",")]
-    if not any(map(is_stream, names)):
-        yield config
-        return
-    if names.count(STDIN) > 1:
-        raise ToolkitError("standard input (-) can be given only once, because it is read once.")
-    with TemporaryDirectory(prefix="streams-", dir=folder) as temporary:
-        files = {name: store(name, Path(temporary)) for name in names if is_stream(name)}
-        inputs: dict[str, Any] = {
-            f"{split}pref": ",".join(str(files.get(name, name)) for name in names.split(","))
-            for split, names in config.inputs.items()
-        }
-        try:
-            yield replace(config, **inputs)
-        except ToolkitError as error:
-            message = str(error)
-            for name, file in files.items():
-                message = message.replace(str(file), "standard input" if name == STDIN else name)
-            raise ToolkitError(message) from error
-
-
-def is_stream(name: str) -> bool:
-    """Whether a name is standard input or a named pipe."""
-    return name == STDIN or Path(name).is_fifo()
-
-
-def store(name: str, folder: Path) -> Path:
-    """Copy a stream to a file with its ending, if it has one."""
-    file = folder / ("standard-input" if name == STDIN else Path(name).name)
-    with file.open("xb") as output:
-        if name != STDIN:
-            with open_regular(Path(name), allow_pipe=True) as pipe:
-                shutil.copyfileobj(pipe, output)
-            return file
-        if sys.stdin.isatty():
-            print("Reading text from standard input; end with Ctrl-D.", file=sys.stderr)
-        shutil.copyfileobj(sys.stdin.buffer, output)
-    return file
 
 
 # Their full stops do not end a sentence, nor do those of initials (J. Smith).
