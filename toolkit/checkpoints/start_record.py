@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import toolkit
 from toolkit.common.errors import ToolkitError
@@ -34,38 +34,14 @@ COMPARED = ("toolkit", "plugins", "packages", "cpu", "gpus", "device", "ranks")
 """Facts that are compared with those of the previous start."""
 
 
-class DataRecord(TypedDict):
-    """A data folder."""
-
-    folder: str
-    fingerprint: str
-
-
-class OptionalFields(TypedDict, total=False):
-    """What older versions did not record, or not every run has."""
-
-    command: str | None
-    resumed_from: str | None
-    memory_gib: float | None
-    data: list[DataRecord]
-
-
-class Start(OptionalFields):
-    """What is shown of a start."""
-
-    update: Count
-    time: str
-    working_directory: str
-    toolkit: JsonObject
-    plugins: list[JsonObject]
-    packages: dict[str, str]
-    host: str
-    os: str
-    cpu: str
-    cores: int
-    gpus: list[str]
-    device: str
-    ranks: Count
+SHOWN: dict[str, Any] = {
+    **{"update": Count, "time": str, "working_directory": str, "toolkit": JsonObject},
+    **{"plugins": list[JsonObject], "packages": dict[str, str], "host": str, "os": str},
+    **{"cpu": str, "cores": int, "gpus": list[str], "device": str, "ranks": Count},
+    **{"command": str | None, "resumed_from": str | None, "memory_gib": float | None},
+    "data": list[dict[str, str]] | None,
+}
+"""What is shown of a start -> its type; None for what older versions did not record."""
 
 
 def record_start(
@@ -109,7 +85,8 @@ def read_complete_starts(folder: Path) -> list[JsonObject]:
     complete = []
     for start in read_starts(folder):
         with suppress(JsonError):
-            convert(start, Start)
+            for name, kind in SHOWN.items():
+                convert(start.get(name), kind)
             complete.append(start)
     return complete
 

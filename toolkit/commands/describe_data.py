@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -19,7 +18,6 @@ from toolkit.data.tokenizers.wrapped import TARGET
 from toolkit.reporting.tables import Table
 
 TEXT = "tokens"
-CHUNK = 1 << 22  # items whose lengths are counted at a time
 SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in consecutive runs
 
 
@@ -108,7 +106,8 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
             continue
         is_text = column.name == TEXT
         counts = source.counts(split) if is_text else {}
-        lengths = count_lengths(column)
+        lengths = np.concatenate([np.diff(part.offsets) for part in column.parts])
+        sizes = np.quantile(lengths, (0.5, 0.9, 1.0), method="inverted_cdf").tolist()
         unknown_rate, is_estimated = measure_unknown_rate(column, counts, folder.tokenizer)
         yield {
             "name": name if is_text else f"{name}.{column.name}",
@@ -120,9 +119,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
             "tokens": column.elements,
             "words": counts.get(WORDS, 0),
             "mean": column.elements / max(1, column.items),
-            "median": quantile(lengths, 0.5),
-            "ninety_percent": quantile(lengths, 0.9),
-            "longest": quantile(lengths, 1.0),
+            **dict(zip(("median", "ninety_percent", "longest"), sizes, strict=True)),
             "unknown_rate": unknown_rate,
             "unknown_is_estimated": is_estimated,
             "overlength": counts.get("overlength", 0),
@@ -166,27 +163,6 @@ def measure_unknown_rate(
     starts = np.linspace(0, max(0, column.elements - SAMPLE_RUN), runs, dtype=np.int64)
     sample = [column.read(s, min(s + SAMPLE_RUN, column.elements)) for s in starts.tolist()]
     return float((np.concatenate(sample) == tokenizer.vocabulary.unk).mean()), True
-
-
-def count_lengths(column: Column) -> Counter[int]:
-    """Length -> number of items, reading the index in chunks."""
-    counter: Counter[int] = Counter()
-    for part in column.parts:
-        for begin in range(0, part.items, CHUNK):
-            lengths = np.diff(part.offsets[begin : begin + CHUNK + 1])
-            values, counts = np.unique(lengths, return_counts=True)
-            counter.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-    return counter
-
-
-def quantile(lengths: Counter[int], fraction: float) -> int:
-    """Minimum length that this fraction of the items does not exceed; 0 without items."""
-    target, cumulative = fraction * lengths.total(), 0
-    for length in sorted(lengths):
-        cumulative += lengths[length]
-        if cumulative >= target:
-            return length
-    return 0
 
 
 def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:

@@ -192,7 +192,7 @@ FORMATS = {
     **make_builtins(
         "data.formats.tagging.format",
         conllu="words with tags: CoNLL-U, as in Universal Dependencies",
-        ptb="words with tags: Penn Treebank, .mrg and .pos files",
+        ptb="words with tags: Penn Treebank, .mrg files",
         columns="words with tags: a word and its tag per line",
     ),
     **make_builtins(

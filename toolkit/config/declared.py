@@ -182,8 +182,9 @@ class Options:
     section: ClassVar[str] = ""
     """Section of the options, for messages: "training" in "training.seed must be ..."."""
 
-    help_title: ClassVar[str] = ""
-    """Title in `--help` of the options that this class itself declares."""
+    help_titles: ClassVar[Mapping[str, str]] = {}
+    """Field -> title in `--help` of it and the next ones that this class itself declares; the title
+    of the empty name is that of the first ones."""
 
     required_fields: ClassVar[dict[str, str]] = {}
     """Field that must not be empty -> the message if it is."""
@@ -198,12 +199,13 @@ class Options:
         cls,
         section: str | None = None,
         title: str = "",
+        titles: Mapping[str, str] | None = None,
         required: Mapping[str, str] | None = None,
         positional: str | None = None,
         word: str | None = None,
     ) -> None:
         super().__init_subclass__()
-        cls.help_title = title
+        cls.help_titles = titles or {"": title}
         inherited = ChainMap(*(getattr(base, "required_fields", {}) for base in cls.__bases__))
         cls.required_fields = {**inherited, **(required or {})}
         facts = {"section": section, "positional": positional, "word": word}
@@ -317,9 +319,11 @@ def describe_fields(config: type) -> list[tuple[dataclasses.Field[Any], Option]]
     fields = {field.name: field for field in dataclasses.fields(config) if field.name in types}
     described: dict[str, tuple[dataclasses.Field[Any], Option]] = {}
     for ancestor in declaration_order(config):
-        title = vars(ancestor).get("help_title", "")
+        titles = vars(ancestor).get("help_titles", {})
+        title = titles.get("", "")
         names = vars(ancestor).get("__annotations__", {})
         for name in [it for it in names if it in fields and it not in described]:
+            title = titles.get(name, title)
             more = {"multi_word": name == getattr(config, "positional", ""), "group": title}
             more |= {k: it for k, it in fields[name].metadata.items() if k in METADATA}
             option = Option(name, types[name], None, texts.get(name, ""), **more)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import HasTermOptions
-from toolkit.config.adapters import AdapterOptions
 from toolkit.config.curriculum import CurriculumOptions
 from toolkit.config.declared import (
     ADVANCED,
@@ -20,6 +19,7 @@ from toolkit.config.declared import (
     NonNegativeFloat,
     NonNegativeInt,
     Options,
+    PositiveFloat,
     PositiveInt,
     Processes,
     Rate,
@@ -157,8 +157,10 @@ class CorpusOptions(Options, title="data"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingBatchOptions(BatchOptions, title="batches"):
-    """Limits of training and validation batches, and their order."""
+class DataConfig(
+    CorpusOptions, BatchOptions, CurriculumOptions, section="data", title="batches"
+):
+    """The section `data`: corpora, limits of training and validation batches, and their order."""
 
     max_tokens_valid: Tokens | None = field(default=None, metadata=ADVANCED)
     """Maximum number of tokens per validation batch, including padding. Without this and
@@ -178,11 +180,6 @@ class TrainingBatchOptions(BatchOptions, title="batches"):
     timeout_seconds: NonNegativeInt = field(default=600, metadata=ADVANCED)
     """Maximum time to wait for a batch from a worker before the run ends with an error (0: no
     limit)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataConfig(CorpusOptions, TrainingBatchOptions, CurriculumOptions, section="data"):
-    """The section `data`: corpora and batches."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -213,8 +210,14 @@ class DataConfig(CorpusOptions, TrainingBatchOptions, CurriculumOptions, section
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoppingOptions(Options, title="when to stop"):
-    """Options that end a run."""
+class UpdateOptions(
+    Options,
+    titles={"max_update": "when to stop", "update_freq": "updates", "lora_rank": "adapters"},
+):
+    """Options that end a run, those of one update, and those of adapters.
+
+    Adapters are trained in place of an encoder's weights: low-rank changes (LoRA) and bottlenecks.
+    """
 
     max_update: NonNegativeInt | None = None
     """Stop after N updates. This, --max-epoch or --max-words is required."""
@@ -230,12 +233,6 @@ class StoppingOptions(Options, title="when to stop"):
     patience: NonNegativeInt = 0
     """Early stopping: stop after this many consecutive validations without improvement (0:
     never)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpdateOptions(Options, title="updates"):
-    """Options of one update."""
-
     update_freq: PositiveInt = 1
     """Gradient accumulation: micro-batches per update on each rank."""
     micro_batches_per_update: PositiveInt | None = field(default=None, metadata=ADVANCED)
@@ -254,6 +251,18 @@ class UpdateOptions(Options, title="updates"):
     ema_warmup: bool = field(default=True, metadata=ADVANCED)
     """Raise --ema-decay as (1 + n) / (10 + n) over the updates n, to forget the initial weights
     sooner."""
+    lora_rank: NonNegativeInt = 0
+    """LoRA: rank of trained changes of the encoder's linear maps, whose weights stay as
+    --finetune-from has them. Checkpoints hold the changes and the heads only (0: none)."""
+    lora_alpha: PositiveFloat = field(default=16.0, metadata=ADVANCED)
+    """Factor of the changes of --lora-rank, which are also divided by the rank."""
+    lora_targets: list[Literal["query", "key", "value", "output", "feed_forward"]] = field(
+        default_factory=lambda: ["query", "value"], metadata=ADVANCED
+    )
+    """Linear maps that --lora-rank changes."""
+    bottleneck: NonNegativeInt = field(default=0, metadata=ADVANCED)
+    """Bottleneck adapters: inner width of a small network after each sublayer. Only these and the
+    heads are trained, and saved, as with --lora-rank (0: none)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,19 +290,22 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidationOptions(Options, title="validation"):
-    """Options of validation during training."""
+class TrainingConfig(
+    UpdateOptions,
+    TrainingDeviceOptions,
+    section="training",
+    titles={
+        "validate_interval_updates": "validation",
+        "skip_spikes": "failures",
+        "callbacks": "callbacks of plugins",
+    },
+):
+    """The section `training`, with options of validation, failures and callbacks."""
 
     validate_interval_updates: NonNegativeInt = 0
     """Also validate every N updates, not only after each epoch."""
     best_metric: str = "loss"
     """Metric of the first validation split that selects the best checkpoint."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailureOptions(Options, title="failures"):
-    """Options for bad updates, diverging ranks and lack of memory."""
-
     skip_spikes: bool = field(default=False, metadata=ADVANCED)
     """Skip an update if its loss or gradient norm is more than 6 standard deviations above the mean
     of the last 128 updates. A non-finite loss or gradient norm is always skipped."""
@@ -304,29 +316,9 @@ class FailureOptions(Options, title="failures"):
     only on a GPU."""
     timeout_seconds: Seconds = field(default=1800.0, metadata=ADVANCED)
     """Abort all ranks if one waits longer than this for another, and name the stalled rank."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallbackOptions(Options, title="callbacks of plugins"):
-    """Selection of callbacks of plugins."""
-
     callbacks: list[str] = field(default_factory=list)
     """Names of callbacks of --user-dir folders, in the order of their calls. Their options are
     --callback.NAME.OPTION."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig(
-    StoppingOptions,
-    UpdateOptions,
-    AdapterOptions,
-    TrainingDeviceOptions,
-    ValidationOptions,
-    FailureOptions,
-    CallbackOptions,
-    section="training",
-):
-    """The section `training`: all of its groups of options."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -335,6 +327,11 @@ class TrainingConfig(
         if len(named) > 1:
             raise ToolkitError(f"--precision must be one, but is {' and '.join(named)}.")
         _ = self.word_limit
+
+    @property
+    def has_adapters(self) -> bool:
+        """Whether there are any."""
+        return bool(self.lora_rank or self.bottleneck)
 
     @property
     def word_limit(self) -> int | None:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 import yaml
@@ -53,8 +53,7 @@ ORIGIN_FILE = "hugging_face.json"
 REMEDY = "Name a folder written by save_pretrained."
 
 
-@dataclass(frozen=True)
-class ShardIndex:
+class ShardIndex(TypedDict):
     """The contents of model.safetensors.index.json."""
 
     weight_map: dict[str, FileName]
@@ -94,8 +93,8 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     if (folder / TENSORS).exists():
         return read_tensors(folder / TENSORS), TENSORS
     if (folder / INDEX).exists():
-        index = read_json(folder / INDEX, ShardIndex, REMEDY)
-        shards = [read_tensors(folder / name) for name in sorted(set(index.weight_map.values()))]
+        index = read_json(folder / INDEX, ShardIndex, REMEDY)["weight_map"]
+        shards = [read_tensors(folder / name) for name in sorted(set(index.values()))]
         return {name: tensor for shard in shards for name, tensor in shard.items()}, INDEX
     if not (folder / PICKLED).exists():
         raise ToolkitError(
@@ -345,7 +344,9 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
         for name, source in sources.items():
             changed = " with uncommitted changes" * bool(source.get("uncommitted_changes"))
             rows[f"{name} commit"] = f"{source.get('commit') or ''}{changed}"
-        folders = [(Path(it["folder"]).name, it["fingerprint"][:12]) for it in last.get("data", [])]
+        folders = [
+            (Path(it["folder"]).name, it["fingerprint"][:12]) for it in last.get("data") or ()
+        ]
         rows["data"] = ", ".join(f"{name} (fingerprint {digest})" for name, digest in folders)
         rows["device"] = last["device"]
     rows |= facts.metadata

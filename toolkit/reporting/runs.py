@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -24,14 +24,8 @@ from toolkit.config.serialize import flatten
 EventValue = float | int | str | None
 EventValues = Mapping[str, EventValue]
 """Values of one event: metrics as numbers, and text such as subset and path."""
-
-
-class RecordHead(TypedDict, total=False):
-    """What every command reads of an event."""
-
-    event: str
-    update: Count
-    subset: str | None
+HEAD: dict[str, Any] = {"event": str | None, "update": Count | None, "subset": str | None}
+"""What every command reads of an event -> its type."""
 
 
 def to_scalars(event: str, values: EventValues) -> dict[str, float]:
@@ -60,8 +54,9 @@ def read_log(path: Path) -> list[JsonObject]:
 def parse_record(line: str) -> JsonObject | None:
     """The record of a line; None if it is not a complete JSON object."""
     try:
-        record: JsonObject = json_files.loads(line)
-        convert(record, RecordHead)
+        record: JsonObject = convert(json_files.loads(line), JsonObject)
+        for name, kind in HEAD.items():
+            convert(record.get(name), kind)
     except JsonError:
         return None
     return record

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 from scipy.stats import loguniform
@@ -26,23 +26,13 @@ from toolkit.metrics.seeds import PairedDifference, SeedSummary, compare_pairs, 
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.training.callbacks.validation import is_improvement, lower_is_better
 
-
-class SavedMetrics(TypedDict, total=False):
-    """Metrics of the last or the best validation."""
-
-    valid: dict[str, dict[str, Number]]
-
-
-class SavedResult(SavedMetrics, total=False):
-    """What is read of a result.json."""
-
-    config: dict[str, JsonObject]
-    updates: Count
-    seconds: float
-    train: dict[str, Number]
-    best: SavedMetrics | None
-    parameters: Count
-    flops_per_token: float | None
+METRICS: Any = dict[str, dict[str, Number]] | None
+RESULT: dict[str, Any] = {
+    **{"config": dict[str, JsonObject] | None, "updates": Count | None, "seconds": float | None},
+    **{"train": dict[str, Number] | None, "valid": METRICS, "parameters": Count | None},
+    **{"best": JsonObject | None, "flops_per_token": float | None},
+}
+"""What is read of a result.json -> its type."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +62,10 @@ def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
     """The result in a folder, if it is that of a complete run of this config."""
     try:
         result = read_json(folder / RESULT_FILE, JsonObject, "", non_finite=True)
-        convert(result, SavedResult)
-    except ToolkitError:
+        for name, kind in RESULT.items():
+            convert(result.get(name), kind)
+        convert((result.get("best") or {}).get("valid"), METRICS)
+    except ValueError:  # no such file, or another one
         return None
     if result.get("signal"):
         return None

@@ -203,7 +203,7 @@ def check_data_unchanged(runs: Sequence[SweepRun]) -> None:
     now: dict[Path, str] = {}
     for run in runs:
         start = next(iter(read_complete_starts(run.folder)[-1:]), {})
-        for record in start.get("data", []):
+        for record in start.get("data") or ():
             path = Path(start["working_directory"]) / record["folder"]
             before = record["fingerprint"]
             if not path.exists():

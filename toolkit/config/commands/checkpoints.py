@@ -203,7 +203,7 @@ class ValidateConfig(
     predictions: str | None = None
     """File for the predictions. pos_tagging: the split's own text with predicted tags, all else
     byte for byte (a folder, for a split of several files). span_tagging: the same with both tags,
-    for conlleval. glue: a table, or a .zip to submit. squad: JSON of ids and texts (a folder also
+    for conlleval. glue: a table, to submit. squad: JSON of ids and texts (a folder also
     gets the n-best answers). multiple_choice: RACE's letters as JSON, SWAG's labels as CSV.
     translation: a line per pair."""
     num_workers: Processes = 1

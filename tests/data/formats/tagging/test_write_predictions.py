@@ -55,7 +55,6 @@ def test_files_for_conlleval_have_the_predicted_tag_after_the_true_one(tmp_path,
         ("columns", "a.txt", "a\tY|1\nb\tY\n", "a\tY\nb\tY\n"),
         ("columns", "a.txt", "\na\tX\nb\tY\n\nc\tX", "\na\tY\nb\tY\n\nc\tY"),
         ("ptb", "a.mrg", "( (S (X a) (-NONE- *) (Y|X b)))\n", "( (S (Y a) (-NONE- *) (Y|X b)))\n"),
-        ("ptb", "a.pos", "[ a/X b/Y ]\n", "[ a/Y b/Y ]\n"),
     ],
 )
 def test_predictions_are_written_in_every_format(tmp_path, format, name, text, expected):
@@ -73,7 +72,6 @@ def test_predictions_are_written_in_every_format(tmp_path, format, name, text, e
         ("conllu", "a.conllu", PARTS["train"]),
         ("columns", "a.txt", "-DOCSTART- O\n\na X\nb Y\n\n-DOCSTART- O\nc X\n"),
         ("ptb", "a.mrg", "( (S (X a)\n  (Y b)))\n( (X c) )\n"),
-        ("ptb", "a.pos", "a/X b/Y\n./.\n====\n\n[ c/X ]\n"),
     ],
 )
 def test_files_of_windows_keep_byte_order_mark_and_line_ends(tmp_path, format, name, text):

@@ -6,10 +6,8 @@ is reported with its line.
 
 from __future__ import annotations
 
-import io
 import math
 import re
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -53,22 +51,10 @@ class TableSchema:
     """The columns of a file without names."""
     files: FileNames = field(default_factory=lambda: FILES)
     """Split -> possible names of its file in the benchmark's folder."""
-    test_rows: int = 0
-    """Number of test rows, which a submission must have; 0 if the task has none."""
-    mismatched_rows: int = 0
-    """Number of test rows of mismatched genres."""
 
     @property
     def pairs(self) -> bool:
         return len(self.text_columns) == 2
-
-    @property
-    def submissions(self) -> dict[str, tuple[str, int]]:
-        """Split -> the file in a submission, and the number of rows that the benchmark requires."""
-        if self.mismatched_rows:
-            mismatched = (f"{self.name}-mm.tsv", self.mismatched_rows)
-            return {"test": (f"{self.name}-m.tsv", self.test_rows), "test_mismatched": mismatched}
-        return {"test": (f"{self.name}.tsv", self.test_rows)} if self.test_rows else {}
 
 
 SENTENCE, SENTENCES = (("sentence",),), (("sentence1",), ("sentence2",))
@@ -97,9 +83,12 @@ GLUE_SCHEMAS = {
             classes=YES_OR_NO,
             metrics=("matthews",),
             headerless=("source", "label", "mark", "sentence"),
-            test_rows=1063,
         ),
-        TableSchema(name="SST-2", text_columns=SENTENCE, classes=YES_OR_NO, test_rows=1821),
+        TableSchema(
+            name="SST-2",
+            text_columns=SENTENCE,
+            classes=YES_OR_NO,
+        ),
         TableSchema(
             name="MRPC",
             text_columns=(("#1 String",), ("#2 String",)),
@@ -107,7 +96,6 @@ GLUE_SCHEMAS = {
             classes=YES_OR_NO,
             metrics=("accuracy", "f1"),
             files=MRPC_FILES,
-            test_rows=1725,
         ),
         TableSchema(
             name="STS-B",
@@ -117,7 +105,6 @@ GLUE_SCHEMAS = {
             min_value=0.0,
             max_value=5.0,
             metrics=("pearson", "spearman"),
-            test_rows=1379,
         ),
         TableSchema(
             name="QQP",
@@ -125,7 +112,6 @@ GLUE_SCHEMAS = {
             label_columns=("is_duplicate",),
             classes=YES_OR_NO,
             metrics=("accuracy", "f1"),
-            test_rows=390965,
         ),
         TableSchema(
             name="MNLI",
@@ -133,17 +119,22 @@ GLUE_SCHEMAS = {
             label_columns=("gold_label",),
             classes=("entailment", "neutral", "contradiction"),
             files=MNLI_FILES,
-            test_rows=9796,
-            mismatched_rows=9847,
         ),
         TableSchema(
             name="QNLI",
             text_columns=(("question",), ("sentence",)),
             classes=ENTAILMENT,
-            test_rows=5463,
         ),
-        TableSchema(name="RTE", text_columns=SENTENCES, classes=ENTAILMENT, test_rows=3000),
-        TableSchema(name="WNLI", text_columns=SENTENCES, classes=YES_OR_NO, test_rows=146),
+        TableSchema(
+            name="RTE",
+            text_columns=SENTENCES,
+            classes=ENTAILMENT,
+        ),
+        TableSchema(
+            name="WNLI",
+            text_columns=SENTENCES,
+            classes=YES_OR_NO,
+        ),
         TableSchema(
             name="AX",
             text_columns=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
@@ -151,7 +142,6 @@ GLUE_SCHEMAS = {
             classes=("entailment", "neutral", "contradiction"),
             metrics=("matthews",),
             files=AX_FILES,
-            test_rows=1104,
         ),
     )
 }
@@ -162,39 +152,31 @@ UNDECIDED = "-"
 """Label of rows on which annotators did not agree, as in SNLI and MultiNLI."""
 OPTION = "--predictions"
 HEADER = "index\tprediction\n"
-DATE = (1980, 1, 1, 0, 0, 0)
-"""Date of every file written into a zip, so that equal predictions give equal files."""
 
 
 def write_submission(split: ClassificationSplit, predictions: AnyArray, path: Path) -> None:
-    """Write a file, a file with the benchmark's name in a folder, or a member of a zip."""
-    text, is_zip = format_submission(split, predictions), path.suffix == ".zip"
-    if not (is_zip or path.is_dir()):
-        write_output(OPTION, path, text)
-        return
-    name, rows = submission_file(split)
-    if is_zip and rows != len(split):
+    """Write a file, or one with the benchmark's name into a folder."""
+    if path.suffix == ".zip":
         raise ToolkitError(
-            f"{name} in a submission must have {rows:,} rows, but split {split.name!r} of "
-            f"{split.folder.name} has {len(split):,}. Preprocess the whole test file, or write to "
-            f"a .tsv file."
+            f"{OPTION} must name a folder or a .tsv file, but is {path}. Write the predictions of "
+            f"all tasks to one folder, and pack its files: zip -j {path} FOLDER/*.tsv."
         )
-    if is_zip:
-        write_output(OPTION, path, add_to_zip(path, name, text))
-    else:
-        write_output(OPTION, path / name, text)
+    name = submission_file(split) if path.is_dir() else ""
+    write_output(OPTION, path / name, format_submission(split, predictions))
 
 
-def submission_file(split: ClassificationSplit) -> tuple[str, int]:
-    """Name of the file, and the number of rows that the benchmark requires."""
+def submission_file(split: ClassificationSplit) -> str:
+    """The benchmark's name of the file for a test split."""
     task = GLUE_SCHEMAS.get(split.labels.task)
-    if task is None or split.name not in task.submissions:
-        known = ", ".join(task.submissions) if task else "none"
+    known = [name for name in task.files if name.startswith("test")] if task else []
+    if split.name not in known:
         raise ToolkitError(
             f"a submission must be of a test split of GLUE, but is of {split.name!r} of "
-            f"{split.labels.task}, which has {known}. Write to a .tsv file instead."
+            f"{split.labels.task}, which has {', '.join(known) or 'none'}. Write to a .tsv file "
+            f"instead."
         )
-    return task.submissions[split.name]
+    genres = {"test": "-m", "test_mismatched": "-mm"}[split.name] * (len(known) > 1)
+    return f"{split.labels.task}{genres}.tsv"
 
 
 def format_submission(split: ClassificationSplit, predictions: AnyArray) -> str:
@@ -214,26 +196,6 @@ def format_submission(split: ClassificationSplit, predictions: AnyArray) -> str:
         answers = [labels.classes[answer] for answer in predictions[order]]
     rows = zip(split.index[order].tolist(), answers, strict=True)
     return HEADER + "".join(f"{index}\t{answer}\n" for index, answer in rows)
-
-
-def add_to_zip(path: Path, name: str, text: str) -> bytes:
-    """The zip at `path`, if it exists, with the file added or replaced."""
-    member = zipfile.ZipInfo(name, DATE)
-    member.compress_type = zipfile.ZIP_DEFLATED
-    members = [(member, text.encode())]
-    if path.exists():
-        try:
-            with zipfile.ZipFile(path) as old:
-                members += [(it, old.read(it)) for it in old.infolist() if it.filename != name]
-        except (zipfile.BadZipFile, RuntimeError) as error:  # RuntimeError: it has a password
-            raise ToolkitError(
-                f"{path} must be a zip of answers, but is none ({error}). Move it away."
-            ) from error
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as new:
-        for member, data in sorted(members, key=lambda it: it[0].filename):
-            new.writestr(member, data)
-    return content.getvalue()
 
 
 class TableRow(NamedTuple):

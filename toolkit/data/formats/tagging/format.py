@@ -260,9 +260,9 @@ class ConlluFormat(TaggingFormat):
 
 @register_format("ptb", PennTreebankConfig())
 class PennTreebankFormat(TaggingFormat):
-    """Penn Treebank: bracketed .mrg and tagged .pos files. Every word has a tag."""
+    """Penn Treebank: bracketed .mrg files. Every word has a tag."""
 
-    suffixes = (".mrg", ".pos")
+    suffixes = (".mrg",)
     options: PennTreebankConfig
 
     def list_files(self) -> Mapping[str, list[Path]]:

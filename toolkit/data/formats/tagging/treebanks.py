@@ -1,7 +1,7 @@
 """Tagged sentences, and the readers of CoNLL columns and the Penn Treebank (Marcus et al. 1993).
 
 CoNLL columns are a word and its tag per line, with a blank line after each sentence. The Penn
-Treebank has bracketed .mrg files and tagged .pos files, which are selected by their sections.
+Treebank has bracketed .mrg files, which are selected by their sections.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from toolkit.data.text_files import (
     find_text_start,
     raise_at_line,
     read_strict_text,
-    strip_compression_suffix,
 )
 
 TAG_COLUMNS = {"upos": 3, "xpos": 4}
@@ -206,15 +205,12 @@ BRACKETS = {
     **{"-LCB-": "{", "-RCB-": "}"},
 }
 _TOKEN = re.compile(rb"\(\s*([^\s()]+)\s+([^\s()]+)\s*\)|[()]|[^\s()]+")
-_TAGGED = re.compile(rb"={4,}|[\[\]](?=\s|$)|\S+")
-_CLOSING = ("''", ")", "-RRB-")
 
 
 def read_penn_treebank(path: Path) -> Iterator[TaggedSentence]:
-    """A tagged file if its name ends in .pos, else a bracketed one."""
+    """The sentences of a bracketed file."""
     data, _ = read_strict_text(path)
-    is_tagged = strip_compression_suffix(path.name).endswith(".pos")
-    return attach_source((parse_tagged if is_tagged else parse_bracketed)(path, data), data)
+    return attach_source(parse_bracketed(path, data), data)
 
 
 def unescape(word: str) -> str:
@@ -227,24 +223,17 @@ def first_tag(tags: str) -> str:
     return tags.split("|")[0] or tags
 
 
-def match_with_lines(
-    pattern: re.Pattern[bytes], data: bytes
-) -> Iterator[tuple[re.Match[bytes], int]]:
-    """The matches of a pattern after a BOM, each with its line, counted from 1."""
-    line, counted = 1, 0
-    for match in pattern.finditer(data, find_text_start(data)):
-        line += data.count(b"\n", counted, match.start())
-        counted = match.start()
-        yield match, line
-
-
 def parse_bracketed(path: Path, data: bytes) -> Iterator[ParsedSentence]:
     """The leaves of each tree with their parts of speech, without traces."""
-    depth, start = 0, 0
+    depth, start, line, counted = 0, 0, 1, 0
     sentence = TaggedSentence.empty()
-    for token, line in match_with_lines(_TOKEN, data):
+    for token in _TOKEN.finditer(data, find_text_start(data)):
+        line += data.count(b"\n", counted, token.start())
+        counted = token.start()
         if depth == 0 and token[0] != b"(":
-            raise_at_line(path, line, f"a tree must begin with (, but here is {quote(token[0])}.")
+            raise_at_line(
+                path, line, f"a tree must begin with (, but here is {token[0][:40].decode()!r}."
+            )
         if depth == 0 or (token[0] == b"(" and data[token.start() - 1 : token.start()] == b"\n"):
             check_balanced(path, data, start, depth)
             start, sentence = token.start(), TaggedSentence.empty()
@@ -265,42 +254,6 @@ def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
         raise_at_line(
             path, line, f"brackets must be balanced, but {depth} of this tree are not closed."
         )
-
-
-def parse_tagged(path: Path, data: bytes) -> Iterator[ParsedSentence]:
-    """Words with a slash and their tags; a sentence ends after the tag `.` and at ====."""
-    sentence, end, ended = TaggedSentence.empty(), 0, False
-    inside, opening_line = False, 1
-    for token, line in match_with_lines(_TAGGED, data):
-        text = token[0].decode()
-        if text in "[]":
-            if inside == (text == "["):
-                raise_at_line(
-                    path, line, f"brackets must be balanced, but here is {text} too many."
-                )
-            inside, opening_line = text == "[", line
-            continue
-        rule = text.startswith("====")
-        word, slash, tag = ("", "/", "") if rule else text.rpartition("/")
-        if not (rule or (word and slash and tag)):
-            raise_at_line(path, line, f"expected word/TAG, found {text!r}.")
-        if sentence.words and (rule or (ended and tag not in _CLOSING)):
-            yield sentence, end
-            sentence, ended = TaggedSentence.empty(), False
-        if rule or tag == TRACE:
-            continue
-        end, tag_start = token.end(), token.start() + len(word.encode()) + 1
-        sentence.add(unescape(word), first_tag(tag), (tag_start, end), line)
-        ended = ended or (tag == "." and not inside)
-    if inside:
-        raise_at_line(path, opening_line, "brackets must be balanced, but this [ is not closed.")
-    if sentence.words:
-        yield sentence, end
-
-
-def quote(token: bytes) -> str:
-    """The start of a token in quotes, for messages."""
-    return repr(token[:40].decode())
 
 
 def get_feature(field: str, name: str) -> str:
