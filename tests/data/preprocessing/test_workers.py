@@ -8,31 +8,19 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import is_running
 from toolkit.data.preprocessing import workers as module
-from toolkit.data.preprocessing.workers import WorkerPool, report_progress
+from toolkit.data.preprocessing.workers import WorkerPool
 
 
 def work(number, fail_at=None):
     if number == fail_at:
         raise ToolkitError(f"bad item {number}")
-    report_progress(number, 1)
     return number * number
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_results_come_in_the_order_of_the_items_and_progress_adds_up(workers):
-    seen = []
-    with WorkerPool(workers) as pool:
-        found = pool.map(
-            work, [3, 9, 4], size=lambda n: n, on_progress=lambda *now: seen.append(now)
-        )
-    assert found == [9, 81, 16]
-    assert [sum(column) for column in zip(*seen, strict=True)] == [16, 3]
 
 
 def test_a_killed_worker_is_reported_with_what_to_do():
     expected = r"a worker process was killed, most often for lack of memory. Use fewer --workers"
     with pytest.raises(ToolkitError, match=expected), WorkerPool(2) as pool:
-        pool.map(os._exit, [9, 9], on_progress=lambda *_: None)
+        list(pool.imap(os._exit, [9, 9]))
 
 
 def test_workers_end_with_a_killed_main_process():
@@ -41,7 +29,7 @@ def test_workers_end_with_a_killed_main_process():
 
     def main():
         with WorkerPool(2) as pool:
-            pool.map(partial(send_process_id, writer=writer), [0, 1])
+            list(pool.imap(partial(send_process_id, writer=writer), [0, 1]))
 
     process = context.Process(target=main)
     process.start()
@@ -63,7 +51,7 @@ def send_process_id(number, writer):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_error_of_a_worker_reaches_the_user_and_stops_the_others(workers):
     with pytest.raises(ToolkitError, match="bad item 4"), WorkerPool(workers) as pool:
-        pool.map(partial(work, fail_at=4), list(range(9)), on_progress=lambda *_: None)
+        list(pool.imap(partial(work, fail_at=4), range(9)))
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -7,7 +7,7 @@ truncated or split.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,11 @@ from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
 from toolkit.data.preprocessing.input_files import (
-    estimate_bytes,
     list_row_files,
     plan_parts,
     read_items,
 )
-from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer, report_progress
+from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
 from toolkit.data.records import (
     READERS,
     Record,
@@ -226,12 +225,20 @@ class PartWriter:
 
 
 def binarize(
-    task: PartTask, *, folder: Path, options: TextFormatConfig, max_line_bytes: int
+    task: PartTask,
+    *,
+    folder: Path,
+    options: TextFormatConfig,
+    max_line_bytes: int,
+    on_progress: Callable[[int, int], object] = lambda read_bytes, tokens: None,
 ) -> dict[str, tuple[dict[str, CheckedColumnPart], Counter[str]]]:
-    """Write the items of a part, each to the part of its split; returns these and their counts."""
+    """Write the items of a part, each to the part of its split; returns these and their counts.
+
+    `on_progress` is called with the bytes that were read and the tokens since the last call.
+    """
     writers: dict[str, PartWriter] = {}
     (own_split, part, chunks), items = task, 0
-    for batch in encode_chunks(chunks, folder, options, max_line_bytes):
+    for batch in encode_chunks(chunks, folder, options, max_line_bytes, on_progress):
         numbers = np.arange(items, items + len(batch[1]))
         items += len(numbers)
         fractions = options.valid_fraction, options.test_fraction
@@ -252,7 +259,11 @@ def binarize(
 
 
 def encode_chunks(
-    chunks: Sequence[FileChunk], folder: Path, options: TextFormatConfig, max_line_bytes: int
+    chunks: Sequence[FileChunk],
+    folder: Path,
+    options: TextFormatConfig,
+    max_line_bytes: int,
+    on_progress: Callable[[int, int], object],
 ) -> Iterator[EncodedItems]:
     """Encode the items; documents are numbered across chunks, and 0 continues the part before."""
     tokenizer, document = load_tokenizer(folder), 0
@@ -270,7 +281,7 @@ def encode_chunks(
                 )
             documents = before + np.array(batch.documents, np.int64)
             document = int(documents.max(initial=document))
-            report_progress(batch.read_bytes - reported, len(ids))
+            on_progress(batch.read_bytes - reported, len(ids))
             reported = batch.read_bytes
             yield np.stack([ids, words]), lengths, documents
 
@@ -324,16 +335,18 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
         limit = self.config.max_line_bytes
         work = partial(binarize, folder=job.folder, options=self.options, max_line_bytes=limit)
         size = sum(chunk.size for *_, chunks in tasks for chunk in chunks)
-        with Progress("binarizing", size, "tokens") as progress:
-            results = job.pool.map(
-                work, tasks, lambda task: sum(map(estimate_bytes, task[-1])), progress.advance
-            )
         parts: dict[str, list[dict[str, CheckedColumnPart]]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
-        for result in results:
-            for split, (part, part_counts) in result.items():
-                counts[split].update(part_counts)
-                parts[split].append(part)
+        with Progress("binarizing", size, "tokens") as progress:
+            if job.pool.workers == 1:
+                work = partial(work, on_progress=progress.advance)
+            for (_, _, chunks), result in job.pool.imap(work, tasks):
+                for split, (part, part_counts) in result.items():
+                    counts[split].update(part_counts)
+                    parts[split].append(part)
+                if job.pool.workers > 1:
+                    tokens = sum(part[TOKENS].elements for part, _ in result.values())
+                    progress.advance(sum(chunk.size for chunk in chunks), tokens)
         written = {s for s, found in parts.items() if any(part[TOKENS].items for part in found)}
         self.check_not_empty(written)
         return {

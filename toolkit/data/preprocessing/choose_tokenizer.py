@@ -224,7 +224,7 @@ def sample_text(text: TrainingText, config: PreprocessConfig, pool: WorkerPool) 
     lower = config.lowercase and config.tokenizer_kind == "sentencepiece"  # WordPiece does it later
     while True:
         sample = partial(sample_items, text=text, fraction=fraction, lower=lower)
-        items = [item for part in pool.map(sample, text.parts) for item in part]
+        items = [item for _, part in pool.imap(sample, text.parts) for item in part]
         if items or fraction == 1:
             return items
         fraction = min(1.0, 2 * fraction)
