@@ -215,7 +215,7 @@ FORMATS = {
     **make_builtins(
         "data.formats.qa.multiple_choice",
         race="multiple choice: RACE's folders",
-        swag="multiple choice: SWAG's csv and CODAH's tsv",
+        swag="multiple choice: SWAG's csv",
     ),
 }
 

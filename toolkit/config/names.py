@@ -62,13 +62,6 @@ RESERVED_NAMES = {
     "grid": "sweep.grid",
 }
 
-OTHER_NAMES = {
-    "relative": "arch.positions",
-    "search": "sweep.grid",
-    **dict.fromkeys(("part", "close"), "tokenizer_from"),
-}
-"""Last part of an option -> the option with that purpose, in another architecture or since then."""
-
 MIN_SIMILARITY = 0.75
 """Less similar names have another meaning, such as --max-length and --max-tokens."""
 
@@ -113,8 +106,7 @@ def unknown_option_error(
     answer = explain_unknown(name, options, command, origin)
     if answer.startswith(REQUIRES):
         return ToolkitError(f"{given} {answer}")
-    renamed = name.rpartition(".")[2] in OTHER_NAMES
-    more = "" if in_python or renamed else " See --help."
+    more = "" if in_python else " See --help."
     return ToolkitError(f"no option is called {given}.{answer and f' {answer}'}{more}")
 
 
@@ -129,8 +121,6 @@ def explain_unknown(
     title = command.name if command and not origin else ""
     last = name.rpartition(".")[2]
     path = name if origin else RESERVED_NAMES.get(name, name)
-    if (other := OTHER_NAMES.get(last, "")) in options:
-        return f"Write {other if origin else to_flag(other)} instead."
     if (not origin or "." in name) and (owning := find_owners(path, components)):
         return f"{REQUIRES}{owning}."
     if path.startswith(f"{CALLBACK}."):

@@ -26,6 +26,7 @@ from toolkit.config.declared import (
     Seconds,
     Size,
     Tokens,
+    to_flag,
 )
 from toolkit.config.schedules import ValueSchedule
 
@@ -42,6 +43,23 @@ Scoring = Literal[
 ]
 
 
+def check_distinct_files(files: Mapping[str, object]) -> None:
+    """Raise if two options name the same file; None, - and an empty name are none."""
+    options_by_file: dict[str, str] = {}
+    for option, path in files.items():
+        if path in (None, "", "-"):
+            continue
+        other = options_by_file.setdefault(os.path.realpath(str(path)), option)
+        if other != option:
+            raise ToolkitError(
+                f"{other} and {option} must name different files, but both are {path}."
+            )
+
+
+FILES = ("input", "json", "results_path", "predictions", "output")
+"""Fields that name a file or a folder."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options, title="output"):
     """Options of every command that reports results."""
@@ -49,6 +67,10 @@ class OutputOptions(Options, title="output"):
     json: str | None = None
     """File to write results to as JSON lines; - for standard output, which then holds nothing
     else."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_distinct_files({to_flag(it): getattr(self, it, None) for it in FILES})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +109,6 @@ class WeightsOptions(Options, title="checkpoint"):
     weights: Weights = "auto"
     """Weights to use. trained: the weights themselves; average: their moving average
     (--training.ema-decay); auto: the average if the run kept one."""
-
-
-def check_distinct_files(files: Mapping[str, object]) -> None:
-    """Raise if two options name the same file; None and - name none."""
-    options_by_file: dict[str, str] = {}
-    for option, path in files.items():
-        if path in (None, "-"):
-            continue
-        other = options_by_file.setdefault(os.path.realpath(str(path)), option)
-        if other != option:
-            raise ToolkitError(
-                f"{other} and {option} must name different files, but both are {path}."
-            )
 
 
 WORD_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmMbB]?)")

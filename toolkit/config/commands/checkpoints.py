@@ -28,7 +28,6 @@ from toolkit.config.sections import (
     PrecisionOptions,
     Scoring,
     WeightsOptions,
-    check_distinct_files,
 )
 from toolkit.config.values import Overrides
 
@@ -216,8 +215,6 @@ class ValidateConfig(
             raise ToolkitError("--valid-subset must name a split, but is empty.")
         if self.predictions is not None and not self.is_single:
             raise ToolkitError(ONE_EVALUATION)
-        files = {"--results-path": self.results_path, "--predictions": self.predictions}
-        check_distinct_files({"--json": self.json, **files})
 
     @property
     def is_single(self) -> bool:
@@ -304,7 +301,6 @@ class CompletionsConfig(
             **{"--json": self.json, "--results-path": self.results_path},
             "--predictions": self.predictions,
         }
-        check_distinct_files(outputs)
         inputs = {realpath(name) for name in self.files}
         for option, file in outputs.items():
             path = realpath(file or "-")
@@ -363,7 +359,6 @@ class PredictConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_distinct_files({"--input": self.input, "--output": self.output, "--json": self.json})
         if (self.resolved_output == "conllu") > (self.resolved_input == "conllu"):
             raise ToolkitError(
                 "--output-format conllu requires input in CoNLL-U. Choose text, tsv or jsonl."

@@ -12,7 +12,6 @@ from toolkit.config.sections import (
     DeviceOptions,
     OutputOptions,
     WeightsOptions,
-    check_distinct_files,
 )
 
 
@@ -50,10 +49,6 @@ class ReadingTimesConfig(
     results_path: str | None = None
     """File for the results as JSON lines, one per checkpoint."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_distinct_files({"--json": self.json, "--results-path": self.results_path})
-
 
 @dataclass(frozen=True, kw_only=True)
 class AcquisitionConfig(
@@ -87,7 +82,3 @@ class AcquisitionConfig(
     results_path: str | None = None
     """File to which the surprisals of each checkpoint are added, as JSON lines; those that it has
     are not computed again."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_distinct_files({"--json": self.json, "--results-path": self.results_path})

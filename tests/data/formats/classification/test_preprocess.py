@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from toolkit.data.formats.classification.split import (
     ClassificationSplit,
     ClassificationTokenizer,
 )
-from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
+from toolkit.data.formats.classification.tables import GLUE_SCHEMAS, submission_file
 from toolkit.data.storage.data_folder import DataFolder
 
 from .conftest import RTE, STS
@@ -122,7 +123,12 @@ def test_rows_without_an_agreed_label_are_left_out_unless_it_is_a_class(
 def test_submission_has_the_benchmarks_eleven_files():
     mnli, others = ["MNLI-m", "MNLI-mm"], ["QNLI", "RTE", "WNLI", "AX"]
     names = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", *mnli, *others]
-    submitted = [name for task in GLUE_SCHEMAS.values() for name, _ in task.submissions.values()]
+    submitted = [
+        submission_file(SimpleNamespace(name=split, labels=SimpleNamespace(task=task.name)))
+        for task in GLUE_SCHEMAS.values()
+        for split in task.files
+        if split.startswith("test")
+    ]
     assert [f"{name}.tsv" for name in names] == submitted
 
 

@@ -70,14 +70,8 @@ def test_answers_that_tokens_do_not_recover_are_listed(folder, tmp_path, capsys)
          {"train": (5147, 348, 0, 4799), "valid": (3782, 2014, 0, 6585),
           "test": (5915, 0, 5915, 0)}),
         ("race", {"train": "RACE"}, {"train": (9478, 0, 0, 0), "valid": (1752, 0, 0, 0)}),
-        ("swag", {"train": "swag_like/codah/full_data.tsv",
-                  "valid": "swag_like/turkish_next_event/val.csv"},
-         {"train": (2776, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
         ("swag", {"train": "swag_like/codah_as_swag"},
          {"train": (1665, 0, 0, 0), "valid": (556, 0, 0, 0)}),
-        ("swag", {"train": "tiny_fixtures/swag/full",
-                  "valid": "swag_like/turkish_goal_inference/val.csv"},
-         {"train": (4, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
     ],
 )  # fmt: skip
 def test_real_files_have_the_published_numbers_of_questions(real_data, format_name, given, counts):

@@ -7,11 +7,6 @@ from toolkit.data.formats.qa.multiple_choice import read_swag
 
 from .conftest import SWAG
 
-FULL = (
-    "video-id,startphrase,gold-ending,distractor-0,distractor-1,sent1,sent2\n"
-    "v,A cat. It,sleeps.,flies.,sings.,A cat.,It\n"
-    "v,A dog. He,barks.,reads.,,A dog.,He\n"
-)
 HEAD, FIRST, SECOND = SWAG.splitlines(keepends=True)
 
 
@@ -30,19 +25,6 @@ def test_rows_are_texts_with_several_continuations(read, change):
     [choice] = first.choices
     assert choice.options == ("It sleeps.", "It sings, loud.", "It flies.") and choice.answer == 0
     assert second.choices[0].answer == 2 and second.choices[0].name == "1"
-
-
-def test_full_layout_moves_the_gold_ending(read):
-    [one], [two] = (passage.choices for passage in read(FULL).passages)
-    assert one.options == ("It sleeps.", "It flies.", "It sings.") and one.answer == 0
-    assert two.options == ("He reads.", "He barks.") and two.answer == 1
-
-
-def test_codah_is_read_without_a_header(read):
-    rows = 'o\tI am "hungry\teats.\tsings.\t1\nn\tIt\ta\tb\t0\n'
-    first, second = read(rows, "x.tsv").passages
-    assert first.text == 'I am "hungry' and first.choices[0].answer == 1
-    assert [p.choices[0].group for p in (first, second)] == ["o", "n"]
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,17 @@
-"""Multiple choice: RACE's folders, and tables of continuations as SWAG and CODAH have.
+"""Multiple choice: RACE's folders, and tables of continuations as SWAG has.
 
 RACE (Lai et al. 2017) has a JSON file for each passage: article, questions, options (a list for
 each question) and answers, as letters. SWAG's csv (Zellers et al. 2018) has names in its first
-line: sent1, sent2, ending0, ..., label; or, in the full version, sent1, sent2, gold-ending,
-distractor-0, ... CODAH's tsv (Chen et al. 2019) has none: category, prompt, endings, label.
+line: sent1, sent2, ending0, ..., label.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +37,7 @@ from toolkit.data.formats.qa.format import (
     read_json_text,
 )
 from toolkit.data.raw_items import InputField, ItemValues
-from toolkit.data.records import Record, name_cells, read_csv_cells, read_tab_cells
+from toolkit.data.records import Record, name_cells, read_csv_cells
 from toolkit.data.storage.memory_folder import MemoryFolder
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, whole_file
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -48,11 +47,7 @@ COLUMNS = {
     names.RECORD: "<u1",
     **dict.fromkeys((names.BACK, names.COUNTS, names.ANSWER), "<i4"),
 }
-SWAG_FILES = {
-    "train": ("train.csv", "train_full.csv"),
-    "valid": ("val.csv", "val_full.csv"),
-    "test": ("test.csv",),
-}
+SWAG_FILES = {"train": ("train.csv",), "valid": ("val.csv",), "test": ("test.csv",)}
 RACE_FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 ENDINGS = (".txt", ".json")
 """Of passages: RACE's own, and that of folders without any such file."""
@@ -192,67 +187,33 @@ def parse_choices(values: ItemValues) -> ChoiceItem:
     return values["context"].strip(), options, completed
 
 
-SwagColumns = tuple[str, str, list[str], bool]
-"""The columns of the text to continue, of the start of the next sentence, which may be empty,
-and of the endings; and whether the first ending is the correct one, and others may be absent."""
-
-
 def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """A passage for every row, with one question; blank rows are left out."""
-    is_tsv = ".tsv" in path.suffixes
-    read = read_tab_cells if is_tsv else read_csv_cells
-    rows: Iterator[Record] = (
-        row for row in read(whole_file(path, max_bytes)) if "".join(row.values).strip()
-    )
+    read = read_csv_cells(whole_file(path, max_bytes))
+    rows: Iterator[Record] = (row for row in read if "".join(row.values).strip())
     if (header := next(rows, None)) is None:
         raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
-    if is_tsv:
-        endings = [f"ending{number}" for number in range(len(header.values) - 3)]
-        names, rows = ["category", "sent1", *endings, "label"], chain([header], rows)
-        header = header._replace(values=names)
-    columns = find_columns(header)
-    parse = partial(parse_row, columns=columns, answer_required=answers_required)
+    columns = [name.strip() for name in header.values]
+    endings = [name for name in columns if re.fullmatch(r"ending\d+", name)]
+    if len(endings) < 2 or not {"sent1", "sent2"} <= {*columns}:
+        raise ToolkitError(
+            f"{path}:1: the first line must name the columns of SWAG, sent1, sent2, ending0, "
+            f"ending1 and so on, but names "
+            f"{', '.join(repr(name[:MAX_QUOTED]) for name in columns[:20])}. Give the file as it "
+            f"was published, or read your own rows with --format rows."
+        )
+    known = [str(number) for number in range(len(endings))]
+
+    def parse(number: int, record: Record) -> Passage:
+        cells = {name: cell.strip() for name, cell in record.values.items()}
+        if not all(cells[name] for name in endings):
+            raise ValueError("every ending must be text, but one is blank.")
+        answer = parse_answer("column label", cells.get("label", ""), known, answers_required)
+        options = tuple(f"{cells['sent2']} {cells[name]}".strip() for name in endings)
+        return Passage(cells["sent1"], choices=(ChoiceQuestion(str(number), options, answer, ""),))
+
     records, problems = name_cells(chain([header], rows)), list[Problem]()
     return QuestionSource(path, [*parse_records(enumerate(records), parse, problems)], problems)
-
-
-def find_columns(header: Record) -> SwagColumns:
-    """The columns, by their names in the first line."""
-    names = [name.strip() for name in header.values]
-    endings = [f"ending{number}" for number in range(len(names))]
-    gold = "ending0" not in names and "gold-ending" in names
-    if gold:
-        endings = ["gold-ending", *(f"distractor-{number}" for number in range(len(names)))]
-    endings = list(takewhile(names.__contains__, endings))
-    first, second = ("sent1", "sent2") if "sent1" in names else ("startphrase", "")
-    if len(endings) < 2 or first not in names:
-        raise ToolkitError(
-            f"{header.file}:1: the first line must name the columns of SWAG, sent1, sent2, "
-            f"ending0, ending1 and so on, or gold-ending and distractor-0, but names "
-            f"{', '.join(repr(name[:MAX_QUOTED]) for name in names[:20])}. Give the file as it was "
-            f"published."
-        )
-    return first, second, endings, gold
-
-
-def parse_row(number: int, record: Record, columns: SwagColumns, answer_required: bool) -> Passage:
-    """Raises ValueError for a malformed row."""
-    cells = {name: cell.strip() for name, cell in record.values.items()}
-    first, second, names_of_endings, is_gold = columns
-    endings = [cells[name] for name in names_of_endings]
-    if is_gold:
-        endings = [endings[0], *filter(None, endings[1:])]
-    if not all(endings) or len(endings) < 2:
-        raise ValueError("every ending must be text, but one is blank.")
-    if is_gold:  # moved, because a model could learn that it is always the first
-        answer: int | None = (gold := number % len(endings))
-        endings = [*endings[1 : gold + 1], endings[0], *endings[gold + 1 :]]
-    else:
-        known = [str(ending) for ending in range(len(endings))]
-        answer = parse_answer("column label", cells.get("label", ""), known, answer_required)
-    options = tuple(f"{cells.get(second, '')} {ending}".strip() for ending in endings)
-    question = ChoiceQuestion(str(number), options, answer, cells.get("category", ""))
-    return Passage(cells[first], choices=(question,))
 
 
 def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:
@@ -320,7 +281,7 @@ class RaceFormat(MultipleChoiceFormat):
 
 @register_format("swag", QaFormatConfig())
 class SwagFormat(MultipleChoiceFormat):
-    """SWAG's csv and CODAH's tsv."""
+    """SWAG's csv."""
 
     published = SWAG_FILES
 

@@ -27,7 +27,6 @@ from toolkit.data.formats.tagging.tokenizer import (
     ConllColumnsConfig,
     ConlluConfig,
     LabelTables,
-    PennTreebankConfig,
     TaggingFormatConfig,
     TaggingTokenizer,
     build_tables,
@@ -35,7 +34,6 @@ from toolkit.data.formats.tagging.tokenizer import (
     read_word_vectors,
 )
 from toolkit.data.formats.tagging.treebanks import (
-    Sections,
     TaggedFile,
     TaggedSentence,
     read_conll_columns,
@@ -258,20 +256,11 @@ class ConlluFormat(TaggingFormat):
         return read_conllu(path, ConlluOptions(self.tag, self.empty_nodes, untagged))
 
 
-@register_format("ptb", PennTreebankConfig())
+@register_format("ptb", TaggingFormatConfig())
 class PennTreebankFormat(TaggingFormat):
     """Penn Treebank: bracketed .mrg files. Every word has a tag."""
 
     suffixes = (".mrg",)
-    options: PennTreebankConfig
-
-    def list_files(self) -> Mapping[str, list[Path]]:
-        files = dict(super().list_files())
-        for split, names in self.config.inputs.items():
-            option = f"{split}_sections"
-            if sections := getattr(self.options, option):
-                files[split] = Sections(option, sections).select(files[split], names)
-        return files
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
         return read_penn_treebank(path)

@@ -71,19 +71,6 @@ class ConlluConfig(TaggingFormatConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PennTreebankConfig(TaggingFormatConfig):
-    """Options of the format for the Penn Treebank."""
-
-    train_sections: str = ""
-    """Sections of trainpref to read, such as 0-18 or 0,2,4; empty for all. The section of wsj_0123
-    is 01, that of another file its folder. Four digits are files, such as 0001-0139."""
-    valid_sections: str = ""
-    """Sections of validpref to read."""
-    test_sections: str = ""
-    """Sections of testpref to read."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ConllColumnsConfig(TaggingFormatConfig):
     """A word and its tag per line."""
 
