@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
-from functools import cache, partial
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
@@ -118,7 +117,6 @@ def explain_unknown(
 ) -> str:
     """What an unknown option requires, or what to write instead; empty if nothing is like it."""
     components = command.components if command else {}
-    title = command.name if command and not origin else ""
     last = name.rpartition(".")[2]
     path = name if origin else RESERVED_NAMES.get(name, name)
     if (not origin or "." in name) and (owning := find_owners(path, components)):
@@ -126,8 +124,7 @@ def explain_unknown(
     if path.startswith(f"{CALLBACK}."):
         name = path.split(".")[1]
         return f"{REQUIRES}--callbacks {name}, if that callback has such an option."
-    answer = find_counterpart(last, options, components, origin)
-    if answer := answer or find_counterpart_elsewhere(last, title):
+    if answer := find_counterpart(last, options, components, origin):
         return answer
     short: list[str] = []
     if origin in (PYTHON, ""):
@@ -135,8 +132,6 @@ def explain_unknown(
         short = [option.name for option in options.values()] + reserved
     if nearest := nearest_name(name, options, short):
         return f"Did you mean {nearest if origin else to_flag(nearest)}?"
-    if commands := find_commands(last, title):
-        return f"It is an option of {commands}, not of {title}."
     return ""
 
 
@@ -150,7 +145,8 @@ def find_counterpart(
     if owner:
         return f"Write {to_flag(ours)} instead, which requires {owner}."
     if not path:
-        return counterpart.otherwise
+        others = f"Other commands have it as {to_flag(' or --'.join(counterpart.options))}."
+        return counterpart.otherwise or others * bool(counterpart.options)
     flag = " ".join([to_flag(ours), value]).rstrip()
     key = ": ".join([path, value]).removesuffix(": ")
     keyword = "=".join([ours, value]).removesuffix("=")
@@ -178,18 +174,6 @@ def match_counterpart(
     return owned
 
 
-def find_counterpart_elsewhere(name: str, command: str) -> str:
-    """The name of another tool's option in other commands, those of the same program first."""
-    counterpart = counterparts().get(name, Counterpart())
-    names = {it: it.partition(" ")[0].rpartition(".")[2] for it in counterpart.options}
-    found = [(it, find_commands(ours, command)) for it, ours in names.items()]
-    found.sort(key=lambda it: not it[1].startswith(command.partition(" ")[0]))
-    for suggestion, commands in found:
-        if commands:
-            return f"It is {to_flag(suggestion)} of {commands}. {command} has no such option."
-    return ""
-
-
 def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:
     """The closest of the `short` names, if the name has no section; else the closest path."""
     paths = {option.name: option.path for option in options.values()}
@@ -198,66 +182,6 @@ def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str])
     nearest = nearest or find(name, list(options))
     nearest = nearest or [paths[near] for near in find(name.rpartition(".")[2], paths)]
     return nearest[0] if nearest else None
-
-
-CONFIGS = {
-    "toolkit-generate translate": "generate:TranslateConfig",
-    "toolkit-generate continue": "generate:ContinueConfig",
-    "toolkit-generate fill-mask": "generate:FillMaskConfig",
-    "toolkit-generate order": "generate:OrderConfig",
-    "toolkit-generate surprisal": "generate:SurprisalConfig",
-    "toolkit-generate score": "generate:ScoreConfig",
-    "toolkit-train": "train:TRAIN",
-    "toolkit-preprocess": "preprocess:PREPROCESS",
-    "toolkit-validate": "checkpoints:ValidateConfig",
-    "toolkit-validate --task completions": "checkpoints:CompletionsConfig",
-    "toolkit-validate --task reading_times": "reading_times:ReadingTimesConfig",
-    "toolkit-validate --task age_of_acquisition": "reading_times:AcquisitionConfig",
-    "toolkit-predict": "checkpoints:PredictConfig",
-    "toolkit-average": "checkpoints:AverageConfig",
-    "toolkit-convert import": "checkpoints:ImportConfig",
-    "toolkit-convert export": "checkpoints:ExportConfig",
-    "toolkit-convert babylm": "checkpoints:BabylmConfig",
-    "toolkit-convert onnx": "checkpoints:OnnxConfig",
-    "toolkit-inspect": "checkpoints:InspectConfig",
-    "toolkit-plot curve": "plot:CurveConfig",
-    "toolkit-plot kernels": "plot:KernelsConfig",
-    "toolkit-plot attention": "plot:AttentionConfig",
-    "toolkit-plot perturbation": "plot:PerturbationConfig",
-    "toolkit-plot confusion": "plot:ConfusionConfig",
-    "toolkit-plot minimal-pairs": "plot:PairPlotConfig",
-}
-"""Command -> itself or its config class, in toolkit.config.commands, which are imported late."""
-
-
-def find_commands(name: str, command: str) -> str:
-    """Other commands with such an option, those of the same program if there are any.
-
-    Empty if there are none, or if the name of the command is empty.
-    """
-    if not command:
-        return ""
-    found = [title for title in CONFIGS if title != command and command_has(title, name)]
-    program = command.split()[0]
-    found = [title for title in found if title.split()[0] == program] or found
-    if not found:
-        return ""
-    program = found[0].split()[0]
-    first, *others = [found[0], *(it.removeprefix(f"{program} ") for it in found[1:])]
-    if len(others) > 2:
-        return f"{first} and others"
-    return f"{', '.join([first, *others[:-1]])} and {others[-1]}" if others else first
-
-
-@cache
-def command_has(title: str, name: str) -> bool:
-    """Whether a command, or one of its components, has the option."""
-    module, _, attribute = CONFIGS[title].partition(":")
-    owner = getattr(import_module(f"toolkit.config.commands.{module}"), attribute)
-    if not isinstance(owner, Command):
-        return any(option.name == name for option in list_options("", owner))
-    fixed = any(option.name == name for option in owner.fixed_options())
-    return fixed or name in owner.components or bool(find_owners(name, owner.components))
 
 
 def find_owners(name: str, components: Mapping[str, Registry]) -> str:
