@@ -20,7 +20,7 @@ from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig, RunConfig
-from toolkit.conversion import architectures, files, heads, ltg_bert, tensors
+from toolkit.conversion import architectures, files, heads, tensors
 from toolkit.conversion.files import (
     MODEL_CARD_FILE,
     ConvertedModel,
@@ -107,7 +107,7 @@ def current_names(model_type: ModelType, saved: Mapping[str, Tensor]) -> dict[st
         if not BUFFERS.fullmatch(plain):
             found[f"{plain}, twice" if plain in found else plain] = tensor
     if model_type.code:
-        found = ltg_bert.unpack(found)
+        found = tensors.unpack(found)
     for copy, name in model_type.tied.items():  # some files have the copy alone
         if copy in found and name not in found:
             found[name] = found[copy]
@@ -320,7 +320,7 @@ def rename_tensors(
     if not all(name.startswith(inner) for name in renamed):  # there is a head
         renamed = {(prefix if n.startswith(inner) else "") + n: t for n, t in renamed.items()}
     if model_type.code:
-        renamed = ltg_bert.pack(renamed, model_type.tied)
+        renamed = tensors.pack(renamed, model_type.tied)
     return renamed, sorted(omitted)
 
 
