@@ -72,7 +72,10 @@ def load_folder(folder: str) -> Plugin:
     if module not in _loaded:
         make_package(PACKAGE, None)
         with explain_errors(path):
-            import_package(module, path)
+            make_package(module, path)
+            for file in files:
+                parts = file.relative_to(path).with_suffix("").parts
+                importlib.import_module(".".join((module, *parts)).removesuffix(".__init__"))
         _loaded[module] = Plugin(path.name, hash_files(files, path), module, path)
     return _loaded[module]
 
@@ -113,16 +116,6 @@ def load_installed() -> None:
             )
 
 
-def import_package(name: str, folder: Path) -> None:
-    """Import a folder as a package of that name, then each file and each package in it."""
-    make_package(name, folder)
-    for file in list_direct_files(folder):
-        if file.stem != "__init__":
-            importlib.import_module(f"{name}.{file.stem}")
-    for package in list_subpackages(folder):
-        import_package(f"{name}.{package.name}", package)
-
-
 def make_package(name: str, folder: Path | None) -> None:
     """Put a package into sys.modules and run its __init__.py if there is one."""
     if name in sys.modules:
@@ -147,20 +140,14 @@ def make_package(name: str, folder: Path | None) -> None:
 
 
 def list_python_files(folder: Path) -> list[Path]:
-    """The files of a plugin, in its folder and its subpackages, without tests."""
-    below = [file for package in list_subpackages(folder) for file in list_python_files(package)]
-    return list_direct_files(folder) + below
-
-
-def list_direct_files(folder: Path) -> list[Path]:
-    """The Python files directly in a folder, without tests."""
-    files = [file for file in sorted(folder.glob("*.py")) if file.is_file()]
-    return [f for f in files if "." not in f.stem and not f.stem.startswith(IGNORED_PREFIXES)]
-
-
-def list_subpackages(folder: Path) -> list[Path]:
-    """The packages directly in a folder."""
-    return [file.parent for file in sorted(folder.glob("*/__init__.py")) if file.is_file()]
+    """The files of a plugin without tests: those in its folder, then those in its packages."""
+    files = [
+        file
+        for file in sorted(folder.glob("*.py"))
+        if file.is_file() and "." not in file.stem and not file.stem.startswith(IGNORED_PREFIXES)
+    ]
+    packages = [file.parent for file in sorted(folder.glob("*/__init__.py")) if file.is_file()]
+    return files + [file for package in packages for file in list_python_files(package)]
 
 
 def hash_files(files: Iterable[Path], folder: Path) -> str:

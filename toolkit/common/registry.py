@@ -278,10 +278,9 @@ def read_other_names() -> dict[str, dict[str, Any]]:
 
 @cache
 def counterparts() -> dict[str, Counterpart]:
-    """Option of Hugging Face Transformers or fairseq -> what to write here, for messages."""
-    entries = [
-        item for tool in ("huggingface", "fairseq") for item in read_other_names()[tool].items()
-    ]
+    """Option of Transformers, fairseq or an earlier version -> what to write here, for messages."""
+    names = read_other_names()
+    entries = [it for tool in ("huggingface", "fairseq", "earlier") for it in names[tool].items()]
     return {
         name: Counterpart(
             tuple(it.get("ours", ())),

@@ -125,9 +125,8 @@ def list_files(plugin: plugins.Plugin) -> list[Path]:
     """The files of a plugin's folder; none of an installed one."""
     if not plugin.module.startswith(f"{plugins.PACKAGE}."):
         return []
-    files = plugins.list_direct_files(plugin.folder)
-    packaged = any(file.name == "__init__.py" for file in files)
-    if packaged or plugins.list_subpackages(plugin.folder):
+    files = plugins.list_python_files(plugin.folder)
+    if any(file.name == "__init__.py" for file in files):
         raise ToolkitError(
             f"An export carries a plugin's Python files, which must be next to each other, but "
             f"plugin {plugin.name!r} is or has a package. Move its code out of packages and "

@@ -103,11 +103,11 @@ def test_prefix_stands_for_a_file_in_each_language(write_files):
     assert find_pair(prefix) == (Path(f"{prefix}.de"), Path(f"{prefix}.en"))
 
 
-def test_missing_language_is_reported_with_those_that_exist(write_files):
+def test_missing_language_is_reported(write_files):
     prefix = write_files({"de": "a\n", "fr": "b\n"}, ending=".gz")
-    with pytest.raises(ToolkitError, match=r"train\.en is not there, only de, fr\. Give the path"):
+    with pytest.raises(ToolkitError, match=r"train\.en is not there\. Give the path"):
         find_pair(prefix)
-    with pytest.raises(ToolkitError, match=r"nowhere.de is not there, no such file in any"):
+    with pytest.raises(ToolkitError, match=r"nowhere.de is not there"):
         find_pair(prefix + "/nowhere")
 
 

@@ -123,7 +123,7 @@ def test_names_of_files_that_lead_out_of_a_folder_are_rejected(folder, name):
 
 def test_later_meta_version_is_reported(folder):
     rewrite(folder, version=3)
-    assert "has format version 3, but this version of the toolkit reads 2" in opening_error(folder)
+    assert "version 2, but is of toolkit data folder 3" in opening_error(folder)
 
 
 @pytest.mark.parametrize("name", ["dict.txt", "tokenizer_config.json", "sentencepiece.model"])

@@ -44,7 +44,7 @@ def test_every_integer_type_is_read(tmp_path, dtype):
 @pytest.mark.parametrize(("version", "code"), [(2, 8), (1, 6), (1, 7), (1, 0), (1, 255)])
 def test_unknown_versions_and_types_are_rejected(files, version, code):
     index = header(version, code) + index_bytes([3, 1, 2])[26:]
-    assert f"but has version {version} and type {code}" in refusal(files(index))
+    assert f"but has version {version}, type {code}, " in refusal(files(index))
 
 
 EOS = 2

@@ -39,7 +39,6 @@ from toolkit.data.storage.data_folder import DataFolder, check_same_tokenizer, t
 from toolkit.data.text_files import (
     COMPRESSION_SUFFIXES,
     raise_at_line,
-    strip_compression_suffix,
     whole_file,
 )
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -104,14 +103,10 @@ def find_language_file(prefix: Path, language: str, option: str) -> Path:
             if path.stat().st_size == 0:
                 raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
             return path
-    others = prefix.parent.iterdir() if prefix.name and prefix.parent.is_dir() else ()
-    names, start = {strip_compression_suffix(it.name) for it in others}, f"{prefix.name}."
-    languages = sorted(name.removeprefix(start) for name in names if name.startswith(start))
-    known = f"only {', '.join(languages)}" if languages else "no such file in any language"
     raise ToolkitError(
-        f"{option} must name files in both languages, but {prefix}.{language} is not there, "
-        f"{known}. Give the path without the language's ending, and its languages with "
-        f"--source-lang and --target-lang."
+        f"{option} must name files in both languages, but {prefix}.{language} is not there. Give "
+        f"the path without the language's ending, and its languages with --source-lang and "
+        f"--target-lang."
     )
 
 

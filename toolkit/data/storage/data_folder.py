@@ -69,7 +69,7 @@ class DataFolder:
             }
             for what, (value, expected) in pairs.items():
                 if value != expected:
-                    remedy = "Preprocess one with --tokenizer-from the other."
+                    remedy = "Preprocess them alike, one with --tokenizer-from the other."
                     if what == "kind":
                         remedy = f"They are {source.kind} and {first.kind}: train on one of them."
                     raise ToolkitError(
@@ -261,5 +261,5 @@ def check_same_tokenizer(folder: DataFolder, what: str) -> None:
         if source.load_tokenizer().fingerprint != folder.tokenizer.fingerprint:
             raise ToolkitError(
                 f"data folders must agree on {what}, but {source.path} differs from "
-                f"{folder.path}. Preprocess one with --tokenizer-from the other."
+                f"{folder.path}. Preprocess them alike, one with --tokenizer-from the other."
             )

@@ -104,11 +104,6 @@ class FairseqFolder(FolderSource):
 
     def _read_dictionary(self, language: str) -> WordLevelTokenizer:
         name = f"dict.{language}.txt" if language else "dict.txt"
-        if not (self.path / name).exists():
-            raise ToolkitError(
-                f"{self.path} must hold fairseq's {name} next to its .idx files, but does not. "
-                f"Copy it there."
-            )
         return WordLevelTokenizer.from_file(self.path / name)
 
     def _file_stems(self, name: str) -> list[Path]:
@@ -219,7 +214,7 @@ class FairseqColumnPart(ColumnPart):
         )
 
 
-MAGIC, OLD_MAGIC = b"MMIDIDX\0\0", b"TNTIDX\0\0"
+MAGIC = b"MMIDIDX\0\0"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, code of the values' type, items
 DTYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}
 ITEM_BYTES = 4 + 8  # int32 length in values, int64 offset in bytes
@@ -264,57 +259,24 @@ class FairseqIndex:
 
 
 def read_index(path: Path) -> FairseqIndex:
-    """Reads 26 bytes, the last item's entries and the sizes of both files."""
+    """Reads 26 bytes and the sizes of both files; nothing is allocated before these agree."""
     values = path.with_suffix(".bin")
     open_regular(values).close()
     with open_regular(path) as file:
-        head = file.read(HEADER.size)
+        head = file.read(HEADER.size).ljust(HEADER.size)
     size, value_bytes = path.stat().st_size, values.stat().st_size
-    if head.startswith(OLD_MAGIC):
+    magic, version, code, items = HEADER.unpack(head)
+    dtype = np.dtype(DTYPES.get(code, "V1"))
+    expected = HEADER.size + ITEM_BYTES * items
+    is_known = magic == MAGIC and version == 1 and code in DTYPES
+    if not is_known or not items or size != expected or value_bytes % dtype.itemsize:
         raise ToolkitError(
-            f"{path} must be written by fairseq-preprocess --dataset-impl mmap, but is in the "
-            f"older format of lazy or cached. Run fairseq-preprocess again."
+            f"{path} must be fairseq's index of version 1, of integers (type "
+            f"{', '.join(map(str, DTYPES))}) and of all its items, next to whole values in "
+            f"{values.name}, but has version {version}, type {code}, {items} items in {size} bytes "
+            f"and {value_bytes} bytes of values: it is truncated or another program's. {_REMEDY}"
         )
-    if len(head) < HEADER.size or not head.startswith(MAGIC):
-        raise ToolkitError(
-            f"{path} must start like fairseq's index, but is damaged or another program's. "
-            f"{_REMEDY}"
-        )
-    _, version, code, items = HEADER.unpack(head)
-    if version != 1 or code not in DTYPES:
-        raise ToolkitError(
-            f"{path} must have version 1 and integers (type {', '.join(map(str, DTYPES))}), but "
-            f"has version {version} and type {code}. {_REMEDY}"
-        )
-    dtype = np.dtype(DTYPES[code])
-    _check_sizes(path, size, items, value_bytes, dtype.itemsize)
     return FairseqIndex(path, dtype, items, value_bytes // dtype.itemsize)
-
-
-def _check_sizes(path: Path, size: int, items: int, value_bytes: int, value_size: int) -> None:
-    """In Python's integers, which do not overflow, and before anything is allocated."""
-    if size != HEADER.size + ITEM_BYTES * items:
-        raise ToolkitError(
-            f"{path} must have {HEADER.size + ITEM_BYTES * items} bytes for its {items} items, but "
-            f"has {size}: it is truncated or another program's (Megatron's start alike). {_REMEDY}"
-        )
-    if items == 0:
-        raise ToolkitError(f"{path} must list items, but lists none. Give fairseq-preprocess text.")
-    if value_bytes % value_size:
-        raise ToolkitError(
-            f"{path.with_suffix('.bin')} must hold values of {value_size} bytes, but has "
-            f"{value_bytes} bytes: it is truncated. {_REMEDY}"
-        )
-    with path.open("rb") as file:
-        file.seek(HEADER.size + 4 * (items - 1))
-        (last,) = struct.unpack("<i", file.read(4))
-        file.seek(-8, 2)
-        (start,) = struct.unpack("<q", file.read(8))
-    if last < 0 or start < 0 or start + last * value_size != value_bytes:
-        raise ToolkitError(
-            f"{path} must end where {path.with_suffix('.bin').name} does, but its last item has "
-            f"{last} values from byte {start} on and that file {value_bytes} bytes. {_REMEDY}"
-        )
 
 
 NAME = re.compile(r"(?P<split>[^.]+)(?:\.(?P<pair>[^.]+)\.(?P<language>[^.]+))?")

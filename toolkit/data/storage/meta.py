@@ -94,15 +94,12 @@ def read_meta(folder: Path) -> Meta:
             f"toolkit-preprocess --trainpref {folder} --destdir data. Name a checkpoint by --path."
         )
     meta = read_json(path, JsonObject, REMEDY)
-    if meta.get("format") != FORMAT:
+    found = (meta.get("format"), meta.get("version"))
+    if found != (FORMAT, VERSION):
         raise ToolkitError(
-            f"{path} must be written by toolkit-preprocess, but is another file. Correct the path, "
-            f"or run toolkit-preprocess."
-        )
-    if meta.get("version") != VERSION:
-        raise ToolkitError(
-            f"{path} has format version {meta.get('version')}, but this version of the toolkit "
-            f"reads {VERSION}. Run toolkit-preprocess again, or upgrade."
+            f"{path} must be that of a {FORMAT} of version {VERSION}, but is of "
+            f"{' '.join(map(str, found))}. Run toolkit-preprocess again, upgrade, or correct the "
+            f"path."
         )
     return check_digest(path, meta, Meta, REMEDY)
 

@@ -144,7 +144,9 @@ def test_report_counts_classes_and_unlabeled_rows(folder, capsys):
 def test_folders_of_different_tasks_are_rejected(folder):
     first = folder()
     second = folder(STS, "other", glue_task="STS-B", tokenizer_from=str(first.path))
-    with pytest.raises(ToolkitError, match=r"data folders must agree on their task, but .*other"):
+    with pytest.raises(
+        ToolkitError, match=r"data folders must agree on their task and labels, .*other"
+    ):
         ClassificationSplit(DataFolder.open(first.path, second.path), "train")
 
 

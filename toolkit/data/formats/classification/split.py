@@ -13,7 +13,12 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, digest_json, read_json, write_json
 from toolkit.config.declared import Options
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.data_folder import DataFolder, check_label_ids, tokenizer_of_kind
+from toolkit.data.storage.data_folder import (
+    DataFolder,
+    check_label_ids,
+    check_same_tokenizer,
+    tokenizer_of_kind,
+)
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, name_labels, restore_inner
 
@@ -74,13 +79,7 @@ class ClassificationSplit:
         tokenizer = tokenizer_of_kind(
             folder, ClassificationTokenizer, task="glue", holds="labeled texts", options=options
         )
-        for source in folder.sources[1:]:
-            other = source.load_tokenizer()
-            if not isinstance(other, ClassificationTokenizer) or other.labels != tokenizer.labels:
-                raise ToolkitError(
-                    f"data folders must agree on their task, but {source.path} differs from "
-                    f"{folder.path}. Train on one after the other, with --finetune-from."
-                )
+        check_same_tokenizer(folder, "their task and labels")
         self.vocabulary, self.labels = tokenizer.vocabulary, tokenizer.labels
         column = folder.split(split).column
         self.first = TokenColumn(column(FIRST))

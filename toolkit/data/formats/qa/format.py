@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -272,22 +271,10 @@ def check_size(place: str, what: str, text: str, max_bytes: int) -> None:
 
 
 def read_json_text(path: Path) -> Any:
-    """The value in a JSON file, or the Problem of a file that is not JSON.
-
-    It has the line, and the column unless the file was cut off.
-    """
+    """The value in a JSON file, or the Problem of a file that is not JSON."""
     text = read_text(path, may_be_empty=True)
-    if not text.strip():
-        return Problem(path, "1", "the file must hold JSON, but is empty.")
     try:
         return parse(text)
-    except JsonError as problem:
-        error = problem.__cause__
-        if not isinstance(error, json.JSONDecodeError):
-            return Problem(path, "1", f"the file must hold questions, but is {problem}.")
-        line, fault = error.lineno, f"is not ({error.msg}) at column {error.colno}"
-        if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
-            line = text.count("\n") + 1
-            size = f"which has {len(text):,} characters"
-            fault = f"ends too early: it was cut off after {text[-20:]!r}, {size}"
-        return Problem(path, str(line), f"the file must be JSON to its end, but {fault}.")
+    except JsonError as error:
+        ends = f"the file ends after {len(text):,} characters"
+        return Problem(path, "1", f"the file must be JSON to its end: {error}; {ends}.")

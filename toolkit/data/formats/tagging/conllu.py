@@ -6,6 +6,7 @@ It is read sentence by sentence from a stream, and written back with other tags.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from conllu.models import Token
 from conllu.parser import DEFAULT_FIELDS
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.split import render_field
+from toolkit.data.formats.tagging.split import render_field, replace_tags
 from toolkit.data.formats.tagging.treebanks import (
     FEATURES,
     MISSING_TAG,
@@ -78,13 +79,8 @@ def replace_sentence_tags(
 ) -> str:
     """The sentence's text with other tags in their column; all else is unchanged."""
     feature = "" if options.tag in TAG_COLUMNS else options.tag
-    parts, reached = list[bytes](), 0
-    for (start, end), tag in zip(sentence.tag_spans, tags, strict=True):
-        field = sentence.source[start:end].decode()
-        new = render_field(field, tag, feature=feature, alternatives=False)
-        parts += [sentence.source[reached:start], new.encode()]
-        reached = end
-    return b"".join([*parts, sentence.source[reached:]]).decode("utf-8", "replace")
+    render = partial(render_field, feature=feature, alternatives=False)
+    return replace_tags(sentence.source, sentence.tag_spans, tags, render).decode(errors="replace")
 
 
 INVALID = ParseException, ValueError

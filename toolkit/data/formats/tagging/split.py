@@ -7,7 +7,7 @@ of it is in memory: a million words take about ten megabytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -217,18 +217,20 @@ def render_files(
         edges = [*text.document_starts[:].tolist(), text.items]
         for name, (first, last) in zip(names, pairwise(edges), strict=True):
             file_spans, lengths = read_items(fields, first, last)
-            words = sum(lengths) // 2
-            file_tags = tags[word : word + words]
-            data, sizes = read_items(text, first, last)
+            bytes_read, sizes = read_items(text, first, last)
+            data = bytes_read.astype("u1").tobytes()
+            starts = np.repeat(np.cumsum([0, *sizes[:-1]]), np.array(lengths, int) // 2)
+            spans = file_spans.reshape(-1, 2) + starts[:, None]
+            file_tags = tags[word : word + len(spans)]
             if adds_column:
-                separator = chr(data[file_spans[0] - 1])
+                separator = chr(data[spans[0, 0] - 1])
                 render = partial("{0}{separator}{1}".format, separator=separator)
-            content = replace_tags(data, sizes, file_spans, lengths, file_tags, render)
+            content = replace_tags(data, spans.tolist(), file_tags, render)
             if adds_column:  # with O in the lines that start a document
                 line = rb"(?m)^(?:\xef\xbb\xbf)?-DOCSTART-([ \t])[^\r\n]*"
                 content = re.sub(line, rb"\g<0>\1O", content)
             files.append((name, content))
-            word += words
+            word += len(spans)
     return files
 
 
@@ -240,24 +242,16 @@ def read_items(part: ColumnPart, first: int, last: int) -> tuple[IntArray, list[
 
 
 def replace_tags(
-    text: IntArray,
-    sizes: list[int],
-    spans: IntArray,
-    lengths: list[int],
+    data: bytes,
+    spans: Iterable[tuple[int, int]],
     tags: Sequence[str],
     render: Callable[[str, str], str],
 ) -> bytes:
-    """The bytes of one file; `spans` are those of the tags in their sentence."""
-    data, parts, reached = text.astype("u1").tobytes(), list[bytes](), 0
-    edges, new_tags = iter(spans.reshape(-1, 2).tolist()), iter(tags)
-    start = 0
-    for size, length in zip(sizes, lengths, strict=True):
-        for _ in range(length // 2):
-            first, last = (start + edge for edge in next(edges))
-            field = render(data[first:last].decode(), next(new_tags))
-            parts += [data[reached:first], field.encode()]
-            reached = last
-        start += size
+    """The bytes of sentences with other tags in these spans; all else is unchanged."""
+    parts, reached = list[bytes](), 0
+    for (first, last), tag in zip(spans, tags, strict=True):
+        parts += [data[reached:first], render(data[first:last].decode(), tag).encode()]
+        reached = last
     return b"".join([*parts, data[reached:]])
 
 
