@@ -24,7 +24,7 @@ def test_options_of_the_file_exist():
 
 def test_entries_of_the_file_have_known_fields():
     names = read_other_names()
-    assert names.keys() == {"components", "terms", *TOOLS}
+    assert names.keys() == {"components", "earlier", "terms", *TOOLS}
     fields = {field for tool in TOOLS for entry in names[tool].values() for field in entry}
     assert fields == {"ours", "note", "otherwise", "write", "key", "remark"}
 
