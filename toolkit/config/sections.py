@@ -166,9 +166,7 @@ class CorpusOptions(Options, title="data"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataConfig(
-    CorpusOptions, BatchOptions, CurriculumOptions, section="data", title="batches"
-):
+class DataConfig(CorpusOptions, CurriculumOptions, BatchOptions, section="data", title="batches"):
     """The section `data`: corpora, limits of training and validation batches, and their order."""
 
     max_tokens_valid: Tokens | None = field(default=None, metadata=ADVANCED)
