@@ -16,9 +16,8 @@ import numpy as np
 from toolkit.checkpoints.load import check_data_matches_checkpoint
 from toolkit.common.arrays import split_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import open_output
+from toolkit.common.files import check_distinct_files, open_output
 from toolkit.config.commands.generate import GenerationOptions, TextGenerationConfig
-from toolkit.config.sections import check_distinct_files
 from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import Corpora, DataFolder

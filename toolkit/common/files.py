@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -92,6 +92,19 @@ def is_inside(path: Path, folder: Path) -> bool:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
         return False
+
+
+def check_distinct_files(files: Mapping[str, object]) -> None:
+    """Raise if two options name the same file; None, - and an empty name are none."""
+    options_by_file: dict[str, str] = {}
+    for option, path in files.items():
+        if path in (None, "", "-"):
+            continue
+        other = options_by_file.setdefault(os.path.realpath(str(path)), option)
+        if other != option:
+            raise ToolkitError(
+                f"{other} and {option} must name different files, but both are {path}."
+            )
 
 
 def is_running(process: int) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import check_distinct_files
 from toolkit.common.registry import HasTermOptions
 from toolkit.config.curriculum import CurriculumOptions
 from toolkit.config.declared import (
@@ -41,19 +41,6 @@ Scoring = Literal[
     "left_to_right",
     "log_likelihood",
 ]
-
-
-def check_distinct_files(files: Mapping[str, object]) -> None:
-    """Raise if two options name the same file; None, - and an empty name are none."""
-    options_by_file: dict[str, str] = {}
-    for option, path in files.items():
-        if path in (None, "", "-"):
-            continue
-        other = options_by_file.setdefault(os.path.realpath(str(path)), option)
-        if other != option:
-            raise ToolkitError(
-                f"{other} and {option} must name different files, but both are {path}."
-            )
 
 
 FILES = ("input", "json", "results_path", "predictions", "output")
