@@ -17,7 +17,7 @@ from toolkit.conversion.convert import export_own
 from toolkit.conversion.native_classes import export_native
 from toolkit.models.interface import Inputs
 from toolkit.nn.adapters import TARGETS, AdaptedLinear, merge_low_rank
-from toolkit.training.run import run
+from toolkit.training.run import TrainingRun, run
 
 TOKENS = torch.arange(5, 19).view(2, 7)
 LORA = {"lora_rank": 2, "lora_targets": ["query", "value", "feed_forward"], "lr": 0.01}
@@ -141,3 +141,33 @@ def test_runs_with_adapters_resume_bit_for_bit(
     stopped(cut, 4)
     stopped(cut, 10, since=4)
     assert end_of(tmp_path / "cut") == end_of(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"lora_rank": 0, "bottleneck": 4}])
+def test_adapters_of_two_ranks_equal_those_of_one_process(
+    trained_adapters, config, ranks, tmp_path, options
+):
+    still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0, "batch_size": 4, "ema_decay": 0.0}
+    alone = trained_adapters("alone", **still, update_freq=2, **options)
+    changes = {**LORA, **still, **options, "finetune_from": str(tmp_path / "base")}
+
+    def train(world, sharding):
+        c = config(
+            save_dir=str(tmp_path / sharding), arch="bert_tiny", sharding=sharding, **changes
+        )
+        training = TrainingRun(c, world)
+        try:
+            training.fit()
+        finally:
+            training.close()
+
+    expected = load_file(alone / "checkpoint_last" / "model.safetensors")
+    start = load_file(alone / "checkpoint_e1_u5" / "model.safetensors")
+    assert any((start[name] - tensor).abs().max() > 1e-3 for name, tensor in expected.items())
+    for sharding in ("none", "full"):
+        ranks(lambda world, how=sharding: train(world, how))
+        found = load_file(tmp_path / sharding / "checkpoint_last" / "model.safetensors")
+        assert found.keys() == expected.keys()
+        for name, tensor in expected.items():
+            torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=1e-4)

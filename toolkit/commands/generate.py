@@ -44,6 +44,7 @@ from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.completions.surprisal import SurprisalReader
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.pretraining.hybrid import Hybrid
 from toolkit.tasks.pretraining.mlm import encode_masked
 from toolkit.tasks.pretraining.mpm import check_orderable, encode_hidden_words
 from toolkit.tasks.task import (
@@ -108,7 +109,7 @@ def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> No
     """Raise if models of this task cannot be used in the mode, or have not the task of --task."""
     supported, tasks = task.generation_mode == c.word, "translation or denoising"
     if c.word == "continue":
-        tasks = "language_modeling"
+        supported, tasks = supported or isinstance(task, Hybrid), "language_modeling or hybrid"
     elif c.word == "fill-mask":
         supported, tasks = isinstance(task, FillsMasks), "mlm, mpm or rtd"
     elif c.word == "surprisal":

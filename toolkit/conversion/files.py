@@ -32,6 +32,7 @@ from toolkit.common.json_files import (
     read_json,
     write_json,
 )
+from toolkit.common.registry import TASKS
 from toolkit.config.command import MANIFEST, format_columns
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import to_dict
@@ -40,6 +41,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.pretraining.hybrid import Hybrid
 from toolkit.training.callbacks.checkpointing import read_state
 
 CONFIG, TENSORS, INDEX, PICKLED = (
@@ -247,10 +249,18 @@ CALLS = {
 PAIR_CALL = 'model({"text": "A lovely film.", "text_pair": "I liked it."})'
 
 
+SHIFTED = "shifted"
 TEXT, PRINT = '"A lovely film."', "print(model(**inputs))"
 EXAMPLES = {
     "Model": ("AutoModel", TEXT, PRINT),
     "ForPreTraining": ("AutoModelForPreTraining", TEXT, PRINT),
+    SHIFTED: (
+        "AutoModelForMaskedLM",
+        'f"This is a {tokenizer.mask_token}."',
+        'mask = (inputs["input_ids"][0] == tokenizer.mask_token_id).nonzero()[0, 0]\n'
+        "best = model(**inputs).logits[0, mask - 1].argmax()  # from the token before the mask\n"
+        "print(tokenizer.decode(best))",
+    ),
     "ForConditionalGeneration": (
         "AutoModelForSeq2SeqLM",
         TEXT,
@@ -288,6 +298,8 @@ def build_model_card(
     run, _ = read_config(checkpoint)
     arch, start = run.arch.name, class_name.find("For")
     ending = class_name[start:] if start >= 0 else "Model"  # without the name of the model type
+    if ending == "ForMaskedLM" and TASKS[run.task.name].factory is Hybrid:
+        ending = SHIFTED  # pipelines expect the prediction at the mask itself
     header = {"library_name": "transformers", "tags": ["toolkit", arch]}
     if ending in PIPELINES:
         header["pipeline_tag"] = PIPELINES[ending]

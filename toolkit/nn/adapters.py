@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed.data_parallel import is_sharded_tensor
 from toolkit.nn.init import INIT_STD
 from toolkit.nn.layers import LayerStack
 
@@ -72,10 +73,10 @@ class AdaptedLinear(nn.Linear):
 
     @property
     def weight(self) -> Tensor:  # type: ignore[override]
-        """W and its changes."""
+        """W and its changes; this rank's rows of W while it is sharded, for FSDP to gather."""
         weight = self._parameters["weight"]
         assert weight is not None, "linear maps have one"
-        for change in self.low_rank:
+        for change in () if is_sharded_tensor(weight) else self.low_rank:
             weight = change(weight)
         return weight
 

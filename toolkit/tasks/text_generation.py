@@ -21,19 +21,31 @@ from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.pretraining.denoising import Denoising
+from toolkit.tasks.pretraining.hybrid import CausalReader, Hybrid
 from toolkit.tasks.translation import to_source_inputs
 
 Alignment = list[list[int]] | list[list[float]]
 """Pairs (source token, target token), or one row of attention weights per target token."""
 
 
+def as_decoder(learner: Learner) -> GenerativeModel:
+    """The model that generates text."""
+    if isinstance(learner.task, Hybrid):
+        return learner.task.as_decoder(learner.encoder, learner.tokenizer.vocabulary)
+    assert isinstance(learner.encoder, GenerativeModel), "its task is generative"
+    return learner.encoder
+
+
 class TextGenerator:
     """Generates text with learners of one task and tokenizer."""
 
     def __init__(self, learners: Sequence[Learner], c: TextGenerationConfig) -> None:
-        encoders = [learner.encoder for learner in learners]
-        self.models = [model for model in encoders if isinstance(model, GenerativeModel)]
-        assert len(self.models) == len(learners), "their task is generative"
+        self.models = [as_decoder(learner) for learner in learners]
+        if c.score_reference and isinstance(self.models[0], CausalReader):
+            raise ToolkitError(
+                "--score-reference requires a model that predicts end symbols, which task hybrid "
+                "does not. Use toolkit-generate surprisal."
+            )
         self.c, self.tokenizer = c, learners[0].tokenizer
         self.print_alignment = c.print_alignment if isinstance(c, TranslateConfig) else "none"
         self.decoder_only = self.models[0].decoder_only

@@ -7,12 +7,15 @@ import pytest
 import torch
 
 from toolkit import ToolkitError, build_model, load_checkpoint
+from toolkit.cli.convert import main as convert
+from toolkit.config.commands.generate import ContinueConfig
 from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.completions.scorer import TextScorer
+from toolkit.tasks.text_generation import TextGenerator
 from toolkit.training.run import TrainingRun, run
 
 SHAPE = {"width": 16, "heads": 2}
@@ -136,6 +139,52 @@ def test_masks_are_filled_from_the_state_before(data):
     best = max(range(len(ids)), key=lambda it: log_p(learner, row, place, it))
     assert token == ids.display_symbol(ids.symbols[best])
     assert np.log(share) == pytest.approx(log_p(learner, row, place, best), abs=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("arch", ["bert_tiny", "modernbert_tiny"])
+def test_texts_are_continued_from_left_to_right(data, arch):
+    """Greedy search and beam search equal loops that read each prefix again."""
+    learner = make_learner(data, arch)
+    vocabulary, prompts = learner.tokenizer.vocabulary, ["the cat", "dogs"]
+    special = {vocabulary.pad, vocabulary.cls, vocabulary.mask, vocabulary.sep}
+    start = [[vocabulary.cls, *learner.tokenizer.encode(text)] for text in prompts]
+
+    def extend(beams, size):
+        found = []
+        for score, tokens in beams:
+            states = learner.encoder(Inputs(torch.tensor([tokens]), causal=True)).states[0, -1:]
+            scores = learner.task.head(states, learner.encoder.token_embedding.weight)[0]
+            scores[vocabulary.sep] = -torch.inf
+            rows = enumerate(scores.log_softmax(-1).tolist())
+            found += [(score + row, [*tokens, i]) for i, row in rows if i not in special]
+        return sorted(found, reverse=True)[:size]
+
+    for beam in (1, 3):
+        options = {"beam": beam, "max_len_b": 4, "min_len": 4}
+        generator = TextGenerator([learner], ContinueConfig(path=["run"], **options))
+        for text, tokens in zip(prompts, start, strict=True):
+            beams = [(0.0, tokens)]
+            for _ in range(4):
+                beams = extend(beams, beam)
+            [output] = generator.generate([generator.encode_line(text)])
+            ids = learner.tokenizer.decode(beams[0][1][1:])
+            assert (text + output.best).split() == ids.split()
+
+
+def test_scores_of_references_are_refused_and_say_why(data):
+    with pytest.raises(ToolkitError, match=r"predicts end symbols, which task hybrid does not"):
+        TextGenerator([make_learner(data)], ContinueConfig(path=["run"], score_reference=True))
+
+
+def test_model_card_of_shifted_predictions_reads_them_before_the_mask(data, tmp_path):
+    pytest.importorskip("transformers")
+    learner = make_learner(data, "gpt_bert_tiny").float()
+    paths = tmp_path / "model", tmp_path / "exported"
+    learner.save(paths[0])
+    assert convert(["export", *map(str, paths), "--classes", "native"]) == 0
+    card = (paths[1] / "README.md").read_text()
+    assert "fill-mask" not in card and "AutoModelForMaskedLM" in card and "mask - 1" in card
 
 
 @pytest.mark.parametrize(

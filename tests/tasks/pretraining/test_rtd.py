@@ -156,6 +156,20 @@ def test_disentangled_updates_equal_those_of_a_difference_from_a_constant():
         assert plain[of_discriminator].abs().max() > 0.01
 
 
+def test_frozen_tables_do_not_follow_those_of_the_generator():
+    model = build_disentangled()
+    model.encoder.requires_grad_(False)
+    before = {name: p.clone() for name, p in model.encoder.named_parameters()}
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model.task.on_optimizer(optimizer)
+    sum(cross_entropy()(model(batch())).values()).backward()
+    optimizer.step()
+    for name, parameter in model.encoder.named_parameters():
+        assert torch.equal(parameter, before[name])
+    of_discriminator, of_generator = model.task.disentangled[0]
+    assert not torch.equal(of_discriminator.weight, of_generator.weight)
+
+
 @pytest.mark.slow
 def test_disentangled_run_resumes_bit_for_bit(config, tmp_path, end_of, stopped):
     how = {"arch": "bert_tiny", "task": "rtd", "task.embedding_sharing": "disentangled"}

@@ -42,10 +42,9 @@ def count_tokens(column: Column, size: int) -> IntArray:
 
 def measure_rarity(samples: TokenSamples, column: Column, vocabulary: Vocabulary) -> FloatArray:
     """-sum_t log p(w_t) of each sample, p the frequency in the column (Platanios et al. 2019,
-    section 3.2, "sentence rarity"); special tokens do not count.
+    section 3.2, "sentence rarity"); tokens that are not in the column do not count.
     """
     counts = count_tokens(column, len(vocabulary)).astype(np.float64)
-    counts[list(vocabulary.special)] = 0
     rarity = -np.log(np.where(counts, counts / counts.sum(), 1))
     return samples.sum_tokens(lambda tokens: rarity[tokens])
 

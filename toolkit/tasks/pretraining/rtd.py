@@ -156,12 +156,13 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
 
         E_D = sg(E_G) + Delta (He et al. 2021, equation 4), Delta 0 at first, is stored as the sum.
         The gradient of Delta is that of E_D. A step, which may also decay, updates E_D - E_G, and
-        then the new E_G is added again.
+        then the new E_G is added again. Frozen tables stay as they are.
         """
+        pairs = [pair for pair in self.disentangled if pair[0].weight.requires_grad]
 
         @torch.no_grad()
         def add(factor: int, *_: object) -> None:
-            for of_discriminator, of_generator in self.disentangled:
+            for of_discriminator, of_generator in pairs:
                 of_discriminator.weight.add_(of_generator.weight, alpha=factor)
 
         optimizer.register_step_pre_hook(partial(add, -1))
