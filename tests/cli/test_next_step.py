@@ -27,3 +27,10 @@ def test_next_command_continues_with_the_folders_of_this_one(module, words, comm
     assert found.startswith(command) and bool(found) == bool(command)
     if found.startswith("toolkit-train"):  # it is a whole command
         assert prepare(train.COMMAND, shlex.split(found)[1:])
+
+
+@pytest.mark.parametrize(("split", "end"), [("valid", "0000"), ("train", "--valid-subset ''")])
+def test_next_command_validates_if_the_data_can(split, end, tmp_path):
+    (tmp_path / f"{split}.tokens.npy").touch()
+    _, loaded = prepare(preprocess.COMMAND, ["--trainpref", "a", "--destdir", str(tmp_path)])
+    assert next_command(loaded).endswith(end)

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from toolkit.common import system
@@ -197,10 +198,11 @@ def print_next(loaded: LoadedConfig) -> None:
 def next_command(loaded: LoadedConfig) -> str:
     """The command with the folders of this one; empty after a command that is often the last."""
     match loaded.config:
-        case PreprocessConfig(destdir=data, format=format) if format.name == "rows":
-            return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.config.like]}"
-        case PreprocessConfig(destdir=data, format=format) if format.name in TRAINING:
-            return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[format.name]}"
+        case PreprocessConfig(destdir=data, format=format):
+            kind = format.config.like if format.name == "rows" else format.name
+            unvalidated = "" if any(Path(data).glob("valid.*")) else " --valid-subset ''"
+            if kind in TRAINING:
+                return f"toolkit-train {shlex.quote(data)} --arch {TRAINING[kind]}{unvalidated}"
         case RunConfig() as run if "sweep" in loaded.extra:
             sweep, folder = loaded.extra["sweep"], shlex.quote(run.checkpoint.save_dir)
             if run.checkpoint.no_save or sweep.slurm or sweep.suite:
