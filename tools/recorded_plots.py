@@ -115,7 +115,7 @@ Panels = dict[str, dict[str, Sequence[float]]]
 
 def ranges(panels: Panels) -> Figure:
     """A panel for each title, with rows of a lowest, a middle and a highest accuracy in percent."""
-    fig = new_plot(8.0, 0.24 * max(map(len, panels.values())) + 1.0)
+    fig = new_plot(3.6 * len(panels), 0.24 * max(map(len, panels.values())) + 1.0)
     for ax, (title, rows) in zip(
         fig.subplots(1, len(panels), sharex=True), panels.items(), strict=True
     ):
@@ -133,13 +133,14 @@ def ranges(panels: Panels) -> Figure:
 
 
 def tie_ranges(source: Path, file: Path) -> None:
-    """Accuracies of an encoder without positions by rule, and of longer trained ones by encoder."""
+    """Accuracies without positions by rule, and by encoder after short and after long runs."""
     ties = runpy.run_path(str(ROOT / "tools/tables/ties.py"))
     built = dict(ties["tables"]([], source))
     shares = (3, 1, 2)  # columns of ties as wrong, one half and right
     panels: Panels = {}
     for title, key, before in (
         ("no positions, by what counts as a tie", "rules", 0),
+        ("after 500 updates, by positions", "encoders", 2),
         ("after 10,500 updates, by positions", "trained", 1),
     ):
         numbers = {

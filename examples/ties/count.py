@@ -75,10 +75,11 @@ def count(folder: Path) -> JsonObject:
     noise = found["sum"] == 0
     result = json.loads((folder / "result.json").read_text("utf-8"))
     valid = result["valid"]["valid"]
+    accuracy = "mlm_accuracy" if "mlm_accuracy" in valid else "accuracy"  # of mpm, or of mlm
     return {
         "run": folder.name.removeprefix("order_"),
         **{"updates": result["updates"], "config_digest": result["config_digest"]},
-        **{"loss": valid["loss"], "accuracy": valid["accuracy"], "paradigms": names},
+        **{"loss": valid["mlm_loss"], "accuracy": valid[accuracy], "paradigms": names},
         "pairs": by_paradigm(np.ones(len(rows))),
         "permuted": by_paradigm(np.array([good == bad for good, bad in words])),
         "rules": {name: [by_paradigm(it > 0), by_paradigm(it == 0)] for name, it in found.items()},

@@ -3,7 +3,7 @@
 # TEXT: files or folders of plain text to pre-train on, 10 MB or more. BLIMP: the folder of BLiMP's .jsonl files.
 # Trains small versions of the encoders of examples/positions (TERMS) with SEEDS (0 1 2 3 4) for UPDATES (1000) updates,
 # one after another, and scores LIMIT (100) pairs of each paradigm in fp32 and in bf16. A run takes three minutes on one
-# core. What is counted of each run is a line of RECORDS/counts.jsonl (here); runs that it has are not repeated, so name
+# core, those of TACO longer. What is counted of each run is a line of RECORDS/counts.jsonl (here); runs that it has are not repeated, so name
 # another folder for your own. Checkpoints are in RUNS (ties-runs), data in DATA (ties-data). Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
@@ -15,7 +15,8 @@ train() { # TERM SEED FOLDER
   case "$1" in taco*) shape=(--word-width 84 --position-width 12 --relative-width 96) ;; esac
   [ "$1" != taco ] || task=mpm
   toolkit-train "$data" --user-dir "$positions" --task "$task" --task.masking bernoulli --task.pair-mode electra \
-    --arch "order_$1" --layers 2 "${shape[@]}" --optimizer muon --batch-size 32 --lr 4e-3 --warmup-fraction 0.1 --max-update "${UPDATES:-1000}" --seed "$2" --keep-last-epochs 1 --save-dir "$3"
+    --arch "order_$1" --layers 2 "${shape[@]}" --optimizer muon --batch-size 32 --lr 4e-3 \
+    --warmup-fraction 0.1 --max-update "${UPDATES:-1000}" --seed "$2" --keep-last-epochs 1 --save-dir "$3"
 }
 
 score() { # FOLDER PRECISION: the scores of both sentences of each pair
@@ -26,7 +27,8 @@ score() { # FOLDER PRECISION: the scores of both sentences of each pair
 [ -n "${BLIMP:-}" ] || usage "set BLIMP to the folder of BLiMP's .jsonl files."
 prepare_text "$data" "$@"
 mkdir -p "$records" && touch "$records/counts.jsonl"
-for term in ${TERMS:-none learned sinusoidal alibi rope t5 shaw xl deberta fixed composite depthwise convbert taco_words taco}; do
+terms="none learned sinusoidal alibi rope t5 shaw xl deberta fixed composite depthwise convbert taco_words taco"
+for term in ${TERMS:-$terms}; do
   for seed in ${SEEDS:-0 1 2 3 4}; do
     folder="$runs/order_$term,seed=$seed"
     if grep -q "\"run\": \"$term,seed=$seed\"" "$records/counts.jsonl"; then continue; fi

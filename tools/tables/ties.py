@@ -72,7 +72,9 @@ def rule_row(lines: Counts, rule: str) -> list[str]:
 def encoder_rows(counts: dict[str, Counts]) -> Rows:
     """A row for each encoder: two rules, and the others that change something."""
     rows = [["positions", "seeds", "masked loss", *rule_head()[1:], "equal in float32, right (%)"]]
-    for name, lines in counts.items():
+    for name in POSITIONS["VARIANTS"]:
+        if not (lines := counts.get(name)):
+            continue
         cells = rule_row(lines, "sum")[1:]
         exact = spread([accuracy(it, "exact", 1.0) for it in lines], 2, 100)
         loss = spread([it["loss"] for it in lines], 3)
