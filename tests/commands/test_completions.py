@@ -312,6 +312,7 @@ SUITE = """
 grammar: {files: [blimp], average: items}
 mean: {files: [blimp], normalization: tokens}
 gone: {files: [nothing]}
+times: {files: [nothing.csv], task: reading_times}
 boxes: {files: [boxes], average: phenomena}
 forms: {files: [wug.jsonl]}
 """
@@ -354,9 +355,10 @@ def test_a_suite_scores_its_sets_in_order_and_reports_those_that_are_missing(
     assert {it.name for it in scores.iterdir()} == {f"{it['set']}.jsonl" for it in records}
     printed = capsys.readouterr().out
     assert "gone is left out: No such file or directory" in printed
+    assert "nothing.csv: No such file or directory." in printed
     table = printed.split("own.yaml\n")[-1].splitlines()
     assert [line.split()[0] for line in table] == [
-        *("set", "grammar", "mean", "gone", "boxes", "forms", "mean")
+        *("set", "grammar", "mean", "gone", "times", "boxes", "forms", "mean")
     ]
     assert float(table[-1].split()[4]) == pytest.approx(
         np.mean([it["score"] for it in records]), abs=1e-4

@@ -14,7 +14,7 @@ from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints, tab
 from toolkit.commands.reading_times import rate_checkpoint
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, describe_error
 from toolkit.common.files import check_output, open_output, write_output
 from toolkit.common.json_files import JsonObject, sha256
 from toolkit.common.system import keep_freed_memory
@@ -171,11 +171,11 @@ def leave_out(part: Part, world: World, output: Output) -> Iterator[None]:
     """Report a set of a suite that is missing or cannot be read, instead of an error."""
     try:
         yield
-    except ToolkitError as error:
+    except (ToolkitError, OSError) as error:
         if not part.name:
             raise
         if world.is_main:
-            output.print_line(f"{part.name} is left out: {error}")
+            output.print_line(f"{part.name} is left out: {describe_error(error)}")
 
 
 def check_pairs(items: Sequence[Item]) -> None:
