@@ -22,6 +22,7 @@ from collect_runs import unpack
 from recorded_plots import (
     TACO,
     attention,
+    differences,
     draw_from_json,
     kernels,
     mean_attention,
@@ -96,6 +97,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "docs/images/minimal-pairs.png": partial(
         draw_from_json, f"{RECORDED}/minimal_pairs.jsonl.xz", minimal_pairs
     ),
+    "examples/babylm/differences.png": partial(differences, ROOT / "examples/babylm"),
     "examples/composite_bert/curve.png": partial(BERT, ["--metric=loss"]),
     "examples/conv_san/english-lines.png": treebank("English-LinES"),
     "examples/conv_san/french-spoken.png": treebank("French-Spoken"),

@@ -149,3 +149,28 @@ def tie_ranges(source: Path, file: Path) -> None:
         panels[title] = numbers
     c = KernelsConfig(path=["recorded"], output=str(file))  # its options for style
     write_plot(c, ranges, panels)
+
+
+def differences(source: Path, file: Path) -> None:
+    """Differences of variants from the base: a dot for each seed, the mean with its interval."""
+    tables = runpy.run_path(str(ROOT / "tools/tables/babylm.py"))
+    losses = tables["masked_losses"](source)
+    found, base = tables["differences"](losses), losses[tables["BASE"]]
+
+    def draw(names: Sequence[str]) -> Figure:
+        fig = new_plot(6.0, 0.3 * len(names) + 0.8)
+        ax = fig.subplots()
+        for place, name in enumerate(names):
+            seeds = [loss - base[seed] for seed, loss in losses[name].items() if seed in base]
+            ax.plot(seeds, [place] * len(seeds), "o", color=COLORS[4], markersize=3)
+            if found[name].low is not None:
+                ax.plot([found[name].low, found[name].high], [place, place], color=COLORS[2])
+            ax.plot(found[name].mean, place, "o", color=COLORS[2], markersize=5)
+        ax.axvline(0, color="grey", linewidth=0.6, linestyle=(0, (3, 3)))
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ax.set_xlabel("masked loss minus that of the base of the same seed")
+        hide_box(ax)
+        return fig
+
+    write_plot(KernelsConfig(path=["recorded"], output=str(file)), draw, [*found])

@@ -2,10 +2,12 @@
 # An entry for BabyLM, from text to the table and the export: examples/babylm/run.sh TEXT...
 # TEXT: files or folders of plain text, 10 million words in all. EVAL: the download evaluation_data of the challenge of 2025,
 # with fast_eval and full_eval. RECIPE (babylm-strict-small): a recipe of the package. Everything is written to ENTRY
-# (babylm-entry). EXTRA: more options of toolkit-train, such as "--max-words 1M". Restart it to resume.
+# (babylm-entry). For a first cut, EXTRA: more options of toolkit-train, such as "--max-words 1M --save-at-words 100K,1M";
+# LIMIT: items of each paradigm to score (all). Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 entry="${ENTRY:-babylm-entry}" recipe="${RECIPE:-babylm-strict-small}" data="${DATA:-${ENTRY:-babylm-entry}/data}"
+score=(--precision fp32 ${LIMIT:+--limit "$LIMIT"})
 [ -d "${EVAL:-}/full_eval" ] || usage "EVAL=${EVAL:-} must name the folder evaluation_data of the challenge."
 mkdir -p "$entry"
 
@@ -16,8 +18,8 @@ if [ ! -f "$data/meta.json" ]; then
 fi
 toolkit-train "$data" --config "recipe:$recipe" --save-dir "$entry/run" ${EXTRA:-}
 toolkit-validate "$EVAL/full_eval" --suite babylm-2025-full --path "$entry/run/checkpoint_last" \
-  --predictions "$entry/predictions" --results-path "$entry/full.jsonl"
+  --predictions "$entry/predictions" --results-path "$entry/full.jsonl" "${score[@]}"
 toolkit-validate "$EVAL/fast_eval" --suite babylm-2025-fast --path "$entry/run" --all-checkpoints \
-  --results-path "$entry/fast.jsonl"
+  --results-path "$entry/fast.jsonl" "${score[@]}"
 toolkit-convert babylm "$entry/run" "$entry/export" --predictions "$entry/predictions" \
   --results "$entry/full.jsonl" "$entry/fast.jsonl"
