@@ -253,7 +253,7 @@ def end_of():
 
     def end(folder):
         last = folder / "checkpoint_last"
-        tensors = [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
+        tensors = {file.name: file.read_bytes() for file in last.glob("*.safetensors")}
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         records = [without_clocks(json_files.loads(line)) for line in lines]
         state = without_clocks(json_files.loads((last / "state.json").read_text()))
@@ -276,7 +276,7 @@ def stopped():
     from toolkit.distributed import World
     from toolkit.training.run import TrainingRun
 
-    def stop(config, at, world=None, since=None):
+    def stop(config, at=None, world=None, since=None):
         training = TrainingRun(config, world or World())
         assert since in (None, training.trainer.progress.update), "where it went on from"
 
@@ -289,9 +289,55 @@ def stopped():
             training.fit()
         finally:
             training.close()
-        assert training.trainer.progress.update == at
+        assert at in (None, training.trainer.progress.update)
 
     return stop
+
+
+@pytest.fixture
+def resumes_exactly(config, tmp_path, stopped, end_of):
+    """Stops a run behind an update and resumes it: it ends as one that was never stopped."""
+    from toolkit.training.run import run
+
+    def check(at, options, make=config, since=None):
+        whole, cut = (
+            make(**{"log_interval": 7, **options, "save_dir": str(tmp_path / name)})
+            for name in ("whole", "cut")
+        )
+        run(whole)
+        stopped(cut, at, since=since)
+        stopped(cut, since=at)
+        assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+    return check
+
+
+@pytest.fixture
+def same_on_two_ranks(config, tmp_path, ranks):
+    """Trains without dropout in one process and on two ranks: the validation losses are equal."""
+    from toolkit.distributed import World
+    from toolkit.training.run import TrainingRun
+
+    def check(options, make=config, shardings=("none", "full"), figures=lambda _: []):
+        def train(world, name, **more):
+            still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
+            folder = {"save_dir": str(tmp_path / name), "batch_size": 4}
+            training = TrainingRun(make(**{**still, **options, **folder, **more}), world)
+            try:
+                training.fit()
+                latest = training.validation.latest["valid"]
+                losses = [value for name, value in sorted(latest.items()) if "loss" in name]
+                return [*losses, *figures(training)]
+            finally:
+                training.close()
+
+        alone = train(World(), "alone", update_freq=2)
+        for sharding in shardings:
+            for found in ranks(lambda world, how=sharding: train(world, how, sharding=how)):
+                assert found == pytest.approx(alone, rel=1e-4)
+        return alone
+
+    return check
 
 
 @pytest.fixture

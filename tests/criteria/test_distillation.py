@@ -57,40 +57,26 @@ def taught(config, tmp_path):
     for seed in (1, 2):
         run(config(save_dir=str(tmp_path / f"teacher{seed}"), seed=seed, max_epoch=1))
     teachers = ",".join(str(tmp_path / f"teacher{seed}") for seed in (1, 2))
-    options = {"criterion": "distillation", "criterion.teachers": teachers, "log_interval": 7}
-    return lambda name, **more: config(save_dir=str(tmp_path / name), **options | more)
+    return {"criterion": "distillation", "criterion.teachers": teachers}
 
 
 @pytest.mark.slow
-def test_run_with_teachers_resumes_bit_for_bit(taught, tmp_path, end_of, stopped):
-    run(taught("whole"))
-    stopped(taught("cut"), 3)
-    run(taught("cut"))
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+def test_run_with_teachers_resumes_bit_for_bit(taught, resumes_exactly):
+    resumes_exactly(3, taught)
 
 
 @pytest.mark.slow
-def test_students_of_two_ranks_equal_that_of_one_process(taught, ranks):
-    def train(world, name, **options):
-        still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
-        training = TrainingRun(taught(name, batch_size=4, **still, **options), world)
-        try:
-            training.fit()
-            return training.validation.latest["valid"]["loss"]
-        finally:
-            training.close()
-
-    alone = train(World(), "alone", update_freq=2)
-    assert ranks(lambda world: train(world, "both")) == pytest.approx([alone] * 2, rel=1e-4)
+def test_students_of_two_ranks_equal_that_of_one_process(taught, same_on_two_ranks):
+    same_on_two_ranks(taught, shardings=["none"])
 
 
-def test_teachers_of_another_vocabulary_or_task_are_refused(taught, tmp_path):
+def test_teachers_of_another_vocabulary_or_task_are_refused(config, taught, tmp_path):
     with pytest.raises(ToolkitError, match="distillation requires teachers"):
-        TrainingRun(taught("none", **{"criterion.teachers": []}), World())
+        TrainingRun(config(**{**taught, "criterion.teachers": []}), World())
     with pytest.raises(ToolkitError, match="must be trained with the task of this run, hybrid"):
-        TrainingRun(taught("other", task="hybrid"), World())
+        TrainingRun(config(**taught, task="hybrid"), World())
     tokenizer = Tokenizer.train(["a b c d e f"] * 9, kind="words", vocabulary_size=12)
     build_model("bert_tiny", tokenizer=tokenizer, task="mlm").save(tmp_path / "words")
     with pytest.raises(ToolkitError, match="the data must have the tokenizer of") as caught:
-        TrainingRun(taught("words2", **{"criterion.teachers": str(tmp_path / "words")}), World())
+        TrainingRun(config(**{**taught, "criterion.teachers": str(tmp_path / "words")}), World())
     assert "\n" not in str(caught.value)

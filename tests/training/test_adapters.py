@@ -17,7 +17,7 @@ from toolkit.conversion.convert import export_own
 from toolkit.conversion.native_classes import export_native
 from toolkit.models.interface import Inputs
 from toolkit.nn.adapters import TARGETS, AdaptedLinear, merge_low_rank
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import run
 
 TOKENS = torch.arange(5, 19).view(2, 7)
 LORA = {"lora_rank": 2, "lora_targets": ["query", "value", "feed_forward"], "lr": 0.01}
@@ -79,20 +79,18 @@ def test_adapters_require_a_model_and_known_maps(config):
 
 
 @pytest.fixture
-def trained_adapters(config, tmp_path):
-    """A function that trains adapters of a finished run; gives the folder."""
-    base = tmp_path / "base"
-    run(config(save_dir=str(base), arch="bert_tiny"))
+def base(config, tmp_path):
+    """Options of a run from the weights of a finished one."""
+    run(config(save_dir=str(tmp_path / "base"), arch="bert_tiny"))
+    return {"arch": "bert_tiny", "finetune_from": str(tmp_path / "base"), "ema_decay": 0.5}
+
+
+@pytest.fixture
+def trained_adapters(base, config, tmp_path):
+    """A function that trains adapters of that run; gives the folder."""
 
     def train(name="adapters", **options):
-        changes = {
-            **LORA,
-            "arch": "bert_tiny",
-            "finetune_from": str(base),
-            "ema_decay": 0.5,
-            **options,
-        }
-        run(config(save_dir=str(tmp_path / name), **changes))
+        run(config(save_dir=str(tmp_path / name), **{**LORA, **base, **options}))
         return tmp_path / name
 
     return train
@@ -132,42 +130,23 @@ def test_checkpoints_hold_the_changes_and_give_the_trained_model(trained_adapter
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"lora_rank": 0, "bottleneck": 4}])
-def test_runs_with_adapters_resume_bit_for_bit(
-    trained_adapters, config, stopped, end_of, tmp_path, options
-):
-    whole = trained_adapters("whole", **options)
-    changes = {**LORA, "finetune_from": str(tmp_path / "base"), "ema_decay": 0.5, **options}
-    cut = config(save_dir=str(tmp_path / "cut"), arch="bert_tiny", **changes)
-    stopped(cut, 4)
-    stopped(cut, 10, since=4)
-    assert end_of(tmp_path / "cut") == end_of(whole)
+def test_runs_with_adapters_resume_bit_for_bit(base, resumes_exactly, options):
+    resumes_exactly(4, {**LORA, **base, **options})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"lora_rank": 0, "bottleneck": 4}])
 def test_adapters_of_two_ranks_equal_those_of_one_process(
-    trained_adapters, config, ranks, tmp_path, options
+    base, same_on_two_ranks, tmp_path, options
 ):
-    still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0, "batch_size": 4, "ema_decay": 0.0}
-    alone = trained_adapters("alone", **still, update_freq=2, **options)
-    changes = {**LORA, **still, **options, "finetune_from": str(tmp_path / "base")}
-
-    def train(world, sharding):
-        c = config(
-            save_dir=str(tmp_path / sharding), arch="bert_tiny", sharding=sharding, **changes
-        )
-        training = TrainingRun(c, world)
-        try:
-            training.fit()
-        finally:
-            training.close()
-
-    expected = load_file(alone / "checkpoint_last" / "model.safetensors")
-    start = load_file(alone / "checkpoint_e1_u5" / "model.safetensors")
+    same_on_two_ranks({**LORA, **base, "ema_decay": 0.0, **options})
+    expected, *others = (
+        load_file(tmp_path / name / "checkpoint_last" / "model.safetensors")
+        for name in ("alone", "none", "full")
+    )
+    start = load_file(tmp_path / "alone" / "checkpoint_e1_u5" / "model.safetensors")
     assert any((start[name] - tensor).abs().max() > 1e-3 for name, tensor in expected.items())
-    for sharding in ("none", "full"):
-        ranks(lambda world, how=sharding: train(world, how))
-        found = load_file(tmp_path / sharding / "checkpoint_last" / "model.safetensors")
+    for found in others:
         assert found.keys() == expected.keys()
         for name, tensor in expected.items():
             torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=1e-4)

@@ -16,7 +16,6 @@ from toolkit.data.storage.data_folder import Corpora, DataFolder
 from toolkit.distributed import World
 from toolkit.tasks.examples import SplitSource
 from toolkit.training.data import TrainingData
-from toolkit.training.run import run
 
 
 def load(config, data, rank=0, ranks=1, **options):
@@ -71,17 +70,6 @@ def test_first_epochs_follow_the_file_and_all_ranks_the_same_plan(config, data, 
     assert sorts.fingerprints["examples"] == plain.fingerprints["examples"]
     other = load(config, data, rank=1, ranks=2, **how)
     assert epoch_ids(other, 1) == epoch_ids(sorts, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["length", "rarity"])
-def test_run_resumes_bit_for_bit_within_the_sorted_epoch(config, tmp_path, end_of, stopped, kind):
-    how = {"data.curriculum": kind, "log_interval": 7}
-    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
-    run(whole)
-    stopped(cut, 3)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from toolkit.distributed import World
 from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.data import TrainingData, batch_limits, open_split
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import run
 from toolkit.training.step import TrainingProgress
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "dogs", "run", "far"]
@@ -164,17 +164,9 @@ def test_corpus_weights_do_not_depend_on_ranks_or_workers(config, folders):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", [2, 6])
-def test_run_over_shards_resumes_to_the_same_weights(config, folders, tmp_path, cut):
+def test_run_over_shards_resumes_to_the_same_weights(folders, resumes_exactly, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
-    options = {"data__dirs": shards, "max_epoch": 3, "arch__dropout": 0.1}
-    whole = TrainingRun(config(save_dir=str(tmp_path / "whole"), **options), World())
-    assert whole.fit().updates == 11
-    first = TrainingRun(config(save_dir=str(tmp_path / "cut"), **options), World())
-    first.advance_progress_bar = lambda step: step.update == cut and first.trainer.request_stop()
-    first.fit()
-    rest = TrainingRun(config(save_dir=str(tmp_path / "cut"), **options), World())
-    assert rest.trainer.progress.update == cut and rest.fit().updates == 11
-    assert np.array_equal(flat(rest.trainer.learner), flat(whole.trainer.learner))
+    resumes_exactly(cut, {"data.dirs": shards, "max_epoch": 3, "arch.dropout": 0.1})
 
 
 def test_validation_reads_the_first_shard_that_has_the_split(config, folders):

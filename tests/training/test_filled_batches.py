@@ -12,7 +12,7 @@ from toolkit.distributed import World
 from toolkit.training import cuda_graphs
 from toolkit.training.cuda_graphs import record_updates
 from toolkit.training.data import TrainingData
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import TrainingRun
 
 FILLED = {"fill_batches": True, "max_tokens": 96, "batch_size": None}
 
@@ -40,12 +40,8 @@ def test_all_updates_are_replays_of_one_graph_and_equal_those_without(
 
 
 @pytest.mark.slow
-def test_stopped_run_goes_on_as_the_uninterrupted_one(config, stopped, end_of, tmp_path):
-    run(config(**FILLED, save_dir=str(tmp_path / "whole")))
-    cut = config(**FILLED, save_dir=str(tmp_path / "cut"))
-    stopped(cut, 3)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+def test_stopped_run_goes_on_as_the_uninterrupted_one(resumes_exactly):
+    resumes_exactly(3, FILLED)
 
 
 def test_batches_are_the_same_over_several_ranks(config):

@@ -9,13 +9,12 @@ from toolkit import ToolkitError, build_model, load_checkpoint
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common import json_files
 from toolkit.distributed import World
-from toolkit.distributed.data_parallel import to_full
 from toolkit.models.interface import Inputs
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.tasks.examples import MaskedBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.flop_counter import FlopCounter
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import TrainingRun
 
 FROZEN = ["embeddings", "layers.0"]
 PREFIXES = ("encoder.embeddings.", "encoder.layers.0.")
@@ -96,39 +95,6 @@ def test_update_flops_of_frozen_modules_are_those_of_the_backward_pass(arch, fro
     found = update_flops(learner, batch, torch.device("cpu"))
     assert found == pytest.approx(counter.total, rel=0.01)
     assert found < update_flops(make_learner(arch), batch, torch.device("cpu"))
-
-
-@pytest.mark.slow
-def test_run_with_frozen_modules_resumes_bit_for_bit(config, tmp_path, stopped, end_of):
-    def run_config(name):
-        return config(save_dir=str(tmp_path / name), freeze=FROZEN, arch__layers=2, ema_decay=0.9)
-
-    run(run_config("whole"))
-    stopped(run_config("cut"), 4)
-    stopped(run_config("cut"), 10, since=4)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sharding", ["none", "full"])
-def test_two_ranks_train_frozen_models_as_one_process(config, ranks, tmp_path, sharding):
-    def train(folder, world, **options):
-        shape = {
-            "freeze": FROZEN,
-            "arch__layers": 2,
-            "lr": 0.01,
-            "training__check_ranks_interval": 1,
-        }
-        options = {**shape, "no_save": True, "log_interval": 1, **options}
-        training = TrainingRun(config(**options, save_dir=str(tmp_path / folder)), world)
-        training.fit()
-        training.close()
-        learner = training.trainer.learner
-        return torch.cat([to_full(p.detach()).flatten() for p in learner.parameters()]).tolist()
-
-    alone = train("one", World(), update_freq=2, batch_size=4)
-    for found in ranks(lambda world: train("two", world, batch_size=4, sharding=sharding)):
-        torch.testing.assert_close(torch.tensor(found), torch.tensor(alone), atol=1e-6, rtol=0)
 
 
 def test_freezing_everything_is_rejected():

@@ -5,29 +5,22 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import TrainingRun
 
 FIRST = {"task": "hybrid", "task.causal_ratio": 1.0, "arch": "bert_tiny"}
-THEN = {"task": "mlm", "arch": "bert_tiny", "checkpoint.new_task": True, "log_interval": 7}
+THEN = {"task": "mlm", "arch": "bert_tiny", "checkpoint.new_task": True}
 
 
 @pytest.fixture
 def then(config, tmp_path, stopped):
     """The options of the second task, after three updates of the first."""
     stopped(config(**FIRST, save_dir=str(tmp_path / "first")), 3)
-    return lambda name, **more: config(
-        **{
-            **THEN,
-            "restore_file": str(tmp_path / "first"),
-            "save_dir": str(tmp_path / name),
-            **more,
-        }
-    )
+    return lambda **more: config(**{**THEN, "restore_file": str(tmp_path / "first"), **more})
 
 
 def test_new_task_keeps_weights_optimizer_and_words(config, then, tmp_path):
     first = TrainingRun(config(**FIRST, save_dir=str(tmp_path / "first")), World())
-    second = TrainingRun(then("second"), World())
+    second = TrainingRun(then(), World())
     before, after = first.trainer, second.trainer
     assert (before.progress.update, before.progress.epoch, before.progress.consumed) == (3, 1, 3)
     assert (after.progress.update, after.progress.epoch, after.progress.consumed) == (3, 2, 0)
@@ -42,15 +35,12 @@ def test_new_task_keeps_weights_optimizer_and_words(config, then, tmp_path):
 
 
 @pytest.mark.slow
-def test_run_with_a_new_task_resumes_bit_for_bit(then, tmp_path, end_of, stopped):
-    run(then("whole", max_epoch=3))
-    stopped(then("cut", max_epoch=3), 6, since=3)
-    run(then("cut", max_epoch=3))
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+def test_run_with_a_new_task_resumes_bit_for_bit(then, resumes_exactly):
+    resumes_exactly(6, {"max_epoch": 3}, then, since=3)
 
 
 def test_heads_that_do_not_fit_start_without_optimizer_state(then, capfd):
-    training = TrainingRun(then("rtd", task="rtd"), World())
+    training = TrainingRun(then(task="rtd"), World())
     heads = {"encoder": 0, "task": 0}
     for name, p in training.trainer.learner.named_parameters():
         heads[name.split(".")[0]] += p in training.trainer.optimizer.state
@@ -62,4 +52,4 @@ def test_heads_that_do_not_fit_start_without_optimizer_state(then, capfd):
 
 def test_another_task_is_refused_without_the_option(then):
     with pytest.raises(ToolkitError, match=r"task\.name was 'hybrid' and is now 'mlm'"):
-        TrainingRun(then("refused", **{"checkpoint.new_task": False}), World())
+        TrainingRun(then(**{"checkpoint.new_task": False}), World())

@@ -15,28 +15,6 @@ RTD = {"arch": "bert_tiny", "task": "rtd", "log_interval": 7, "lr": 0.01, "mask_
 STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
 
 
-def trained(config, world=None):
-    """The validation losses at the end."""
-    training = TrainingRun(config, world or World())
-    try:
-        training.fit()
-        figures = training.validation.latest["valid"]
-        return [figures[name] for name in ("mlm_loss", "rtd_loss", "loss")]
-    finally:
-        training.close()
-
-
-@pytest.mark.slow
-def test_rtd_run_resumes_to_the_same_weights(config, tmp_path, end_of, stopped):
-    def run_config(folder):
-        return config(**RTD, save_dir=str(tmp_path / folder))
-
-    run(run_config("whole"))
-    stopped(run_config("cut"), 3)
-    run(run_config("cut"))
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
-
-
 def test_rtd_masks_do_not_depend_on_the_batch(config):
     training = TrainingRun(config(**RTD, **STILL), World())
     learner, criterion = training.trainer.learner.eval(), training.trainer.criterion
@@ -50,17 +28,6 @@ def test_rtd_masks_do_not_depend_on_the_batch(config):
     training.close()
     for name, total in whole.items():
         torch.testing.assert_close(sum(part[name] for part in parts), total, rtol=1e-5, atol=0)
-
-
-@pytest.mark.slow
-def test_rtd_on_two_sharded_ranks_equals_one_process(config, tmp_path, ranks):
-    def how(folder, **options):
-        options = {"save_dir": str(tmp_path / folder), "batch_size": 4, **options}
-        return config(**RTD, **STILL, **options)
-
-    alone = trained(how("alone", update_freq=2))
-    for found in ranks(lambda world: trained(how("both", sharding="full"), world)):
-        assert found == pytest.approx(alone, rel=1e-4)
 
 
 def test_rtd_generator_fills_masks(config, tmp_path):

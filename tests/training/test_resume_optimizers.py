@@ -1,4 +1,4 @@
-"""Every optimizer resumes from a checkpoint bit for bit; so do runs, with their schedules."""
+"""Every optimizer resumes from a checkpoint bit for bit."""
 
 from dataclasses import replace
 
@@ -8,10 +8,8 @@ import torch
 from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.distributed import World
 from toolkit.optim.update import clip_and_step
 from toolkit.tasks.build import build_model
-from toolkit.training.run import TrainingRun, run
 
 OPTIMIZER_VARIANTS = [
     *((name, {}) for name in sorted(OPTIMIZERS.builtins)),
@@ -55,37 +53,3 @@ def test_optimizer_resumes_bit_for_bit(name, options, tmp_path):
         assert torch.equal(one, two)
     ends = [tensor_files.collect_state(o, m) for o, m in ((optimizer, whole), (other, again))]
     assert all(torch.equal(ends[0][key], ends[1][key]) for key in ends[0].keys() | ends[1].keys())
-
-
-def cut_equals_whole(config, tmp_path, **options):
-    options = {"max_update": 6, "lr": 0.01, **options}
-    run(config(**options, save_dir=str(tmp_path / "whole")))
-    cut = config(**options, save_dir=str(tmp_path / "cut"))
-    training = TrainingRun(cut, World())
-    training.advance_progress_bar = lambda step: (
-        step.update == 3 and training.trainer.request_stop()
-    )
-    training.fit()
-    training.close()
-    assert training.trainer.progress.update == 3
-    run(cut)
-    for file in ("model.safetensors", "optimizer.safetensors"):
-        whole, again = (tmp_path / n / "checkpoint_last" / file for n in ("whole", "cut"))
-        assert whole.read_bytes() == again.read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("optimizer", "schedule"), [("adafactor", "cosine"), ("muon", "linear")])
-def test_run_resumes_bit_for_bit(optimizer, schedule, config, tmp_path):
-    cut_equals_whole(config, tmp_path, optimizer=optimizer, lr_scheduler=schedule)
-
-
-@pytest.mark.slow
-def test_plateau_keeps_its_lowered_rate_after_a_resume(config, tmp_path):
-    options = {
-        "lr_scheduler": "plateau",
-        "lr_scheduler.factor": 0.5,
-        "validate_interval_updates": 1,
-    }
-    options |= {"best_metric": "accuracy", "lr": 1e-7}  # it never rises: five plateaus in a row
-    cut_equals_whole(config, tmp_path, **options)

@@ -84,19 +84,6 @@ def test_model_and_optimizer_have_the_values_of_each_update_and_the_last_ones_be
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [3, 12])
-def test_run_with_schedules_resumes_bit_for_bit(config, tmp_path, stopped, end_of, at):
-    whole, cut = (
-        config(**ALL, arch__layers=2, checkpoint__save_dir=str(tmp_path / name), log_interval=7)
-        for name in ("whole", "cut")
-    )
-    run(whole)
-    stopped(cut, at)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
-
-
-@pytest.mark.slow
 def test_shorter_run_goes_on_without_the_step_behind_its_end(config, stopped):
     steps = {"task.mask_rate": "0.4@0,0.2@1epochs"}
     stopped(config(**steps), 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 
 import pytest
 
@@ -15,9 +16,9 @@ from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.distributed import World
+from toolkit.distributed.data_parallel import is_sharded
 from toolkit.metrics.translation import corpus_scores
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import run
 
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
 SEQUENCE = {"arch": "transformer_tiny", "arch.encoder_layers": 1, "arch.decoder_layers": 1}
@@ -45,7 +46,6 @@ def writing(parallel, data, tmp_path):
                 "training.precision": "fp32",
                 "criterion.label_smoothing": 0.1,
                 "logging.progress": "lines",
-                "logging.log_interval": 7,
                 "optimizer.lr": 0.01,
                 "checkpoint.save_dir": str(tmp_path / "run"),
                 **options,
@@ -56,48 +56,26 @@ def writing(parallel, data, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["transformer", "language"])
-def test_text_generation_run_resumes_to_the_same_weights(writing, tmp_path, end_of, stopped, name):
-    def run_config(folder):
-        return writing(name, save_dir=str(tmp_path / folder))
-
-    run(run_config("whole"))
-    stopped(run_config("cut"), 3)
-    run(run_config("cut"))
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
-
-
-def trained(config, world=None):
-    """The validation metrics at the end."""
-    training = TrainingRun(config, world or World())
-    try:
-        training.fit()
-        return training.validation.latest["valid"]
-    finally:
-        training.close()
+@pytest.mark.parametrize("name", TASKS)
+def test_text_generation_run_resumes_to_the_same_weights(writing, resumes_exactly, name):
+    resumes_exactly(3, {}, partial(writing, name))
 
 
 @pytest.mark.slow
-def test_accumulation_and_ranks_equal_one_process(writing, tmp_path, ranks):
-    def how(folder, **options):
-        options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
-        return writing("language", batch_size=4, lr=0.001, max_epoch=1, **options)
-
-    alone = trained(how("alone", update_freq=2))
-    for found in ranks(lambda world: trained(how("both"), world)):
-        assert found == pytest.approx(alone, rel=1e-4)
+def test_language_models_of_two_ranks_equal_one_process(writing, same_on_two_ranks):
+    same_on_two_ranks({"lr": 0.001, "max_epoch": 1}, partial(writing, "language"))
 
 
 @pytest.mark.slow
-def test_fsdp_with_shared_embeddings_equals_one_process(writing, tmp_path, ranks):
-    def how(folder, **options):
-        options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
-        return writing("transformer", batch_size=4, lr=0.001, max_epoch=1, **options)
+def test_translators_of_two_ranks_equal_one_process_and_sharded_ones_generate_nothing(
+    writing, same_on_two_ranks
+):
+    def generated(training):  # ranks generate unequal lengths
+        scores, learner = training.validation.latest["valid"], training.trainer.learner
+        return [("bleu" in scores) != is_sharded(learner)]
 
-    alone = trained(how("alone", update_freq=2))
-    for found in ranks(lambda world: trained(how("both", sharding="full"), world)):
-        assert found == pytest.approx({name: alone[name] for name in found}, rel=1e-4)
-        assert "bleu" not in found  # ranks generate unequal lengths, so they cannot be sharded
+    options = {"lr": 0.001, "max_epoch": 1}
+    assert same_on_two_ranks(options, partial(writing, "transformer"), figures=generated)[-1]
 
 
 @pytest.mark.slow

@@ -9,9 +9,7 @@ import torch
 from toolkit import ToolkitError, build_model
 from toolkit.criteria import IGNORED, Classes
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.distributed import World
 from toolkit.tasks.pretraining.adaptive import AdaptiveMasks
-from toolkit.training.run import TrainingRun, run
 
 AMLM = {"task.masking": "exact", "task.adaptive_interval": 2, "task.mask_rate": 0.3}
 STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
@@ -94,34 +92,9 @@ def test_other_strategies_are_refused(config):
         config(**{"task.adaptive_interval": 200})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [3, 4])
-def test_run_resumes_bit_for_bit_between_changes_of_the_weights(
-    config, tmp_path, end_of, stopped, at
-):
-    how = {**AMLM, "log_interval": 7}
-    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
-    run(whole)
-    stopped(cut, at)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+def test_two_ranks_equal_one_process(same_on_two_ranks):
+    def weights(training):
+        return training.trainer.learner.task.adaptive.weights.tolist()
 
-
-@pytest.mark.slow
-def test_two_ranks_equal_one_process(config, tmp_path, ranks):
-    def train(world, name, **options):
-        options = {"batch_size": 4, "arch": "bert_tiny", **options}
-        c = config(**AMLM, **STILL, save_dir=str(tmp_path / name), **options)
-        training = TrainingRun(c, world)
-        try:
-            training.fit()
-            weights = training.trainer.learner.task.adaptive.weights.tolist()
-            return [training.validation.latest["valid"]["loss"], *weights]
-        finally:
-            training.close()
-
-    alone = train(World(), "alone", update_freq=2)
+    alone = same_on_two_ranks({**AMLM, "arch": "bert_tiny"}, figures=weights)
     assert np.std(alone[1:]) > 0.01
-    for sharding in ("none", "full"):
-        for found in ranks(lambda world, how=sharding: train(world, how, sharding=how)):
-            assert found == pytest.approx(alone, rel=1e-4)

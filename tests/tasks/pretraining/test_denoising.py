@@ -191,10 +191,5 @@ def test_model_learns_to_restore_texts_and_generates_them(small, tmp_path):
 
 
 @pytest.mark.slow
-def test_run_resumes_bit_for_bit_within_a_schedule(small, tmp_path, end_of, stopped):
-    how = {"task.mask_rate": "0.5:0.2"}
-    whole, cut = (small(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
-    run(whole)
-    stopped(cut, 3)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+def test_run_resumes_bit_for_bit_within_a_schedule(small, resumes_exactly):
+    resumes_exactly(3, {"task.mask_rate": "0.5:0.2"}, small)

@@ -16,7 +16,7 @@ from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.completions.scorer import TextScorer
 from toolkit.tasks.text_generation import TextGenerator
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import TrainingRun
 
 SHAPE = {"width": 16, "heads": 2}
 ARCHS = ["bert_tiny", "deberta_tiny", "modernbert_tiny", "composite_bert_tiny"]
@@ -198,14 +198,9 @@ def test_encoders_that_look_to_the_right_are_refused(arch, options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["composite_bert_tiny", "gpt_bert_tiny"])
-def test_ratio_may_change_and_the_run_resumes_bit_for_bit(config, tmp_path, end_of, stopped, arch):
+def test_ratio_may_change_and_the_run_resumes_bit_for_bit(tmp_path, resumes_exactly, arch):
     steps = {**HYBRID, "task.causal_ratio": "1@0,0.2@50%", "arch": arch}
-    steps |= {"arch.embedding_width": 16}
-    whole, cut = (config(**steps, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
-    run(whole)
-    stopped(cut, 3)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+    resumes_exactly(3, {**steps, "arch.embedding_width": 16})
     assert load_checkpoint(tmp_path / "cut").task.generation_mode == "fill-mask"
 
 
@@ -220,23 +215,3 @@ def test_coefficients_follow_the_schedule_of_the_ratio(config):
     training.close()
     assert seen[0] == {"causal"} and seen[-1] == {"causal", "mntp"}
     assert task.coefficients == {"mntp": 0.75, "causal": 0.25}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", ["composite_bert_tiny", "gpt_bert_tiny"])
-def test_two_ranks_equal_one_process(config, tmp_path, ranks, arch):
-    def train(world, name, **options):
-        options = {"batch_size": 4, "arch": arch, "arch.embedding_width": 16, **options}
-        c = config(**HYBRID, **STILL, save_dir=str(tmp_path / name), **options)
-        training = TrainingRun(c, world)
-        try:
-            training.fit()
-            figures = training.validation.latest["valid"]
-            return [figures[name] for name in ("mntp_loss", "causal_loss", "loss")]
-        finally:
-            training.close()
-
-    alone = train(World(), "alone", update_freq=2)
-    for sharding in ("none", "full"):
-        for found in ranks(lambda world, how=sharding: train(world, how, sharding=how)):
-            assert found == pytest.approx(alone, rel=1e-4)

@@ -18,7 +18,6 @@ from toolkit.models.packing import pack_padding
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import FillableMaskedExamples, MaskedExamples, MaskingConfig
 from toolkit.tasks.task import EncoderFactory
-from toolkit.training.run import run
 
 SIZES = Sizes(tokens=12)
 
@@ -173,14 +172,3 @@ def test_frequency_weighs_tokens_by_a_power_of_their_count(folder):
     weights = make_examples(folder, masking="frequency", frequency_power=0.7)._masking.weights
     for token, weight in enumerate(weights.tolist()):
         assert weight == pytest.approx(max(1, tokens.count(token)) ** -0.7, rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("masking", ["frequency", "pmi"])
-def test_run_with_masks_of_the_text_resumes_bit_for_bit(config, tmp_path, end_of, stopped, masking):
-    how = {"task.masking": masking, "log_interval": 7}
-    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
-    run(whole)
-    stopped(cut, 7)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")

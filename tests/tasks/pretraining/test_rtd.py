@@ -10,12 +10,10 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.criteria import IGNORED, Binary, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.distributed import World
 from toolkit.metrics.classification import roc_auc
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
-from toolkit.training.run import TrainingRun, run
 
 every_architecture = pytest.mark.parametrize(
     "name", ["bert_tiny", "composite_bert_tiny", "taco_tiny", "convbert_tiny"]
@@ -168,36 +166,6 @@ def test_frozen_tables_do_not_follow_those_of_the_generator():
         assert torch.equal(parameter, before[name])
     of_discriminator, of_generator = model.task.disentangled[0]
     assert not torch.equal(of_discriminator.weight, of_generator.weight)
-
-
-@pytest.mark.slow
-def test_disentangled_run_resumes_bit_for_bit(config, tmp_path, end_of, stopped):
-    how = {"arch": "bert_tiny", "task": "rtd", "task.embedding_sharing": "disentangled"}
-    how |= {"log_interval": 7}
-    whole, cut = (config(**how, save_dir=str(tmp_path / name)) for name in ("whole", "cut"))
-    run(whole)
-    stopped(cut, 3)
-    run(cut)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sharding", ["none", "full"])
-def test_disentangled_run_on_two_ranks_equals_one_process(config, tmp_path, ranks, sharding):
-    def train(world, name, **options):
-        how = {"arch": "bert_tiny", "task": "rtd", "task.embedding_sharing": "disentangled"}
-        how |= {"arch.dropout": 0.0, "arch.attention_dropout": 0.0, "batch_size": 4}
-        c = config(**how, save_dir=str(tmp_path / name), lr=0.01, **options)
-        training = TrainingRun(c, world)
-        try:
-            training.fit()
-            return training.validation.latest["valid"]["loss"]
-        finally:
-            training.close()
-
-    alone = train(World(), "alone", update_freq=2)
-    for found in ranks(lambda world: train(world, sharding, sharding=sharding)):
-        assert found == pytest.approx(alone, rel=1e-4)
 
 
 @every_architecture

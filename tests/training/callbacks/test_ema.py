@@ -91,17 +91,6 @@ def test_average_is_validated_saved_and_loaded(config, data, tmp_path):
     assert result.valid["valid"]["loss"] != raw.valid["valid"]["loss"]
 
 
-@pytest.mark.slow
-def test_run_with_an_average_resumes_bit_for_bit(config, tmp_path):
-    options = {"ema_decay": 0.9, "lr": 0.05, "max_update": 6, "lr_scheduler": "fixed"}
-    run(config(**options, save_dir=str(tmp_path / "whole")))
-    run(config(**{**options, "max_update": 3}, save_dir=str(tmp_path / "cut")))
-    run(config(**options, save_dir=str(tmp_path / "cut")))
-    for file in (MODEL, AVERAGE):
-        whole, cut = (tmp_path / n / "checkpoint_last" / file for n in ("whole", "cut"))
-        assert whole.read_bytes() == cut.read_bytes()
-
-
 def test_average_enabled_at_a_resume_starts_at_the_weights(config, tmp_path):
     run(config(max_update=2))
     again = TrainingRun(config(max_update=4, ema_decay=0.5), World())

@@ -81,14 +81,8 @@ def test_options_are_a_section_of_each_selected_callback(config, tmp_path):
 
 
 @pytest.mark.slow
-def test_state_resumes_bit_for_bit(config, tmp_path, stopped, end_of):
-    def run_config(name):
-        return config(callbacks=["watch_gradients"], save_dir=str(tmp_path / name))
-
-    run(run_config("whole"))
-    stopped(run_config("cut"), 4)
-    stopped(run_config("cut"), 10, since=4)
-    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+def test_state_resumes_bit_for_bit(tmp_path, resumes_exactly):
+    resumes_exactly(4, {"callbacks": ["watch_gradients"]})
     state = json_files.loads((tmp_path / "cut" / "checkpoint_last" / "state.json").read_text())
     assert state["callbacks"]["callback.watch_gradients"]["sum"] > 0
 

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
 from toolkit.nn.attention.terms import ContentChange
 from toolkit.nn.init import glorot_normal_
@@ -116,11 +115,6 @@ class ConvolvedProjections(Projections):
 
     def __init__(self, width: int, heads: int, radius: int, convolve: Collection[str]) -> None:
         super().__init__()
-        if heads % 2:
-            raise ToolkitError(
-                f"heads must be even if projections are convolved, but is {heads}. "
-                "Change arch.heads or leave arch.convolve empty."
-            )
         self.heads = heads
         self.parts = nn.ModuleDict(
             {

@@ -46,21 +46,12 @@ class TwoStreamMaps(nn.Module, ABC):
 
         `previous_scores` are those of the previous layer.
         """
-        scores = self.scores(words, positions, previous_scores)
+        word_maps = [term(words) for term in self.word_terms]
+        position_maps = [term(positions) for term in self.position_terms]
+        scores = self.combine(word_maps, position_maps, previous_scores)
         weights = self.weights(scores, words.sequence.padding)
         # Not slices: their gradients would be padded with zeros and added.
         return MixedAttention(scores, *weights.split((words.q.shape[1], positions.q.shape[1]), 1))
-
-    def scores(
-        self,
-        words: AttentionInputs,
-        positions: AttentionInputs,
-        previous_scores: Float[Tensor, "B H S T"] | None,
-    ) -> Float[Tensor, "B H S T"]:
-        """Scores before the softmax."""
-        word_maps = [term(words) for term in self.word_terms]
-        position_maps = [term(positions) for term in self.position_terms]
-        return self.combine(word_maps, position_maps, previous_scores)
 
     @abstractmethod
     def combine(
