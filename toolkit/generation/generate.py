@@ -15,7 +15,13 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.output import FillMaskOutput, SurprisalOutput
 from toolkit.generation.search import search
-from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer
+from toolkit.generation.step_scorer import (
+    CachedScorer,
+    CausalReader,
+    EnsembleScorer,
+    PrefixScorer,
+    StepScorer,
+)
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 
@@ -34,7 +40,12 @@ def generate(
 
     `inputs` are the sources, None for language models.
     """
-    scorers = [CachedScorer(model, inputs, len(prompts)) for model in models]
+    scorers: list[StepScorer] = [
+        PrefixScorer(model.next_scores)
+        if isinstance(model, CausalReader)
+        else CachedScorer(model, inputs, len(prompts))
+        for model in models
+    ]
     scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
     return search(scorer, prompts, special_tokens, c, models[0].token_embedding.weight.device)
 

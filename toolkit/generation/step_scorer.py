@@ -15,12 +15,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from toolkit.common.arrays import split_rows
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
-from toolkit.models.interface import Inputs
+from toolkit.models.heads import TiedHead
+from toolkit.models.interface import Encoded, EncoderModel, Inputs
 
 
 @runtime_checkable
@@ -91,7 +93,8 @@ class PrefixScorer:
 
     def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
         if self.prefixes is None or self.sentences is None:
-            self.prefixes, self.sentences = tokens, torch.arange(len(tokens))
+            numbers = torch.arange(len(tokens), device=tokens.device)
+            self.prefixes, self.sentences = tokens, numbers
         else:
             self.prefixes = torch.cat([self.prefixes, tokens], 1)
         return self.step(self.prefixes, self.sentences)
@@ -99,6 +102,45 @@ class PrefixScorer:
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
         assert self.prefixes is not None and self.sentences is not None, "nothing to reorder"
         self.prefixes, self.sentences = self.prefixes[rows], self.sentences[rows]
+
+
+class CausalReader(GenerativeModel):
+    """An encoder that reads from left to right, and a head that predicts the next token.
+
+    A text starts with [CLS] in place of the end symbol, which was never a target and is impossible:
+    texts end at their maximum length. Each step reads all tokens again.
+    """
+
+    decoder_only = True
+
+    def __init__(self, encoder: EncoderModel, head: TiedHead, vocabulary: Vocabulary) -> None:
+        nn.Module.__init__(self)
+        self.encoder, self.head, self.vocabulary = encoder, head, vocabulary
+        self.width, self.max_positions = encoder.width, encoder.max_positions
+
+    @property
+    def token_embedding(self) -> nn.Embedding:
+        return self.encoder.token_embedding
+
+    def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
+        return self.encoder(inputs._replace(causal=True), selected)
+
+    def next_scores(
+        self, prefixes: Int[Tensor, "B T"], sentences: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B V"]:
+        """Scores of the token after each prefix."""
+        rows, width = prefixes.shape
+        begin = prefixes.new_full((rows, 1), self.vocabulary.cls)
+        last = width * torch.arange(1, rows + 1, device=begin.device) - 1
+        inputs = Inputs(torch.cat([begin, prefixes[:, 1:]], 1), causal=True)
+        states = self.encoder.select_states(inputs, last)  # (B, D)
+        scores = self.head(states, self.token_embedding.weight)
+        assert isinstance(scores, Tensor)
+        scores[:, self.vocabulary.sep] = -torch.inf
+        return scores
+
+    def pack(self) -> None:
+        """Nothing is reordered."""
 
 
 POSITIONS_PER_CHUNK = 1024

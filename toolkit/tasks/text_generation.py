@@ -15,13 +15,13 @@ from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.generation.generate import GenerationRequest, fit_length, generate
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.output import GeneratedText, GenerationOutput
-from toolkit.generation.step_scorer import compute_alignments, score_references
+from toolkit.generation.step_scorer import CausalReader, compute_alignments, score_references
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.pretraining.denoising import Denoising
-from toolkit.tasks.pretraining.hybrid import CausalReader, Hybrid
+from toolkit.tasks.pretraining.hybrid import Hybrid
 from toolkit.tasks.translation import to_source_inputs
 
 Alignment = list[list[int]] | list[list[float]]
@@ -31,7 +31,7 @@ Alignment = list[list[int]] | list[list[float]]
 def as_decoder(learner: Learner) -> GenerativeModel:
     """The model that generates text."""
     if isinstance(learner.task, Hybrid):
-        return learner.task.as_decoder(learner.encoder, learner.tokenizer.vocabulary)
+        return CausalReader(learner.encoder, learner.task.head, learner.tokenizer.vocabulary)
     assert isinstance(learner.encoder, GenerativeModel), "its task is generative"
     return learner.encoder
 

@@ -16,10 +16,10 @@ from toolkit.common.registry import TASKS
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
-from toolkit.data.samples.infilling import LENGTHS, SENTENCES, SLOTS, Infilling
 from toolkit.data.samples.masking import HashNoise
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.denoising import LENGTHS, SENTENCES, SLOTS, Infilling
 from toolkit.tasks.text_generation import TextGenerator
 from toolkit.training.run import run
 

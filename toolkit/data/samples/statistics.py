@@ -79,10 +79,8 @@ class Ngrams(NamedTuple):
 
     def look_up(self, hashes: UInt64) -> FloatArray:
         """Their numbers; infinity for others."""
-        index = np.searchsorted(self.hashes, hashes).clip(max=max(0, len(self.hashes) - 1))
-        if not len(self.hashes):
-            return np.full(len(hashes), np.inf)
-        return np.where(self.hashes[index] == hashes, self.values[index], np.inf)
+        index, table = np.searchsorted(self.hashes, hashes), np.append(self.hashes, np.uint64(0))
+        return np.where(table[index] == hashes, np.append(self.values, np.inf)[index], np.inf)
 
 
 class Collocations:

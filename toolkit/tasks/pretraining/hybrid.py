@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from jaxtyping import Bool, Int
+from torch import Tensor
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
@@ -18,10 +18,8 @@ from toolkit.common.registry import register_task
 from toolkit.config.declared import Fraction
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.samples.masking import MODE, MaskedPositions
-from toolkit.data.tokenizers.vocabulary import Vocabulary
-from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.heads import TiedHead, build_token_head
-from toolkit.models.interface import Encoded, EncoderModel, Inputs
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import MaskedBatch, SplitSource
 from toolkit.tasks.pretraining.mlm import (
     OBJECTIVE,
@@ -148,10 +146,6 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
             for name, (inputs, selected, targets) in parts.items()
         }
 
-    def as_decoder(self, encoder: EncoderModel, vocabulary: Vocabulary) -> GenerativeModel:
-        """The encoder and the head as a model that continues texts."""
-        return CausalReader(encoder, self.head, vocabulary)
-
     def score_targets(
         self,
         encoder: EncoderModel,
@@ -172,70 +166,3 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
             "accuracy": accuracy(predictions["mntp"]),
             "causal_accuracy": accuracy(predictions["causal"]),
         }
-
-
-class CausalReader(GenerativeModel):
-    """An encoder that reads from left to right, as a decoder without a source.
-
-    A text starts with [CLS] in place of the end symbol, which was never a target and is impossible:
-    texts end at their maximum length. Each step reads all tokens again.
-    """
-
-    decoder_only = True
-
-    def __init__(self, encoder: EncoderModel, head: TiedHead, vocabulary: Vocabulary) -> None:
-        nn.Module.__init__(self)
-        self.encoder, self.head, self.vocabulary = encoder, head, vocabulary
-        self.width, self.max_positions = encoder.width, encoder.max_positions
-
-    @property
-    def token_embedding(self) -> nn.Embedding:
-        return self.encoder.token_embedding
-
-    def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
-        return self.encoder(inputs._replace(causal=True), selected)
-
-    def decode(
-        self,
-        previous: Int[Tensor, "B T"],
-        encoded: Encoded | None = None,
-        padding: Bool[Tensor, "N S"] | None = None,
-        cache: Any = None,
-        selected: Int[Tensor, " M"] | None = None,
-    ) -> Float[Tensor, "C M D"]:
-        rows, new = previous.shape
-        tokens = previous if cache is None else cache.extend(previous)
-        start = tokens.new_full((rows, 1), self.vocabulary.cls)
-        inputs = Inputs(torch.cat([start, tokens[:, 1:]], 1), causal=True)
-        before = tokens.shape[1] - new  # positions of the cache in each row
-        wanted = torch.arange(rows * new, device=tokens.device) if selected is None else selected
-        states = self.encoder.select_states(inputs, wanted + (wanted // new + 1) * before)
-        return states.view(rows, new, -1) if selected is None else states[None]
-
-    def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
-        logits = self.head(states, self.token_embedding.weight)
-        assert isinstance(logits, Tensor)
-        end = torch.tensor([self.vocabulary.sep], device=logits.device)
-        return logits.index_fill(1, end, -torch.inf)
-
-    def cache(self, rows: int) -> Any:
-        return Prefixes()
-
-    def pack(self) -> None:
-        """Nothing is reordered."""
-
-
-class Prefixes:
-    """All tokens of each row."""
-
-    tokens: Tensor | None = None
-
-    def extend(self, new: Int[Tensor, "B S"]) -> Int[Tensor, "B T"]:
-        """The tokens with new ones, which are kept."""
-        self.tokens = new if self.tokens is None else torch.cat([self.tokens, new], 1)
-        return self.tokens
-
-    def reorder(self, rows: Int[Tensor, " M"], beam: int | None = None) -> None:
-        """Row m continues row rows[m]."""
-        assert self.tokens is not None, "nothing to reorder"
-        self.tokens = self.tokens[rows]
