@@ -76,7 +76,8 @@ def test_first_epochs_follow_the_file_and_all_ranks_the_same_plan(config, data, 
     ("text", "message"),
     [
         (None, r"must be length, rarity or a file .* is .*scores, and there is no such file"),
-        ("1\n2\nx\n", r"scores:3: expected a number, found 'x'"),
+        ("1\n-2e3\nx\n", r"scores:3: expected a number, found 'x'"),
+        ("1\nnan\n2\n", r"scores:2: expected a number, found 'nan'"),
         ("1\n2\n", r"number for each of the 38 training examples, but has 2"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,6 +74,9 @@ def open_split(
     return LoadedSplit(name=source.name, examples=examples, loader=loader, weights=weights)
 
 
+NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+
+
 def make_curriculum(c: DataConfig, examples: Examples[Batch]) -> Curriculum:
     """What the first epochs sort by."""
     if c.curriculum == "length":
@@ -85,18 +89,15 @@ def make_curriculum(c: DataConfig, examples: Examples[Batch]) -> Curriculum:
             f"is {path}, and there is no such file. Correct it."
         )
     else:
-        lines, numbers = read_text(path).splitlines(), list[float]()
-        for number, line in enumerate(lines, 1):
-            try:
-                numbers.append(float(line))
-            except ValueError:
-                raise_at_line(path, number, f"expected a number, found {line[:40]!r}.")
-        if len(numbers) != len(examples.lengths):
+        lines = read_text(path).splitlines()
+        for number in (n for n, line in enumerate(lines) if not NUMBER.fullmatch(line)):
+            raise_at_line(path, number + 1, f"expected a number, found {lines[number][:40]!r}.")
+        if len(lines) != len(examples.lengths):
             raise ToolkitError(
                 f"{path} must have a number for each of the {len(examples.lengths):,} training "
-                f"examples, but has {len(numbers):,}. Write one per line, in order."
+                f"examples, but has {len(lines):,}. Write one per line, in order."
             )
-        difficulty = np.array(numbers)
+        difficulty = np.array(lines, np.float64)
     return Curriculum(difficulty, c.curriculum_epochs)
 
 
