@@ -421,7 +421,7 @@ def test_malformed_treebanks_are_named_by_line(treebank, train, predict, text, m
     ("words", "message"),
     [
         (["--text-columns", "a,b"], "--text-columns requires a table or JSON lines, but the input"),
-        (["--output", "no/such/folder"], "Cannot write --output no/such/folder: No such file"),
+        (["--output", "no/such/folder"], "no/such/folder: No such file or directory. Check"),
         (["--input-format", "tsv", "--text-columns", "a"], "--text-columns must name 2 columns"),
     ],
 )

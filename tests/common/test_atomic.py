@@ -30,7 +30,7 @@ def test_atomic_file_keeps_the_old_file_after_an_error(tmp_path):
 def test_the_next_file_deletes_what_killed_processes_left(tmp_path):
     left = tmp_path / f".a.{2**22 + 1}.tmp"
     left.touch()
-    check_output("--output", tmp_path / "a")
+    check_output(tmp_path / "a")
     assert not left.exists()
     left.touch()
     with atomic_file(tmp_path / "a") as temporary:

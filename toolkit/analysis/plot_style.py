@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import check_output, report_write_errors, write_output
+from toolkit.common.files import check_output, write_output
 from toolkit.config.commands.plot import PlotOptions
 from toolkit.reporting.console import Output
 
@@ -83,9 +83,8 @@ def draw_line(
 def open_plot(c: PlotOptions) -> Output:
     """The output of the command, once it is certain that the plot can be written."""
     path = Path(c.output_file)
-    with report_write_errors("--output", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    check_output("--output", path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path)
     return Output(c.json)
 
 
@@ -176,7 +175,7 @@ def write_plot(
     data = content.getvalue()
     if ending == "svg":  # its comments hold the texts
         data = NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", data.decode()).encode()
-    write_output("--output", c.output_file, data)
+    write_output(c.output_file, data)
     if output:
         print(c.output_file, file=output.text_stream)
 

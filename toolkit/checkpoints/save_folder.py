@@ -27,8 +27,8 @@ from toolkit.common.files import (
     atomic_file,
     delete,
     is_inside,
+    name_errors,
     read_bytes,
-    report_write_errors,
     sync_to_disk,
 )
 from toolkit.common.json_files import (
@@ -91,14 +91,13 @@ class SaveFolder:
 
     def prepare(self) -> None:
         """Create and lock the folder, check that it is writable, and clean up after a crash."""
-        with report_write_errors("--save-dir", self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            probe = self.path / f".probe.{os.getpid()}.tmp"
-            with probe.open("wb") as file:
-                file.write(bytes(4096))
-                os.fsync(file.fileno())
-            probe.unlink()
-            self.lock.acquire()
+        self.path.mkdir(parents=True, exist_ok=True)
+        probe = self.path / f".probe.{os.getpid()}.tmp"
+        with name_errors(self.path), probe.open("wb") as file:
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+        probe.unlink()
+        self.lock.acquire()
         for old in self.path.glob(f".checkpoint*{OLD_SUFFIX}"):
             if not (name := self.path / old.name[1 : -len(OLD_SUFFIX)]).exists():
                 old.rename(name)

@@ -52,7 +52,7 @@ class KnownResults:
             records = read_log(Path(self.file))
             if not read_bytes(Path(self.file)).endswith(b"\n"):  # of a writer that was killed
                 lines = "".join(f"{json_files.dumps(it)}\n" for it in records)
-                write_output("--results-path", self.file, lines)
+                write_output(self.file, lines)
         self.records: list[JsonObject] = json_files.loads(
             world.all_gather(json_files.dumps(records))[0]
         )
@@ -80,7 +80,7 @@ class KnownResults:
     def add(self, record: JsonObject) -> None:
         """Add a result to the file at once, as the next ones may take long."""
         if self.is_active and self.is_main and self.file:
-            with open_output("--results-path", self.file, append=True) as file:
+            with open_output(self.file, append=True) as file:
                 print(json_files.dumps(record), file=file, flush=True)
 
 

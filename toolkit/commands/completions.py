@@ -65,12 +65,12 @@ def evaluate_completions(c: CompletionsConfig) -> list[JsonObject]:
         if c.predictions is not None:
             if c.suite:
                 Path(c.predictions).mkdir(parents=True, exist_ok=True)
-            check_output("--predictions", c.predictions, allow_folder=bool(c.suite))
+            check_output(c.predictions, allow_folder=bool(c.suite))
         parts, records, known = list_parts(c), list[JsonObject](), KnownResults(c, world)
         items = read_parts(parts, c, world, output)
         path = c.results_path if world.is_main and not c.all_checkpoints else None
         outcomes = dict[str, dict[str, list[Outcome]]]()
-        with nullcontext() if path is None else open_output("--results-path", path) as file:
+        with nullcontext() if path is None else open_output(path) as file:
             for checkpoint in list_checkpoints(c):
                 for record in evaluate_checkpoint(
                     checkpoint, parts, items, c, known, outcomes, world, output
@@ -334,7 +334,7 @@ def write_scores(
         if item.rating is None:
             row["correct"] = result
         lines.append(json_files.dumps(row) + "\n")
-    write_output("--predictions", path, "".join(lines))
+    write_output(path, "".join(lines))
 
 
 ITEMS_PER_CHUNK = 256

@@ -45,11 +45,7 @@ def evaluate_reading_times(c: ReadingTimesConfig) -> list[JsonObject]:
         if not world.is_main:
             return []
         data, records = read_reading_times(c.files, c.measures), list[JsonObject]()
-        with (
-            open_output("--results-path", c.results_path)
-            if c.results_path
-            else nullcontext() as file
-        ):
+        with open_output(c.results_path) if c.results_path else nullcontext() as file:
             for path in c.path:
                 records.append(evaluate_checkpoint(path, data, c, world, output))
                 if file:
@@ -188,5 +184,5 @@ def rate_checkpoint(
             table.print(output.console)
         if c.predictions:
             lines = "".join(f"{json_files.dumps(it)}\n" for it in answers)
-            write_output("--predictions", c.predictions, lines)
+            write_output(c.predictions, lines)
     return record

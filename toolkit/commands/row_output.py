@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir, open_output, report_write_errors, write_output
+from toolkit.common.files import atomic_dir, open_output, write_output
 from toolkit.common.json_files import JsonObject, write_json
 from toolkit.data.formats.tagging.conllu import ConlluOptions, replace_sentence_tags
 from toolkit.data.formats.tagging.treebanks import TaggedSentence
@@ -61,10 +61,9 @@ def open_answers(
             check_new_folder(Path(path), "--output")
         tables: list[Any] = []
         yield lambda answers: tables.append(to_table([to_row(*it) for it in answers]))
-        with report_write_errors("--output", path):
-            write_tables(kind, path, tables, features)
+        write_tables(kind, path, tables, features)
         return
-    with open_output("--output", path) as file:
+    with open_output(path) as file:
         to_line = {
             "jsonl": lambda record, it: json_files.dumps(to_row(record, it), default=str) + "\n",
             "conllu": lambda record, it: format_conllu(record, it, options),
@@ -170,7 +169,7 @@ def write_tables(kind: str, path: str, tables: Sequence[Any], features: bytes) -
             stream.write_table(table)
     content = buffer.getvalue().to_pybytes()
     if kind != "dataset":
-        write_output("--output", path, content)
+        write_output(path, content)
         return
     state: JsonObject = dict.fromkeys(("_format_columns", "_format_type", "_split"))
     state |= {"_format_kwargs": {}, "_output_all_columns": False, "_fingerprint": "0"}

@@ -94,7 +94,7 @@ def open_writers(
             )
     with ExitStack() as stack:
         for name, to_line in formats.items():
-            opened = stack.enter_context(open_output("--results-path", name))
+            opened = stack.enter_context(open_output(name))
             writers.append(partial(write_lines, opened, to_line))
         yield writers
 

@@ -59,9 +59,9 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
     """Checkpoint (with overridden options) -> split -> metrics; every example counts once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
         if config.results_path is not None:  # fail before the work
-            check_output("--results-path", config.results_path)
+            check_output(config.results_path)
         if config.predictions is not None:
-            check_output("--predictions", config.predictions, allow_folder=True)
+            check_output(config.predictions, allow_folder=True)
         results: list[tuple[Evaluation, dict[str, Metrics]]] = []
         predicted: Results[Any, Any] | None = None
         known = KnownResults(config, world)
@@ -206,7 +206,7 @@ def report_metrics(
     if config.results_path and not config.all_checkpoints:
         named = {evaluation.name: metrics for evaluation, metrics in results}
         text = json_files.dumps(named, indent=1) + "\n"
-        write_output("--results-path", config.results_path, text)
+        write_output(config.results_path, text)
 
 
 def list_variants(

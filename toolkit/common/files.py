@@ -127,7 +127,8 @@ def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
     """
     temporary = new_temporary_path(path)
     try:
-        yield temporary
+        with name_errors(path):
+            yield temporary
         if sync:
             sync_to_disk(temporary)
         temporary.replace(path)
@@ -148,7 +149,8 @@ def atomic_dir(path: Path, *, sync: bool = False, replace: bool = True) -> Itera
     temporary = new_temporary_path(path)
     temporary.mkdir()
     try:
-        yield temporary
+        with name_errors(path):
+            yield temporary
         apply_umask(temporary)
         if sync:
             for file in [*temporary.rglob("*"), temporary]:
@@ -222,18 +224,17 @@ STDOUT = ("-", "/dev/stdout")
 
 
 @contextmanager
-def report_write_errors(option: str, path: str | Path) -> Iterator[None]:
-    """Turn an error of the file system into one that names the option."""
+def name_errors(path: str | Path) -> Iterator[None]:
+    """Errors of writing inside, as of a full disk, name this path if they name none."""
     try:
         yield
     except OSError as error:
-        raise ToolkitError(
-            f"Cannot write {option} {path}: {error.strerror or error}. Choose another path."
-        ) from error
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager
-def open_output(option: str, path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
+def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
     """A text file that takes lines as they are ready.
 
     It replaces what was there at the end: a command that is killed leaves the old content. After a
@@ -244,14 +245,13 @@ def open_output(option: str, path: str | Path, *, append: bool = False) -> Itera
         yield sys.stdout
         return
     if append or (os.path.exists(path) and not os.path.isfile(path)):
-        with _OutputFile(option, path, path).as_text() as text:
+        with _OutputFile(path, "a").as_text() as text:
             yield text
         return
     target, keep = Path(os.path.realpath(path)), False  # a link stays when its target is replaced
-    with report_write_errors(option, path):
-        temporary = new_temporary_path(target)
+    temporary = new_temporary_path(target)
     try:
-        with _OutputFile(option, path, temporary).as_text() as text:
+        with _OutputFile(temporary, "a").as_text() as text:
             try:
                 yield text
                 keep = True
@@ -260,53 +260,44 @@ def open_output(option: str, path: str | Path, *, append: bool = False) -> Itera
                 keep = temporary.stat().st_size > 0
                 raise
     finally:
-        with report_write_errors(option, path):
-            if keep:
-                temporary.replace(target)
-            else:
-                temporary.unlink(missing_ok=True)
+        if keep:
+            temporary.replace(target)
+        else:
+            temporary.unlink(missing_ok=True)
 
 
 class _OutputFile(io.FileIO):
-    """A file whose errors name an option."""
-
-    def __init__(self, option: str, named: str | Path, path: str | Path) -> None:
-        self.option, self.named = option, named
-        with report_write_errors(option, named):
-            super().__init__(path, "a")
+    """A file whose errors name it."""
 
     def as_text(self) -> TextIO:
         buffer = io.BufferedWriter(self)
         return io.TextIOWrapper(buffer, "utf-8", "backslashreplace", newline="\n")
 
     def write(self, data: Any, /) -> int:
-        with report_write_errors(self.option, self.named):
+        with name_errors(self.name):
             return super().write(data)
 
 
-def write_output(option: str, path: str | Path, content: str | bytes) -> None:
+def write_output(path: str | Path, content: str | bytes) -> None:
     """Write or replace a file in one step. Standard output, pipes and devices are written to."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     if str(path) in STDOUT or (os.path.exists(path) and not os.path.isfile(path)):
-        with open_output(option, path) as file:
+        with open_output(path) as file:
             file.flush()
             file.buffer.write(data)
         return
     target = Path(os.path.realpath(path))  # a link stays when its target is replaced
-    with report_write_errors(option, path), atomic_file(target) as temporary:
+    with atomic_file(target) as temporary:
         temporary.write_bytes(data)
 
 
-def check_output(option: str, path: str | Path, *, allow_folder: bool = False) -> None:
+def check_output(path: str | Path, *, allow_folder: bool = False) -> None:
     """Raise if `write_output` would fail, or writing a file in the folder, before the work."""
     is_folder = os.path.isdir(path)
-    with report_write_errors(option, path):
-        if not str(path):
-            raise FileNotFoundError(errno.ENOENT, "it is empty")
-        if is_folder and not allow_folder:
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if is_folder or os.path.isfile(path) or not os.path.exists(path):
-            target = Path(os.path.realpath(path))
-            temporary = new_temporary_path(target / "file" if is_folder else target)
-            temporary.touch()
-            temporary.unlink()
+    if not str(path) or (is_folder and not allow_folder):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path) or ".")
+    if is_folder or os.path.isfile(path) or not os.path.exists(path):
+        target = Path(os.path.realpath(path))
+        temporary = new_temporary_path(target / "file" if is_folder else target)
+        temporary.touch()
+        temporary.unlink()

@@ -25,7 +25,7 @@ from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir, open_regular, report_write_errors
+from toolkit.common.files import atomic_dir, open_regular
 from toolkit.common.json_files import (
     FileName,
     JsonObject,
@@ -109,10 +109,7 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
 
 def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
     """Fill a temporary folder and rename it, so that it is complete or absent."""
-    with (
-        report_write_errors("DESTINATION", target),
-        atomic_dir(target, sync=True, replace=False) as temporary,
-    ):
+    with atomic_dir(target, sync=True, replace=False) as temporary:
         fill(temporary)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir, report_write_errors
+from toolkit.common.files import atomic_dir
 from toolkit.common.json_files import write_signed_json
 from toolkit.common.registry import FORMATS
 from toolkit.common.system import available_cores
@@ -31,7 +31,7 @@ def preprocess(config: PreprocessConfig) -> None:
         splits = source.read()
         seconds = time.perf_counter() - started
         workers = min(config.workers or available_cores(), source.max_workers(splits))
-        with report_write_errors("--destdir", config.destdir), WorkerPool(workers) as pool:
+        with WorkerPool(workers) as pool:
             tokenizer = source.choose_tokenizer(splits, folder, pool)
             tokenizer.columns = dict(source.item_columns)
             tokenizer.save(folder)
@@ -70,8 +70,7 @@ def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
             f"{path / 'data'}."
         )
     check_vacant(path, overwrite)
-    with report_write_errors("--destdir", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_dir(path, sync=True, replace=overwrite) as folder:
         yield folder
 

@@ -354,7 +354,7 @@ class Output:
                         f"--json must name a new file or one written by --json, but {target} "
                         f"holds something else. Choose another name."
                     )
-            self.file = self._stack.enter_context(open_output("--json", target))
+            self.file = self._stack.enter_context(open_output(target))
 
     @property
     def text_stream(self) -> TextStream:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import RUN_EVENTS, ToolkitError
-from toolkit.common.files import atomic_file, open_unlinked, report_write_errors
+from toolkit.common.files import atomic_file, open_unlinked
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
 from toolkit.reporting.runs import (
@@ -60,14 +60,13 @@ class JsonLinesSink:
 
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
         self.path, self.pending, self.warned = path, b"", False
-        with report_write_errors("--save-dir", path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                kept = [r for r in read_log(path) if r.get("update", 0) <= resumed_at > 0]
-                with atomic_file(path) as temporary:
-                    lines = "".join(json_files.dumps(record) + "\n" for record in kept)
-                    temporary.write_text(lines, encoding="utf-8")
-            self.file = open_unlinked(path, "ab", buffering=0)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            kept = [r for r in read_log(path) if r.get("update", 0) <= resumed_at > 0]
+            with atomic_file(path) as temporary:
+                lines = "".join(json_files.dumps(record) + "\n" for record in kept)
+                temporary.write_text(lines, encoding="utf-8")
+        self.file = open_unlinked(path, "ab", buffering=0)
 
     def write(self, event: str, values: EventValues) -> None:
         self.pending += json_files.dumps({"event": event, **values}).encode() + b"\n"
@@ -107,10 +106,9 @@ class TensorBoardSink:
 
         self.folder, self.has_failed = folder, False
         threading.excepthook = partial(hide_writer_errors, threading.excepthook)
-        with report_write_errors("logging.tensorboard_logdir", folder):
-            # os.makedirs would recurse without end if the name is too long
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
+        # os.makedirs would recurse without end if the name is too long
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
 
     def write(self, event: str, values: EventValues) -> None:
         if event in RUN_EVENTS or self.has_failed:

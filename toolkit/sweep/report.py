@@ -66,7 +66,7 @@ def report_sweep(
         ("tex", "\n".join(one.latex() for one in tables)),
         ("json", table.json(**more, **statistics, runs=runs)),
     ):
-        write_output("--save-dir", folder / f"sweep.{suffix}", text)
+        write_output(folder / f"sweep.{suffix}", text)
     draw_learning_curves(outcomes, source, folder)
 
 

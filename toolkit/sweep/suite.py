@@ -213,8 +213,8 @@ def report(trained: Mapping[str, Trained | None], c: SweepConfig, base: Path) ->
         note="constant: the best score of an answer that is always the same",
     )
     table.print()
-    write_output("--save-dir", base / "suite.md", table.markdown())
-    write_output("--save-dir", base / "suite.json", table.json(tasks=rows))
+    write_output(base / "suite.md", table.markdown())
+    write_output(base / "suite.json", table.json(tasks=rows))
     return 1 if failed else 0
 
 

@@ -209,7 +209,7 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
         text = json.dumps(passages, ensure_ascii=False, indent=1) + "\n"
         if not race:
             text = "row,label\n" + "".join(f"{name},{option}\n" for name, option in answers)
-        write_output("--predictions", path, text)
+        write_output(path, text)
 
     def records(self) -> list[OptionPrediction]:
         rows = self.options, self.predicted.tolist(), self.probabilities.tolist()

@@ -121,7 +121,7 @@ class Results(ABC, Generic[B, R]):
     def write(self, path: Path) -> None:
         """Write the predictions in the format of the data they belong to; by default JSON lines."""
         lines = [json_files.dumps(record._asdict()) + "\n" for record in self.records()]
-        write_output("--predictions", path, "".join(lines))
+        write_output(path, "".join(lines))
 
 
 class Predictor(ABC, Generic[I, R]):

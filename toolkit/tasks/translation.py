@@ -249,7 +249,7 @@ class TranslationResults(Results[TranslationBatch, ItemPrediction]):
     def write(self, path: Path) -> None:
         """One line per translated pair, in order."""
         lines = (to_single_line(self.translations[number]) for number in sorted(self.translations))
-        write_output("--predictions", path, "".join(f"{line}\n" for line in lines))
+        write_output(path, "".join(f"{line}\n" for line in lines))
 
 
 class SourceTargetTask(Task[C, E, TranslationBatch]):

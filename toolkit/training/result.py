@@ -64,7 +64,7 @@ class RunResult:
         run = to_dict(config)
         values = {**asdict(self), "config": run, "config_digest": config_digest(run)}
         text = json_files.dumps(values, indent=1) + "\n"
-        write_output("--save-dir", folder / "result.json", text)
+        write_output(folder / "result.json", text)
 
 
 def config_digest(run: Mapping[str, object]) -> str:

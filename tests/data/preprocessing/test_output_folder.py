@@ -82,7 +82,7 @@ def test_only_folders_of_dead_processes_are_removed(tmp_path):
 def test_unwritable_destination_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(ToolkitError, match="Cannot write --destdir"),
+        pytest.raises(FileExistsError, match="file"),
         create_output_folder(tmp_path / "file" / "data", overwrite=False),
     ):
         pytest.fail("entered")

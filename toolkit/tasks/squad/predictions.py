@@ -274,7 +274,7 @@ def write_answers(
             }
     for file, values in files.items():
         text = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
-        write_output("--predictions", file, text)
+        write_output(file, text)
 
 
 @register_task("squad", SquadConfig())

@@ -150,7 +150,6 @@ assert tuple(GLUE_SCHEMAS) == GLUE_TASKS, "the options know the same tasks"
 
 UNDECIDED = "-"
 """Label of rows on which annotators did not agree, as in SNLI and MultiNLI."""
-OPTION = "--predictions"
 HEADER = "index\tprediction\n"
 
 
@@ -158,11 +157,11 @@ def write_submission(split: ClassificationSplit, predictions: AnyArray, path: Pa
     """Write a file, or one with the benchmark's name into a folder."""
     if path.suffix == ".zip":
         raise ToolkitError(
-            f"{OPTION} must name a folder or a .tsv file, but is {path}. Write the predictions of "
-            f"all tasks to one folder, and pack its files: zip -j {path} FOLDER/*.tsv."
+            f"--predictions must name a folder or a .tsv file, but is {path}. Write the "
+            f"predictions of all tasks to one folder, and pack them: zip -j {path} FOLDER/*.tsv."
         )
     name = submission_file(split) if path.is_dir() else ""
-    write_output(OPTION, path / name, format_submission(split, predictions))
+    write_output(path / name, format_submission(split, predictions))
 
 
 def submission_file(split: ClassificationSplit) -> str:

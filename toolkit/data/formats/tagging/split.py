@@ -17,7 +17,7 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import read_bytes, report_write_errors, write_output
+from toolkit.common.files import read_bytes, write_output
 from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, TaggingTokenizer
 from toolkit.data.formats.tagging.treebanks import TAG_COLUMNS, first_tag, get_feature, set_feature
@@ -168,9 +168,6 @@ def read_tag(field: str, settings: JsonObject) -> str:
     return get_feature(field, tag) if name == "conllu" and tag not in TAG_COLUMNS else field
 
 
-OPTION = "--predictions"
-
-
 def write_predictions(
     split: TaggedSplit, tags: Sequence[str], path: Path, *, for_conlleval: bool = False
 ) -> None:
@@ -186,12 +183,11 @@ def write_predictions(
             f"of one name. Preprocess them separately."
         )
     if len(files) == 1:
-        write_output(OPTION, path, files[0][1])
+        write_output(path, files[0][1])
         return
-    with report_write_errors(OPTION, path):
-        path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True)
     for name, data in files:
-        write_output(OPTION, path / name, data)
+        write_output(path / name, data)
 
 
 def render_files(
