@@ -105,7 +105,10 @@ def run(command: Command | CommandGroup, argv: Sequence[str]) -> int:
     code = act(loaded if loaded.extra else loaded.config)
     if isinstance(code, int) and code:
         return code
-    print_next(loaded)
+    is_read = getattr(loaded.config, "json", None) or system.PARENT in os.environ
+    if not is_read and os.environ.get("RANK", "0") == "0" and (next_one := next_command(loaded)):
+        sys.stdout.flush()  # what the command has printed comes first
+        print(f"next: {next_one}", file=sys.stderr)
     return 0
 
 
@@ -185,14 +188,6 @@ TRAINING = {
     **dict.fromkeys(("race", "swag"), "bert_small --task multiple_choice --max-epoch 3"),
 }
 """Format of the data -> architecture, task and length of a first run."""
-
-
-def print_next(loaded: LoadedConfig) -> None:
-    """Print `next: COMMAND` on standard error, unless a program reads what the command prints."""
-    is_read = getattr(loaded.config, "json", None) or system.PARENT in os.environ
-    if not is_read and os.environ.get("RANK", "0") == "0" and (command := next_command(loaded)):
-        sys.stdout.flush()  # what the command has printed comes first
-        print(f"next: {command}", file=sys.stderr)
 
 
 def next_command(loaded: LoadedConfig) -> str:

@@ -26,7 +26,7 @@ from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.checkpoints import PredictConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.tagging.conllu import conllu_options, stream_conllu
+from toolkit.data.formats.tagging.conllu import ConlluOptions, stream_conllu
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.preprocessing.input_files import list_saved_files
 from toolkit.data.raw_items import (
@@ -142,8 +142,9 @@ class LinePredictor:
         self.predictor = find_predictor(c, learner)
         self.precision = Precision(resolve_precision(c.precision, world.device), world.device)
         tokenizer = learner.tokenizer
-        column = tokenizer.tables.column if isinstance(tokenizer, TaggingTokenizer) else "upos"
-        self.conllu = conllu_options(column)
+        column = tokenizer.tables.column if isinstance(tokenizer, TaggingTokenizer) else ""
+        tag = "upos" if column in ("", "columns", "ptb") else column
+        self.conllu = ConlluOptions(tag, untagged=True)
         self.lines = self.malformed = self.truncated = 0
 
     def open_answers(self) -> AbstractContextManager[WriteAnswers]:

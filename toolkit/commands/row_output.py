@@ -117,8 +117,13 @@ class CellWriter:
             self.write_row([*self.kept, *(rename(name, self.kept) for name in self.columns)])
         empty = [""] * len(self.columns)
         for record, prediction in answers:
-            values = record.values or {}
-            kept = [to_cell(values.get(name)) for name in self.kept]
+            values = [(record.values or {}).get(name) for name in self.kept]
+            kept = [
+                (it or "")
+                if it is None or isinstance(it, str)
+                else json_files.dumps(it, default=str)
+                for it in values
+            ]
             self.write_row([*kept, *(prediction.to_row() if prediction else empty)])
 
     def write_row(self, cells: Sequence[str]) -> None:
@@ -128,13 +133,6 @@ class CellWriter:
         else:
             line.write("\t".join(map(to_single_line, cells)) + "\n")
         self.file.write(line.getvalue())
-
-
-def to_cell(value: object) -> str:
-    """A value as text: lists and objects as JSON."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json_files.dumps(value, default=str)
 
 
 def to_table(rows: Sequence[Mapping[str, object]]) -> Any:

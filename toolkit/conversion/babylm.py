@@ -50,7 +50,10 @@ def write_entry(c: BabylmConfig) -> Path:
         "glue": collect_classes(c.fine_tuned),
         "fast_eval_results": collect_accuracies(revisions, records),
     }
-    missing = [*missing_revisions(revisions), *missing_sets(predictions)]
+    last = max(read_manifest(it).words or 0 for it in revisions.values())
+    wanted = [name_revision(words) for words in REQUIRED if words <= last]
+    missing = [name for name in wanted if name not in revisions]
+    missing += missing_sets(predictions)
     with Output(c.json) as output:
         target.mkdir(parents=True, exist_ok=True)
         with heartbeat("exporting"):
@@ -90,13 +93,6 @@ def name_revision(words: int) -> str:
     """chck_7M after 7,000,000 words; chck_500K and chck_1234 for fewer and other numbers."""
     units = {"M": 10**6, "K": 1000, "": 1}
     return next(f"chck_{words // n}{unit}" for unit, n in units.items() if words % n == 0)
-
-
-def missing_revisions(revisions: Mapping[str, Path]) -> list[str]:
-    """Those that the challenge wants up to the last one."""
-    last = max(read_manifest(it).words or 0 for it in revisions.values())
-    names = [name_revision(words) for words in REQUIRED if words <= last]
-    return [name for name in names if name not in revisions]
 
 
 def export_revision(name: str, checkpoint: Path, target: Path, c: BabylmConfig) -> bool:

@@ -227,13 +227,6 @@ def input_length(task: ComponentConfig, arch: ArchConfig | EncoderModel) -> int 
     return length
 
 
-def native_names(model_type: ModelType, task: ComponentConfig) -> NameTable | None:
-    """The tensors of a task's head; None if no class of the model type computes it."""
-    if task.name not in CLASS_ENDINGS or task.config.layer_mixing:
-        return None
-    return HEADS[task.name].get(model_type.model_type, {}).get(head_option(task))
-
-
 def head_settings(
     model_type: ModelType,
     task: ComponentConfig,

@@ -186,7 +186,10 @@ def export_native(
     folder = find_checkpoint(source)
     run, sizes = read_config(folder)
     arch = architectures.check_architecture(run.arch.name, select_arch(run, component))
-    saved = read_merged(folder, weights)
+    if read_manifest(folder).base:  # weights of adapters are merged with those they change
+        saved = dict(load_checkpoint(folder, weights=weights).state_dict())
+    else:
+        saved = read_tensors(folder / weights_file(folder, weights))
     task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)
@@ -219,6 +222,8 @@ def export_native(
 
     files.write_folder(target, fill)
     padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
+    code = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
+    copied = f"copy {' and '.join(code)} of the model's authors into the folder" if code else ""
     notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task)
     return {
         "class": classes[0],
@@ -227,21 +232,8 @@ def export_native(
         "omitted_tensors": omitted,
         "tokenizer": plain.kind,
         "symbols": hf_config["vocab_size"],
-        "note": "; ".join(filter(None, (*notes, code_note(model_type)))),
+        "note": "; ".join(filter(None, (*notes, copied))),
     }
-
-
-def code_note(model_type: ModelType) -> str:
-    """A note on classes that are not part of Transformers."""
-    needed = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
-    return f"copy {' and '.join(needed)} of the model's authors into the folder" if needed else ""
-
-
-def read_merged(folder: Path, weights: str) -> dict[str, Tensor]:
-    """The tensors of a checkpoint; those of adapters are merged with the weights they change."""
-    if read_manifest(folder).base:
-        return dict(load_checkpoint(folder, weights=weights).state_dict())
-    return read_tensors(folder / weights_file(folder, weights))
 
 
 def class_name(
@@ -346,8 +338,10 @@ def choose_model_type(
         model_types = [choose_head(MODEL_TYPES[str(origin["model_type"])], origin)]
     elif not model_types:
         model_types = [BERT] * (not arch.projects_embeddings and task.name != "rtd") + [ELECTRA]
-    for model_type in model_types:
-        if names := heads.native_names(model_type, task):
+    has_head = task.name in heads.CLASS_ENDINGS and not task.config.layer_mixing
+    for model_type in model_types if has_head else ():
+        tables = heads.HEADS[task.name].get(model_type.model_type, {})
+        if names := tables.get(heads.head_option(task)):
             return model_type, names
     return model_types[0], None
 

@@ -31,13 +31,8 @@ def import_pyarrow(module: str = "") -> ModuleType:
         ) from error
 
 
-def open_zst(file: BinaryIO) -> io.BufferedReader:
-    """The decompressed bytes of a file; reading a truncated or damaged one raises EOFError."""
-    return io.BufferedReader(_ZstReader(file), BUFFER_BYTES)
-
-
 class _ZstReader(io.RawIOBase):
-    """pyarrow notices truncated files, unlike the package zstandard."""
+    """Reading a truncated or damaged file raises EOFError; the package zstandard misses some."""
 
     def __init__(self, file: BinaryIO) -> None:
         arrow = import_pyarrow()
@@ -55,7 +50,11 @@ class _ZstReader(io.RawIOBase):
         return len(data)
 
 
-DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zst}
+DECOMPRESSORS: dict[str, Any] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".zst": lambda file: io.BufferedReader(_ZstReader(file), BUFFER_BYTES),
+}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
 """Errors of decompressors for truncated or damaged files."""

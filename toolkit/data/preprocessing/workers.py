@@ -8,9 +8,8 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -52,29 +51,22 @@ class WorkerPool:
         if (pool := self._pool) is None:
             yield from ((item, function(item)) for item in items)
             return
-        with _report_worker_death():
-            submitted = ((item, pool.submit(function, item)) for item in items)
-            waiting = deque(islice(submitted, PREFETCH * self.workers))
-            try:
-                while waiting:
-                    item, future = waiting.popleft()
-                    result = future.result()
-                    waiting.extend(islice(submitted, 1))
-                    yield item, result
-            finally:
-                for _, future in waiting:
-                    future.cancel()
-
-
-@contextmanager
-def _report_worker_death() -> Iterator[None]:
-    """Turn a killed worker, noticed at its result or at the next submission, into an error."""
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise ToolkitError(
-            "a worker process was killed, most often for lack of memory. Use fewer --workers."
-        ) from error
+        submitted = ((item, pool.submit(function, item)) for item in items)
+        waiting = deque[tuple[Item, Future[Result]]]()
+        try:
+            waiting.extend(islice(submitted, PREFETCH * self.workers))
+            while waiting:
+                item, future = waiting.popleft()
+                result = future.result()
+                waiting.extend(islice(submitted, 1))
+                yield item, result
+        except BrokenProcessPool as error:
+            raise ToolkitError(
+                "a worker process was killed, most often for lack of memory. Use fewer --workers."
+            ) from error
+        finally:
+            for _, future in waiting:
+                future.cancel()
 
 
 def _end_with_parent() -> None:

@@ -50,7 +50,8 @@ class FairseqFolder(FolderSource):
         self._pair, self.languages = find_languages(path, languages)
         """Source and target, or the only one."""
         self.kind = "parallel" if len(self.languages) == 2 else "text"
-        self._dictionaries = [self._read_dictionary(language) for language in self.languages]
+        names = [f"dict.{language}.txt" if language else "dict.txt" for language in self.languages]
+        self._dictionaries = [WordLevelTokenizer.from_file(path / name) for name in names]
         self.vocabulary_fingerprint = self._dictionaries[0].vocabulary.fingerprint
         self._stems: dict[str, list[str]] = {}
         matches = [it for it in match_names(path) if (it["pair"] or "") == self._pair]
@@ -101,10 +102,6 @@ class FairseqFolder(FolderSource):
             source_lang=self.languages[0],
             target_lang=self.languages[1],
         )
-
-    def _read_dictionary(self, language: str) -> WordLevelTokenizer:
-        name = f"dict.{language}.txt" if language else "dict.txt"
-        return WordLevelTokenizer.from_file(self.path / name)
 
     def _file_stems(self, name: str) -> list[Path]:
         """The files of a split, one for each language, without their suffixes."""

@@ -36,11 +36,6 @@ class StreamedSentence(NamedTuple):
     problem: str = ""
 
 
-def conllu_options(column: str) -> ConlluOptions:
-    """Options for the tags of a model; those of other formats than CoNLL-U become UPOS."""
-    return ConlluOptions("upos" if column in ("columns", "ptb") else column, untagged=True)
-
-
 def stream_conllu(
     lines: Iterable[bytes], path: Path, options: ConlluOptions
 ) -> Iterator[StreamedSentence]:

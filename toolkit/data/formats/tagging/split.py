@@ -20,7 +20,13 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes, write_output
 from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.tagging.tokenizer import MAX_BYTES, TaggingTokenizer
-from toolkit.data.formats.tagging.treebanks import TAG_COLUMNS, first_tag, get_feature, set_feature
+from toolkit.data.formats.tagging.treebanks import (
+    MISSING_TAG,
+    TAG_COLUMNS,
+    first_tag,
+    parse_features,
+    set_feature,
+)
 from toolkit.data.storage.column_files import Column, ColumnPart
 from toolkit.data.storage.data_folder import (
     DataFolder,
@@ -165,7 +171,8 @@ def read_tag(field: str, settings: JsonObject) -> str:
     name, tag = settings.get("format"), str(settings.get("tag"))
     if name == "ptb":
         return first_tag(field)
-    return get_feature(field, tag) if name == "conllu" and tag not in TAG_COLUMNS else field
+    is_feature = name == "conllu" and tag not in TAG_COLUMNS
+    return parse_features(field).get(tag, MISSING_TAG) if is_feature else field
 
 
 def write_predictions(

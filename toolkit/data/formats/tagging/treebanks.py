@@ -210,11 +210,6 @@ def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
         )
 
 
-def get_feature(field: str, name: str) -> str:
-    """The value of a feature in the column FEATS; `_` if it is absent."""
-    return parse_features(field).get(name, MISSING_TAG)
-
-
 def set_feature(field: str, name: str, value: str) -> str:
     """The column FEATS with one feature set, or removed for `_`, in alphabetical order."""
     features = parse_features(field)
