@@ -12,7 +12,7 @@ from toolkit.criteria import IGNORED, Classes
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.raw_items import InputField
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_SINGLE, TokenColumn, join_pairs
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import Examples
 from toolkit.tasks.predictions import Predictor, Results

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import toolkit
-from toolkit.checkpoints.start_record import describe_plugins, read_starts
+from toolkit.checkpoints.load import describe_plugins, read_starts
 from toolkit.common import plugins
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import compose, load

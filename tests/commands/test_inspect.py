@@ -4,8 +4,8 @@ from dataclasses import asdict
 import pytest
 
 from toolkit import build_model
+from toolkit.checkpoints.load import describe_start, find_start
 from toolkit.checkpoints.save_folder import read_manifest, write_manifest
-from toolkit.checkpoints.start_record import describe_start, find_start
 from toolkit.cli.inspect import main
 from toolkit.commands.inspect import describe_checkpoint
 from toolkit.common.errors import ToolkitError

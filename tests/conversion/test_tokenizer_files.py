@@ -15,8 +15,11 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tests.conversion.conftest import PIECES, write_vocabulary
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.tokenizer_files import write_tokenizer
-from toolkit.data.tokenizers.byte_level import lowercase_normalizers
-from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer, WordPieceTokenizer
+from toolkit.data.tokenizers.huggingface import (
+    HuggingFaceTokenizer,
+    WordPieceTokenizer,
+    lowercase_normalizers,
+)
 from toolkit.data.tokenizers.offsets import lower_without_accents
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.data.tokenizers.tokenizer_json import load_tokenizer

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from toolkit.checkpoints.start_record import read_starts
+from toolkit.checkpoints.load import read_starts
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import TRAIN, SweepConfig

@@ -9,8 +9,7 @@ import torch
 from toolkit import build_model
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.data.formats.text import encode_raw_texts
-from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.storage.data_folder import SPLIT, DataFolder
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.language_modeling import BlockExamples, LanguageModeling, LanguageModelingConfig

@@ -26,8 +26,7 @@ from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.load import LoadedConfig
 from toolkit.config.sections import DataConfig, RunConfig
-from toolkit.data.storage.data_folder import Corpora
-from toolkit.data.storage.memory_folder import SyntheticFolder
+from toolkit.data.storage.data_folder import Corpora, SyntheticFolder
 from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
 from toolkit.reporting.console import Output

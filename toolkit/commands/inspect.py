@@ -17,10 +17,13 @@ from toolkit.analysis.word_order import (
     measure_word_order,
 )
 from toolkit.checkpoints.load import (
+    COMPARED,
     MODEL,
     RESUME_FILES,
     STATE,
     check_data_matches_checkpoint,
+    describe_start,
+    find_start,
     weights_file,
 )
 from toolkit.checkpoints.save_folder import (
@@ -30,7 +33,6 @@ from toolkit.checkpoints.save_folder import (
     read_manifest,
     verify_checkpoint,
 )
-from toolkit.checkpoints.start_record import COMPARED, describe_start, find_start
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
 from toolkit.commands.describe_data import Description, describe_data
 from toolkit.common import plugins
@@ -48,8 +50,7 @@ from toolkit.config.values import (
 )
 from toolkit.data.formats.text import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.data_folder import SHARD_SEPARATOR, Corpora, DataFolder
-from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.storage.data_folder import SHARD_SEPARATOR, SPLIT, Corpora, DataFolder
 from toolkit.data.text_files import read_text
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.world import select_device

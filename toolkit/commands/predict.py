@@ -11,14 +11,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from toolkit.commands.row_output import (
+from toolkit.commands.text_io import (
     Answer,
     InputRecord,
     WriteAnswers,
     open_answers,
+    open_input,
     to_json_record,
 )
-from toolkit.commands.text_io import open_input
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import STDOUT
 from toolkit.common.json_files import is_json_object

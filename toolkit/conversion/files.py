@@ -20,9 +20,8 @@ import torch
 import yaml
 from torch import Tensor
 
-from toolkit.checkpoints.load import EXTRA_FILE, read_config, write_model
+from toolkit.checkpoints.load import EXTRA_FILE, read_complete_starts, read_config, write_model
 from toolkit.checkpoints.save_folder import read_manifest
-from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_dir, open_regular

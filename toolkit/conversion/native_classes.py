@@ -186,10 +186,7 @@ def export_native(
     folder = find_checkpoint(source)
     run, sizes = read_config(folder)
     arch = architectures.check_architecture(run.arch.name, select_arch(run, component))
-    if read_manifest(folder).base:  # weights of adapters are merged with those they change
-        saved = dict(load_checkpoint(folder, weights=weights).state_dict())
-    else:
-        saved = read_tensors(folder / weights_file(folder, weights))
+    saved = read_merged(folder, weights)
     task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)
@@ -222,8 +219,6 @@ def export_native(
 
     files.write_folder(target, fill)
     padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
-    code = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
-    copied = f"copy {' and '.join(code)} of the model's authors into the folder" if code else ""
     notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task)
     return {
         "class": classes[0],
@@ -232,8 +227,21 @@ def export_native(
         "omitted_tensors": omitted,
         "tokenizer": plain.kind,
         "symbols": hf_config["vocab_size"],
-        "note": "; ".join(filter(None, (*notes, copied))),
+        "note": "; ".join(filter(None, (*notes, code_note(model_type)))),
     }
+
+
+def code_note(model_type: ModelType) -> str:
+    """A note on classes that are not part of Transformers."""
+    needed = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
+    return f"copy {' and '.join(needed)} of the model's authors into the folder" if needed else ""
+
+
+def read_merged(folder: Path, weights: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint; those of adapters are merged with the weights they change."""
+    if read_manifest(folder).base:
+        return dict(load_checkpoint(folder, weights=weights).state_dict())
+    return read_tensors(folder / weights_file(folder, weights))
 
 
 def class_name(

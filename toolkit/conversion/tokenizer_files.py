@@ -19,12 +19,12 @@ from tokenizers import (
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, write_json
-from toolkit.data.tokenizers.byte_level import lowercase_normalizers
 from toolkit.data.tokenizers.huggingface import (
     SPECIAL,
     TOKENIZER_FILE,
     HuggingFaceTokenizer,
     WordPieceTokenizer,
+    lowercase_normalizers,
 )
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, parse_model
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer

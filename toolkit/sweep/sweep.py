@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from toolkit.checkpoints.load import read_complete_starts
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
-from toolkit.checkpoints.start_record import read_complete_starts
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json

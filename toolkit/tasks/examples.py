@@ -19,8 +19,7 @@ from toolkit.config.schedules import RunSchedules
 from toolkit.criteria import IGNORED
 from toolkit.data.samples.sequence_pairs import PairBatch, TokenSamples
 from toolkit.data.samples.statistics import measure_rarity
-from toolkit.data.storage.data_folder import DataFolder, Split
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import DataFolder, MemoryFolder, Split
 from toolkit.models.interface import Inputs
 from toolkit.models.packing import Packing, pack_padding
 

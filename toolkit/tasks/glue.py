@@ -33,7 +33,7 @@ from toolkit.data.samples.sequence_pairs import (
     join_pairs,
     truncate_longest_first,
 )
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,

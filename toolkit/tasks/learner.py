@@ -21,8 +21,7 @@ from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig, RunConfig, TrainingConfig
 from toolkit.criteria import Criterion, LazyPrediction
-from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.storage.data_folder import SPLIT, DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.interface import EncoderModel, Inputs, Sizes, find_modules

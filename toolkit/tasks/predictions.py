@@ -25,8 +25,7 @@ from toolkit.common.files import write_output
 from toolkit.criteria import LazyPrediction, Prediction, compute_logits
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.raw_items import InputField, ItemValues, name_columns, read_item
-from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.memory_folder import SPLIT
+from toolkit.data.storage.data_folder import SPLIT, DataFolder
 from toolkit.distributed import World
 from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel

@@ -23,7 +23,7 @@ from toolkit.config.sections import ComponentConfig
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.data.formats.text import encode_raw_texts
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction

@@ -9,9 +9,8 @@ from signal import Signals
 
 import torch
 
-from toolkit.checkpoints.load import describe_base
+from toolkit.checkpoints.load import describe_base, record_start
 from toolkit.checkpoints.save_folder import SaveFolder, read_manifest
-from toolkit.checkpoints.start_record import record_start
 from toolkit.common.json_files import JsonObject
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.sections import RunConfig

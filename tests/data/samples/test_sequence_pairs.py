@@ -10,7 +10,7 @@ from toolkit.data.samples.sequence_pairs import (
     truncate_longest_first,
 )
 from toolkit.data.storage.column_files import Column
-from toolkit.data.storage.memory_folder import ConstantLengthPart, SyntheticFolder
+from toolkit.data.storage.data_folder import ConstantLengthPart, SyntheticFolder
 
 WORDS = SyntheticFolder(40, 1).vocabulary  # [PAD] 0, [CLS] 1, [SEP] 2
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.samples.sequence_pairs import TextSamples
-from toolkit.data.storage.memory_folder import SyntheticFolder
+from toolkit.data.storage.data_folder import SyntheticFolder
 
 CLS, SEP, PAD = 10, 11, 12
 

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.tokenizer import read_word_vectors
-from toolkit.data.storage.memory_folder import SyntheticFolder
+from toolkit.data.storage.data_folder import SyntheticFolder
 
 TEXT = "3 2\nthe 1 2\nNew York -0.5 1e-2\n. 3 4\n"
 SYMBOLS = ["the", "cat", "New York", "."]

@@ -42,7 +42,7 @@ from toolkit.data.storage.column_files import (
     ColumnType,
     ColumnWriter,
 )
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.offsets import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer

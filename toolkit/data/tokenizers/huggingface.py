@@ -1,17 +1,22 @@
-"""Tokenizers by the package tokenizers: BERT's WordPiece, and those of a tokenizer.json."""
+"""Tokenizers by the package tokenizers: BERT's WordPiece, bytes, and those of a tokenizer.json."""
 
 from __future__ import annotations
 
 import os
+import sys
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import (
     AddedToken,
+    Regex,
     Tokenizer as HfTokenizer,
     decoders,
     models,
@@ -25,12 +30,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
-from toolkit.data.tokenizers.offsets import (
-    TokenOffsets,
-    TokenSpan,
-    split_long_words,
-    trim_span,
-)
+from toolkit.data.tokenizers.offsets import TokenOffsets, TokenSpan, split_long_words, trim_span
 from toolkit.data.tokenizers.tokenizer import MASK, SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     MARKS,
@@ -343,3 +343,85 @@ def train_word_pieces(
     tokenizer.train_from_iterator(items, trainer)
     ids = tokenizer.get_vocab()
     return sorted(ids, key=ids.__getitem__)
+
+
+BYTES = 256
+FINAL_SIGMA = r"(?<=[\p{L}\p{Nl}])\u03a3(?![\p{L}\p{Nl}])"
+"""A capital sigma at a word's end, which Python lowercases to the final sigma."""
+
+
+def train_byte_pairs(
+    lines: Iterable[str], *, vocabulary_size: int, lowercase: bool
+) -> HuggingFaceTokenizer:
+    """256 bytes, then the most frequent pairs of pieces, merged again and again (Radford et al.
+    2019, code: GPT-2's splitting of words, but with add_prefix_space).
+
+    Lines are read once; the different words and their counts are all that is kept in memory.
+    """
+    if vocabulary_size < BYTES:
+        raise ToolkitError(
+            f"vocab_size must be at least {BYTES} with byte-level BPE, one for each byte, but is "
+            f"{vocabulary_size}. Raise it."
+        )
+    backend = HfTokenizer(models.BPE())
+    backend.normalizer = normalizers.Sequence(lowercase_normalizers() if lowercase else [])
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=len(SPECIAL) + vocabulary_size,
+        special_tokens=[
+            AddedToken(name, special=True, normalized=False, lstrip=role == "mask")
+            for role, name in SPECIAL.items()  # the mask includes the space before it
+        ],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    with library_errors():
+        backend.train_from_iterator(map(split_long_words, lines), trainer)
+    return HuggingFaceTokenizer(backend.to_str(), ROLES)
+
+
+def train_bytes(
+    lines: Iterable[str], *, vocabulary_size: int = BYTES, lowercase: bool
+) -> HuggingFaceTokenizer:
+    """Each byte of UTF-8 is a token, whatever the text and the size."""
+    return train_byte_pairs([], vocabulary_size=BYTES, lowercase=lowercase)
+
+
+def train_characters(
+    lines: Iterable[str], *, vocabulary_size: int, lowercase: bool
+) -> HuggingFaceTokenizer:
+    """The space and the most frequent characters; ties in code point order, others are unknown."""
+    normalizer = normalizers.Sequence(lowercase_normalizers() if lowercase else [])
+    counts = Counter[str]()
+    for line in lines:
+        counts.update(normalizer.normalize_str(line))
+    counts[" "] = sys.maxsize
+    ranked = sorted(counts, key=lambda letter: (-counts[letter], letter))[:vocabulary_size]
+    ids = {symbol: number for number, symbol in enumerate([*SPECIAL.values(), *ranked])}
+    backend = HfTokenizer(models.BPE(ids, [], unk_token=SPECIAL["unk"]))
+    backend.normalizer = normalizers.Sequence([normalizer, normalizers.Prepend(" ")])
+    backend.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    backend.add_special_tokens([*SPECIAL.values()])
+    return HuggingFaceTokenizer(backend.to_str(), ROLES)
+
+
+ROLES = {role: number for number, role in enumerate(SPECIAL)}
+
+
+def lowercase_normalizers() -> list[Any]:
+    """NFKD, drop combining marks, lowercase, as in toolkit.data.tokenizers.offsets."""
+    return [
+        normalizers.NFKD(),
+        normalizers.Replace(Regex(combining_characters()), ""),
+        normalizers.Replace(Regex(FINAL_SIGMA), "\u03c2"),
+        normalizers.Lowercase(),
+    ]
+
+
+@cache
+def combining_characters() -> str:
+    """Regex class of the combining characters of unicodedata."""
+    codes = (code for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code)))
+    runs = (list(run) for _, run in groupby(enumerate(codes), lambda pair: pair[1] - pair[0]))
+    return "[" + "".join(f"\\x{{{run[0][1]:x}}}-\\x{{{run[-1][1]:x}}}" for run in runs) + "]"

@@ -56,9 +56,9 @@ KINDS = {
 }
 TRAINERS = {
     **{kind: f"{KINDS[kind]}._train" for kind in ("sentencepiece", "wordpiece", "words")},
-    "bpe": "toolkit.data.tokenizers.byte_level:train_byte_pairs",
-    "bytes": "toolkit.data.tokenizers.byte_level:train_bytes",
-    "characters": "toolkit.data.tokenizers.byte_level:train_characters",
+    "bpe": "toolkit.data.tokenizers.huggingface:train_byte_pairs",
+    "bytes": "toolkit.data.tokenizers.huggingface:train_bytes",
+    "characters": "toolkit.data.tokenizers.huggingface:train_characters",
 }
 """What may be trained -> the function that does it."""
 MIN_VOCABULARY_SIZE = 4

@@ -38,7 +38,7 @@ from toolkit.data.formats.qa.format import (
 )
 from toolkit.data.raw_items import InputField, ItemValues
 from toolkit.data.records import Record, name_cells, read_csv_cells
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, whole_file
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 

@@ -37,7 +37,7 @@ from toolkit.data.formats.qa.format import (
     read_json_text,
 )
 from toolkit.data.raw_items import InputField
-from toolkit.data.storage.memory_folder import MemoryFolder
+from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.tokenizers.offsets import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
