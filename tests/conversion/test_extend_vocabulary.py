@@ -10,8 +10,8 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from toolkit import load_checkpoint
 from toolkit.cli.convert import main
 from toolkit.config.serialize import from_dict
-from toolkit.conversion.extend_vocabulary import extend_vocabulary
 from toolkit.conversion.files import ConvertedModel, write_checkpoint
+from toolkit.conversion.tokenizer_files import extend_vocabulary
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, train_pieces
 from toolkit.data.tokenizers.tokenizer import Tokenizer

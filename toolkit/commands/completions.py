@@ -10,8 +10,8 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints, tabulate
 from toolkit.commands.reading_times import rate_checkpoint
+from toolkit.commands.validate import KnownResults, list_checkpoints, tabulate
 from toolkit.common import json_files
 from toolkit.common.arrays import FloatArray
 from toolkit.common.errors import ToolkitError, describe_error

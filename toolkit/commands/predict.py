@@ -26,8 +26,8 @@ from toolkit.common.registry import TASKS
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.checkpoints import PredictConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.formats.tagging.conllu import ConlluOptions, stream_conllu
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.formats.tagging.treebanks import ConlluOptions, stream_conllu
 from toolkit.data.preprocessing.input_files import list_saved_files
 from toolkit.data.raw_items import (
     Fields,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.commands.all_checkpoints import KnownResults, list_checkpoints
+from toolkit.commands.validate import KnownResults, list_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_output, write_output

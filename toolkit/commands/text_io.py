@@ -24,8 +24,11 @@ from toolkit.common.files import atomic_dir, check_distinct_files, open_output, 
 from toolkit.common.json_files import JsonObject, write_json
 from toolkit.config.commands.generate import GenerationOptions, TextGenerationConfig
 from toolkit.data.formats.parallel import ParallelSplit
-from toolkit.data.formats.tagging.conllu import ConlluOptions, replace_sentence_tags
-from toolkit.data.formats.tagging.treebanks import TaggedSentence
+from toolkit.data.formats.tagging.treebanks import (
+    ConlluOptions,
+    TaggedSentence,
+    replace_sentence_tags,
+)
 from toolkit.data.raw_items import to_single_line
 from toolkit.data.records import FEATURES
 from toolkit.data.samples.sequence_pairs import TokenColumn

@@ -33,7 +33,6 @@ from toolkit.config.commands.checkpoints import (
 from toolkit.config.serialize import from_dict
 from toolkit.config.values import Size
 from toolkit.conversion import fairseq, files, native_classes, tensors
-from toolkit.conversion.extend_vocabulary import extend_vocabulary
 from toolkit.conversion.files import (
     MODEL_CARD_FILE,
     ConvertedModel,
@@ -42,7 +41,7 @@ from toolkit.conversion.files import (
 )
 from toolkit.conversion.heads import input_length, with_labels
 from toolkit.conversion.native_classes import check_component
-from toolkit.conversion.tokenizer_files import Template, write_tokenizer
+from toolkit.conversion.tokenizer_files import Template, extend_vocabulary, write_tokenizer
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, unpack_tokenizer
 from toolkit.data.tokenizers.tokenizer_json import load_tokenizer

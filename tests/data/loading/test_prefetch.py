@@ -15,7 +15,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import is_running
-from toolkit.data.loading.prefetch import (
+from toolkit.data.loading.loader import (
     BatchPrefetcher,
     ExampleError,
     map_parts,

@@ -1,16 +1,39 @@
-"""The micro-batches of every epoch in order, and those of each rank."""
+"""The micro-batches of every epoch in order, and those of each rank, prepared ahead.
+
+Each worker has a pipe to the trainer. It collates its requests in order and sends the batches back;
+a thread of the trainer receives them. Thus a worker that dies closes its pipe, one that hangs is
+noticed by the time that its next batch takes, and neither can block the trainer.
+
+Batches are sent as arrays through the pipe. torch sends tensors through shared memory, which
+containers limit to 64 MB by default, or lack. For batches of up to 1 MB, a copy through a pipe also
+takes less time than mapping each tensor.
+"""
 
 from __future__ import annotations
 
+import atexit
+import multiprocessing
+import signal
+import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Generic
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
+from typing import Any, Generic
 from zlib import crc32
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, first_line, join_first
+from toolkit.common.system import known_signals, signal_name
 from toolkit.data.loading.batching import (
     Batch,
     BatchPlan,
@@ -22,7 +45,6 @@ from toolkit.data.loading.batching import (
     FilledSource,
     compute_fingerprint,
 )
-from toolkit.data.loading.prefetch import BatchPrefetcher, Request, collate
 
 
 def first_index_of_rank(start: int, rank: int, ranks: int) -> int:
@@ -197,3 +219,219 @@ class BatchLoader(Generic[Batch]):
             self.waited_seconds += time.perf_counter() - start
             yield batch
             start = time.perf_counter()
+
+
+PREFETCHED_BATCHES = 4  # per worker
+LISTED_EXAMPLES = 8  # examples that an error lists
+IGNORED_SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1")
+SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
+Request = tuple[IntArray, int | float | None]
+"""The examples of a batch, none for the batch of an idle rank; and the epoch with its elapsed
+fraction."""
+
+
+class ExampleError(RuntimeError):
+    """Collating an example failed because of a bug; names the example and its data."""
+
+
+class Worker(Generic[Batch]):
+    """A process that collates; requests and answers are in the same order."""
+
+    def __init__(self, examples: BatchSource[Batch], name: str) -> None:
+        self.connection, other = multiprocessing.Pipe()
+        arguments = other, self.connection, examples, name
+        self.process = multiprocessing.Process(target=serve, args=arguments, daemon=True)
+        self.answers: SimpleQueue[Any] = SimpleQueue()
+        self.pending: deque[tuple[int, IntArray]] = deque()
+        """Number and examples of each request that has not been answered."""
+        self.process.start()
+        other.close()
+
+    def receive_answers(self, *, pin_memory: bool) -> None:
+        """Put the answers into the queue, in a thread; the last is None."""
+        with suppress(EOFError, OSError):
+            while True:
+                answer = self.connection.recv()
+                if not isinstance(answer, Exception):
+                    answer = map_parts(answer, np.ndarray, torch.from_numpy)
+                    answer = map_parts(answer, Tensor, Tensor.pin_memory) if pin_memory else answer
+                self.answers.put(answer)
+        self.answers.put(None)
+
+
+def serve(
+    connection: Connection, of_trainer: Connection, examples: BatchSource[Batch], name: str
+) -> None:
+    """Answer requests until the trainer is gone.
+
+    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
+    """
+    for signal_number in IGNORED_SIGNALS:
+        signal.signal(signal_number, signal.SIG_IGN)
+    of_trainer.close()
+    torch.set_num_threads(1)
+    with suppress(EOFError, OSError):
+        while True:
+            ids, epoch = connection.recv()
+            try:
+                answer = map_parts(collate(examples, name, ids, epoch), Tensor, Tensor.numpy)
+            except ToolkitError as error:
+                answer = ToolkitError(str(error))
+            except ExampleError as error:
+                text = f"{error}\n\nIn the data worker:\n{traceback.format_exc()}"
+                answer = ExampleError(text)
+            connection.send(answer)
+
+
+def map_parts(value: object, kind: type, change: Callable[[Any], object]) -> Any:
+    """A batch with its parts of a type changed: tensors, tuples and plain values in a tuple."""
+    if isinstance(value, kind):
+        return change(value)
+    if not isinstance(value, tuple):
+        return value
+    parts = [map_parts(part, kind, change) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def collate(
+    examples: BatchSource[Batch], name: str, ids: IntArray, epoch: int | float | None
+) -> Batch:
+    """A batch; raises an ExampleError for a bug, with the first example that also fails alone."""
+    try:
+        return examples.collate(ids, epoch)
+    except ToolkitError:
+        raise
+    except Exception as error:
+        culprit = format_ids(ids, name)
+        for number in ids:
+            try:
+                examples.collate(np.array([number]), epoch)
+            except Exception:
+                culprit = f"example {number} of {name}"
+                break
+        raise ExampleError(f"cannot collate {culprit}: {type(error).__name__}: {error}") from error
+
+
+class BatchPrefetcher(Generic[Batch]):
+    """Answers requests in order with batches of `examples`, which errors call `name`.
+
+    A worker that dies, or does not answer for `timeout_seconds`, ends the pass with an error that
+    names the examples it was collating. Workers start with the first pass.
+    """
+
+    def __init__(
+        self,
+        examples: BatchSource[Batch],
+        *,
+        name: str,
+        workers: int = 0,
+        timeout_seconds: int = 0,
+        pin_memory: bool = False,
+    ) -> None:
+        self._examples, self._name = examples, name
+        self._count, self._timeout_seconds = workers, timeout_seconds
+        self._pin_memory = pin_memory
+        self._next = 0
+        """Number of the next request of all passes."""
+        self.workers: list[Worker[Batch]] = []
+        # Before multiprocessing's own function, which would wait for workers that ignore SIGTERM.
+        atexit.register(weakref.finalize(self, kill_all, self.workers))
+
+    def prefetch(self, requests: Iterable[Request]) -> Iterator[Batch]:
+        """The batches of these requests, in order."""
+        if not self._count:
+            for ids, epoch in requests:
+                batch = self.collate(ids, epoch)
+                yield map_parts(batch, Tensor, Tensor.pin_memory) if self._pin_memory else batch
+            return
+        if not self.workers:
+            self._start_workers()
+        requests, expected = iter(requests), self._next
+        self._ask(requests, PREFETCHED_BATCHES * self._count)
+        while expected < self._next:
+            batch = self._receive(expected)
+            expected += 1
+            self._ask(requests, 1)
+            yield batch
+
+    def collate(self, ids: IntArray, epoch: int | float | None) -> Batch:
+        """One batch, collated in this process."""
+        return collate(self._examples, self._name, ids, epoch)
+
+    def close(self) -> None:
+        """Stop the workers; a later pass starts new ones."""
+        kill_all(self.workers)
+
+    def _start_workers(self) -> None:
+        try:
+            for _ in range(self._count):
+                self.workers.append(Worker(self._examples, self._name))
+            for worker in self.workers:  # threads start after the last fork
+                options = {"pin_memory": self._pin_memory}
+                receive = worker.receive_answers
+                threading.Thread(target=receive, kwargs=options, daemon=True).start()
+        except (OSError, MemoryError, RuntimeError) as error:  # RuntimeError: no more threads
+            self.close()
+            reason = error.strerror if isinstance(error, OSError) else first_line(error)
+            raise ToolkitError(
+                f"cannot start {self._count} data workers: {reason}. Use fewer --num-workers, "
+                f"or raise the limits that ulimit -a shows."
+            ) from error
+
+    def _ask(self, requests: Iterator[Request], count: int) -> None:
+        """Send the next requests, each to the worker whose turn it is."""
+        for ids, epoch in islice(requests, count):
+            worker = self.workers[self._next % self._count]
+            worker.pending.append((self._next, ids))
+            self._next += 1
+            with suppress(OSError):  # a dead worker is noticed when its answer is due
+                worker.connection.send((ids, epoch))
+
+    def _receive(self, expected: int) -> Batch:
+        """The answer to a request; those of an earlier pass, which ended early, are dropped."""
+        worker = self.workers[expected % self._count]
+        while True:
+            try:
+                answer = worker.answers.get(timeout=self._timeout_seconds or None)
+            except Empty:
+                raise self._stop(
+                    worker,
+                    f"a data worker has not answered within data.timeout_seconds "
+                    f"({self._timeout_seconds}); it is collating {{work}}. Find out what holds it "
+                    f"up (a file system that hangs?), or raise --data.timeout-seconds.",
+                ) from None
+            if answer is None:
+                worker.process.join(SHUTDOWN_SECONDS)
+                code = worker.process.exitcode or 0
+                end = f"was killed by {signal_name(-code)}"
+                raise self._stop(
+                    worker,
+                    f"a data worker {end if code < 0 else f'exited with code {code}'} while "
+                    f"collating {{work}}. Use fewer --num-workers if memory is short, or 0 to see "
+                    f"the error itself.",
+                )
+            number, _ = worker.pending.popleft()
+            if number == expected:
+                if isinstance(answer, Exception):
+                    raise answer
+                batch: Batch = answer
+                return batch
+
+    def _stop(self, worker: Worker[Batch], message: str) -> ToolkitError:
+        """Stop all workers; the error names what this one was collating."""
+        work = format_ids(worker.pending[0][1], self._name)
+        self.close()
+        return ToolkitError(message.format(work=work))
+
+
+def kill_all(workers: list[Worker[Any]]) -> None:
+    """Kill the workers, and empty the list."""
+    while workers:
+        process = workers.pop().process
+        process.kill()
+        process.join(SHUTDOWN_SECONDS)
+
+
+def format_ids(ids: IntArray, name: str) -> str:
+    """The first few examples of a batch, and how many more there are."""
+    return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
+from toolkit.data.formats.tagging.treebanks import ConlluOptions, read_conllu
 
 UPOS = ConlluOptions("upos")
 TEXT = (

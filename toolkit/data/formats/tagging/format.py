@@ -20,7 +20,6 @@ from toolkit.data.formats.format import (
     SplitReport,
     count_column,
 )
-from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
 from toolkit.data.formats.tagging.split import COLUMNS, KIND, TYPES_FILE, UNKNOWN_TAG, UNSEEN_TAG
 from toolkit.data.formats.tagging.tokenizer import (
     ANY_COLUMN,
@@ -34,9 +33,11 @@ from toolkit.data.formats.tagging.tokenizer import (
     read_word_vectors,
 )
 from toolkit.data.formats.tagging.treebanks import (
+    ConlluOptions,
     TaggedFile,
     TaggedSentence,
     read_conll_columns,
+    read_conllu,
     read_penn_treebank,
 )
 from toolkit.data.preprocessing.choose_tokenizer import (

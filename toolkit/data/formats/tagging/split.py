@@ -7,7 +7,7 @@ of it is in memory: a million words take about ten megabytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,8 @@ from toolkit.data.formats.tagging.treebanks import (
     TAG_COLUMNS,
     first_tag,
     parse_features,
-    set_feature,
+    render_field,
+    replace_tags,
 )
 from toolkit.data.storage.column_files import Column, ColumnPart
 from toolkit.data.storage.data_folder import (
@@ -242,27 +243,6 @@ def read_items(part: ColumnPart, first: int, last: int) -> tuple[IntArray, list[
     offsets = part.offsets[first : last + 1]
     values = Column("", [part]).read(int(offsets[0]), int(offsets[-1]))
     return values, np.diff(offsets).tolist()
-
-
-def replace_tags(
-    data: bytes,
-    spans: Iterable[tuple[int, int]],
-    tags: Sequence[str],
-    render: Callable[[str, str], str],
-) -> bytes:
-    """The bytes of sentences with other tags in these spans; all else is unchanged."""
-    parts, reached = list[bytes](), 0
-    for (first, last), tag in zip(spans, tags, strict=True):
-        parts += [data[reached:first], render(data[first:last].decode(), tag).encode()]
-        reached = last
-    return b"".join([*parts, data[reached:]])
-
-
-def render_field(field: str, tag: str, *, feature: str, alternatives: bool) -> str:
-    """The field with another tag; of alternatives such as JJ|NN the first is the tag."""
-    if feature:
-        return set_feature(field, feature, tag)
-    return field if alternatives and field.split("|")[0] == tag else tag
 
 
 class Chunks(NamedTuple):
