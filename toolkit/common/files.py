@@ -229,7 +229,8 @@ def name_errors(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno and error.filename is None:
+            error.filename = str(path)
         raise
 
 
