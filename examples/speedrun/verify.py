@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from toolkit.checkpoints.start_record import read_starts
+from toolkit.checkpoints.load import read_starts
 from toolkit.cli.validate import main as validate
 from toolkit.data.storage.data_folder import open_folder
 
