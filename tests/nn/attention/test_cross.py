@@ -3,7 +3,6 @@ import math
 import torch
 
 from toolkit.nn.attention import Content, CrossAttention, CrossAttentionSource, SoftmaxMap
-from toolkit.nn.decoding_cache import EncoderKVCache
 
 WIDTH, HEADS = 8, 2
 
@@ -31,25 +30,3 @@ def test_cross_attention_equals_loops_over_the_source():
         torch.testing.assert_close(
             cross(x, CrossAttentionSource(m))[0, i], expected, atol=1e-12, rtol=0
         )
-
-
-def test_cross_attention_of_rows_with_a_shared_source_equals_separate_sources():
-    cross, x, m = build_attention(), states(6, 3), states(2, 4)
-    padding = torch.tensor([[False] * 4, [False, False, True, True]])
-    each = CrossAttentionSource(m.repeat_interleave(3, 0), padding.repeat_interleave(3, 0))
-    torch.testing.assert_close(
-        cross(x, CrossAttentionSource(m, padding)), cross(x, each), atol=1e-12, rtol=0
-    )
-
-
-def test_cached_source_may_be_omitted():
-    cross, x, cache = build_attention(), states(4, 1), EncoderKVCache()
-    first = cross(x, CrossAttentionSource(states(2, 5)), cache)
-    assert torch.equal(cross(x, None, cache), first)
-
-
-def test_cross_attention_weights_sum_to_1_outside_padding():
-    cross, padding = build_attention(), torch.tensor([[False, False, True]])
-    weights = cross.weights(states(1, 2), CrossAttentionSource(states(1, 3), padding))
-    assert weights.shape == (1, HEADS, 2, 3) and not weights[..., 2].any()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, HEADS, 2, dtype=torch.float64))

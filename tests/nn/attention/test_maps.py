@@ -69,38 +69,6 @@ def build_map(**options):
     return KernelMap(NormalizedKernel(HEADS, SIZE), SIZE, **options)
 
 
-def test_kernel_map_with_a_fixed_kernel_is_a_depthwise_convolution():
-    p, map_ = kernel_inputs(), build_map()
-    channels = p.v.transpose(2, 3).flatten(1, 2)  # (B, H, S, K) -> (B, HK, S)
-    weight = map_.kernel.taps.softmax(-1).repeat_interleave(4, 0).unsqueeze(1)
-    expected = torch.conv1d(channels, weight, padding=SIZE // 2, groups=4 * HEADS)
-    average = map_.average(p).transpose(2, 3).flatten(1, 2)
-    torch.testing.assert_close(average, expected)
-
-
-def test_kernel_map_loses_weight_beyond_the_ends():
-    weights = build_map()(kernel_inputs())
-    assert torch.allclose(weights[:, :, 2:6].sum(-1), torch.ones(()))
-    assert (weights[:, :, [0, 1, 6, 7]].sum(-1) < 1).all()
-
-
-def test_left_only_kernel_map_is_causal():
-    weights = build_map(left_only=True)(kernel_inputs())
-    assert not weights.triu(1).any() and (weights.diagonal(dim1=-2, dim2=-1) > 0).all()
-
-
-@pytest.mark.parametrize("steps", [[1] * 8, [3, 1, 4]])
-def test_kernel_map_with_a_cache_equals_the_full_sequence(steps):
-    p, map_, start = kernel_inputs(), build_map(left_only=True), 0
-    cache, averages = map_.init_cache(), []
-    for step in steps:
-        new = p.v[:, :, start : start + step]
-        k, v = cache.append(new, new)
-        averages.append(map_.average(p._replace(q=new, k=k, v=v)))
-        start += step
-    torch.testing.assert_close(torch.cat(averages, 2), map_.average(p))
-
-
 def test_kernel_map_weights_of_later_queries_give_their_average():
     p, map_ = kernel_inputs(9), build_map(left_only=True)
     later = p._replace(q=p.q[:, :, 4:])
