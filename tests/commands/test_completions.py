@@ -294,7 +294,7 @@ def test_published_sets_are_read_by_their_fields(runs, tmp_path, capsys):
 
 def test_tokens_of_the_option_or_of_the_text_are_scored_and_characters_counted(runs, tmp_path):
     table, scores = tmp_path / "a.tsv", tmp_path / "scores"
-    table.write_text("prefix\toption_1\toption_2\nthe cat\tsees dogs\tsat\n")
+    table.write_text("prefix\toption_1\toption_2\tanswer\nthe cat\tsees dogs\tsat\t1\n")
 
     def ask(*words):
         start = [str(table), "--task", "completions", "--path", str(runs / "mlm")]
