@@ -24,7 +24,7 @@ from toolkit.distributed.world import seed_rng
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
-from toolkit.training.step import TrainingProgress
+from toolkit.training.step import AdaptiveTask, TrainingProgress
 
 Losses = dict[str, Tensor]
 """Objective -> summed loss over this rank's micro-batches."""
@@ -83,6 +83,8 @@ class GradientAccumulator:
     def discard(self) -> None:
         """Drop the gradients, so that all ranks can repeat the update."""
         self.learner.zero_grad()
+        if isinstance(self.learner.task, AdaptiveTask):
+            self.learner.task.on_discard()
         if self.gradient_sync:
             self.gradient_sync.reset_reducer()
 

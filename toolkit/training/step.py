@@ -132,6 +132,9 @@ class AdaptiveTask(Protocol):
     def on_update(self, update: int, sum_over_ranks: Callable[[Tensor], Tensor]) -> None:
         """Called after each update, on all ranks; sums are of tensors on the host."""
 
+    def on_discard(self) -> None:
+        """Called where the predictions since the latest update end in none."""
+
 
 @runtime_checkable
 class ValidationObserver(Protocol):

@@ -9,7 +9,9 @@ import torch
 from toolkit import ToolkitError, build_model
 from toolkit.criteria import IGNORED, Classes
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.distributed import World
 from toolkit.tasks.pretraining.adaptive import AdaptiveMasks
+from toolkit.training.run import TrainingRun
 
 AMLM = {"task.masking": "exact", "task.adaptive_interval": 2, "task.mask_rate": 0.3}
 STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
@@ -90,6 +92,18 @@ def test_validation_masks_do_not_depend_on_the_weights(data):
 def test_other_strategies_are_refused(config):
     with pytest.raises(ToolkitError, match=r"adaptive_interval requires task\.masking exact"):
         config(**{"task.adaptive_interval": 200})
+
+
+def test_only_passes_of_updates_are_counted(config, tmp_path):
+    def weights(name, **options):
+        options = {**AMLM, "arch": "bert_tiny", "save_dir": str(tmp_path / name), **options}
+        training = TrainingRun(config(**options), World())
+        training.fit()
+        training.close()
+        return training.trainer.learner.task.adaptive.weights.tolist()
+
+    measured = weights("measured", log_interval=1, **{"training.memory_probe": "always"})
+    assert measured == weights("plain", **{"training.memory_probe": "never"})
 
 
 def test_two_ranks_equal_one_process(same_on_two_ranks):

@@ -418,6 +418,11 @@ class MaskedLanguageModel(
         if self.adaptive is not None:
             self.adaptive.on_update(update, sum_over_ranks)
 
+    def on_discard(self) -> None:
+        """Forget the predictions of a failed pass, or of a probe."""
+        if self.adaptive is not None:
+            self.adaptive.pending = []
+
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         return encoder, self.head
 
@@ -427,7 +432,7 @@ class MaskedLanguageModel(
         if isinstance(batch, AdaptiveBatch):
             assert self.adaptive is not None, "the examples have the same options"
             predictions = self.predict(encoder, self.adaptive.select(batch))
-            if self.training:
+            if self.training and torch.is_grad_enabled():  # not to measure FLOPs
                 self.adaptive.observe(predictions["mlm"])
             return predictions
         output = partial(project, targets=batch.targets)
