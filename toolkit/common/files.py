@@ -239,7 +239,8 @@ def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
     """A text file that takes lines as they are ready.
 
     It replaces what was there at the end: a command that is killed leaves the old content. After a
-    mistake of the user, such as in the input, the lines before it are kept. Standard output, pipes
+    mistake of the user, such as in the input, the lines before it are kept, and after an error of
+    another file. Standard output, pipes
     and devices are written to, and files with `append`.
     """
     if str(path) in STDOUT:
@@ -256,7 +257,7 @@ def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
             try:
                 yield text
                 keep = True
-            except ToolkitError:
+            except (OSError, ToolkitError):
                 text.flush()
                 keep = temporary.stat().st_size > 0
                 raise

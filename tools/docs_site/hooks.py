@@ -22,8 +22,8 @@ from tools.docs_site.outside import OUTSIDE_PAGES, list_images  # noqa: E402
 
 GENERATED = {COMMANDS_MARK: list_commands, PAGES_MARK: list_pages}
 """Comment in a page -> the text in its place."""
-PYTHON_BOOST = 0.5
-"""Weight in the search of names in Python: guides and options of the same name come first."""
+BOOSTS = {"reference/python/": 0.5, "results/": 0.7}
+"""Pages below -> weight in the search: guides and options of the same name come first."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -46,8 +46,9 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         if mark in markdown:
             markdown = markdown.replace(mark, generate())
     markdown = link_options(markdown)
-    if page.file.src_uri.startswith("reference/python/"):
-        page.meta.setdefault("search", {"boost": PYTHON_BOOST})
+    for folder, boost in BOOSTS.items():
+        if page.file.src_uri.startswith(folder):
+            page.meta.setdefault("search", {"boost": boost})
     return rewrite_links(markdown, page.file.src_uri, config.repo_url or "")
 
 

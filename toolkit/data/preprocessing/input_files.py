@@ -98,10 +98,16 @@ STATE = "state.json"
 _SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
 
 
+class DataFile(TypedDict):
+    """A file of a dataset."""
+
+    filename: FileName
+
+
 class SavedDataset(TypedDict):
     """STATE of a dataset."""
 
-    _data_files: list[dict[str, FileName]]
+    _data_files: list[DataFile]
 
 
 def list_row_splits(inputs: Mapping[str, str]) -> SplitFiles:
