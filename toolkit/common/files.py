@@ -239,8 +239,8 @@ def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
     """A text file that takes lines as they are ready.
 
     It replaces what was there at the end: a command that is killed leaves the old content. After a
-    mistake of the user, such as in the input, the lines before it are kept, and after an error of
-    another file. Standard output, pipes
+    mistake of the user, such as in the input, the lines before it are kept; so they
+    are after an error of another file, if nothing was there. Standard output, pipes
     and devices are written to, and files with `append`.
     """
     if str(path) in STDOUT:
@@ -257,9 +257,10 @@ def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
             try:
                 yield text
                 keep = True
-            except (OSError, ToolkitError):
+            except (OSError, ToolkitError) as error:
                 text.flush()
-                keep = temporary.stat().st_size > 0
+                replaces = isinstance(error, ToolkitError) or not target.exists()
+                keep = replaces and temporary.stat().st_size > 0
                 raise
     finally:
         if keep:
