@@ -7,11 +7,10 @@ import torch
 from tests.helpers.fairseq_files import write_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
-from toolkit.data.storage.data_folder import Corpora, DataFolder
+from toolkit.data.storage.data_folder import Corpora
 from toolkit.distributed import World
-from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.training.callbacks.stopping import count_total_updates
-from toolkit.training.data import TrainingData, batch_limits, open_split
+from toolkit.training.data import TrainingData, batch_limits
 from toolkit.training.run import run
 from toolkit.training.step import TrainingProgress
 
@@ -30,14 +29,6 @@ def folders(tmp_path):
         splits = {"train": lines(train), **({"valid": lines(valid)} if valid else {})}
         write_folder(tmp_path / name, WORDS, splits)
     return {name: str(tmp_path / name) for name in "abc"}
-
-
-def split(config, data, rank=0, ranks=1, **options):
-    c = config(**options)
-    world = World(rank=rank, size=ranks)
-    folder = DataFolder.open(data)
-    source = SplitSource(folder, "train", 1, True, SHAPE_MULTIPLE)
-    return open_split(source, c.task, c.data, world=world)
 
 
 def training(config, *arguments, rank=0, ranks=1, **options):
@@ -76,19 +67,6 @@ def test_selected_positions_of_training_batches_are_filled_up(config, folders, m
     data = TrainingData(*arguments, world=World(), seed=1, row_multiple=multiple)
     (batch,) = next(iter(data.loader_for(1).updates(1)))
     assert len(batch.selected) == multiple
-
-
-def flat(learner):
-    return np.concatenate([p.detach().flatten().numpy() for p in learner.parameters()])
-
-
-def test_ranks_share_the_micro_batches_of_one_process(config, data):
-    alone = split(config, data).loader
-    pair = [split(config, data, rank, 2).loader for rank in (0, 1)]
-    together = [batch for update in alone.updates(1, update_freq=2) for batch in update]
-    shared = [batch for both in zip(*(p.updates(1) for p in pair), strict=True) for [batch] in both]
-    for got, want in zip(shared, together, strict=False):
-        assert got.inputs.tokens.equal(want.inputs.tokens) and got.targets.equal(want.targets)
 
 
 def test_each_epoch_reads_its_shard_as_if_there_were_no_others(config, folders):

@@ -39,11 +39,6 @@ def test_all_updates_are_replays_of_one_graph_and_equal_those_without(
     assert end_of(tmp_path / "graphs") == end_of(tmp_path / "plain")
 
 
-@pytest.mark.slow
-def test_stopped_run_goes_on_as_the_uninterrupted_one(resumes_exactly):
-    resumes_exactly(3, FILLED)
-
-
 def test_batches_are_the_same_over_several_ranks(config):
     def batches(rank, ranks):
         c = config(**FILLED)

