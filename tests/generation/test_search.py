@@ -12,7 +12,7 @@ from toolkit.config.commands.generate import SearchConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search
-from toolkit.generation.step_scorer import EnsembleScorer, PrefixScorer
+from toolkit.generation.step_scorer import PrefixScorer
 
 WORDS, END, NEVER = 4, 0, 3
 EVERY = 400
@@ -42,7 +42,7 @@ def make_prompts(count=SENTENCES, **options):
 
 def run_search(step, prompts, **options):
     c = SearchConfig(**{"beam": EVERY, **options})
-    return search(PrefixScorer(step), prompts, SpecialTokens(END, (NEVER,)), c)
+    return search([PrefixScorer(step)], prompts, SpecialTokens(END, (NEVER,)), c)
 
 
 def log_probabilities(step, sentence, tokens):
@@ -158,8 +158,8 @@ def test_hypotheses_of_a_sentence_do_not_depend_on_its_batch(step, options):
 def test_ensemble_of_one_model_equals_the_model(step):
     special_tokens, c = SpecialTokens(END, (NEVER,)), SearchConfig(beam=3)
     (alone, *_), (three, *_) = (
-        search(scorer, make_prompts(), special_tokens, c)
-        for scorer in (PrefixScorer(step), EnsembleScorer([PrefixScorer(step) for _ in range(3)]))
+        search([PrefixScorer(step) for _ in range(count)], make_prompts(), special_tokens, c)
+        for count in (1, 3)
     )
     assert [h.tokens for h in three] == [h.tokens for h in alone]
     np.testing.assert_allclose([h.score for h in three], [h.score for h in alone])
@@ -167,10 +167,10 @@ def test_ensemble_of_one_model_equals_the_model(step):
 
 def test_ensemble_scores_are_the_mean_probabilities(step):
     other = lambda p, s: step(p, s).flip(-1)  # noqa: E731
-    prefixes = torch.tensor([[END], [END]])
-    mean = EnsembleScorer([PrefixScorer(step), PrefixScorer(other)]).next_scores(prefixes).exp()
-    each = [f(prefixes, torch.arange(2)).softmax(-1) for f in (step, other)]
-    torch.testing.assert_close(mean, sum(each) / 2)
+    scorers, prompts = [PrefixScorer(step), PrefixScorer(other)], make_prompts(1)
+    ((best, *_),) = search(scorers, prompts, SpecialTokens(END, (NEVER,)), SearchConfig(beam=2))
+    each = [np.exp(log_probabilities(f, 0, (*best.tokens, END))) for f in (step, other)]
+    np.testing.assert_allclose(np.exp(best.log_probabilities[:1]), (each[0] + each[1])[:1] / 2)
 
 
 def test_diverse_groups_avoid_each_other_and_keep_the_scores_of_the_model(step):

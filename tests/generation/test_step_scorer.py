@@ -48,7 +48,7 @@ def test_cached_search_equals_the_search_with_whole_prefixes(name, changes):
     prompt = (3, 4) if model.decoder_only else ()
     prompts = [DecodingPrompt(5 + n, prompt=prompt) for n in range(4)]
     got, want = (
-        search(scorer(model, inputs), prompts, SPECIAL_TOKENS, SearchConfig(beam=3))
+        search([scorer(model, inputs)], prompts, SPECIAL_TOKENS, SearchConfig(beam=3))
         for scorer in (cached, without_cache)
     )
     for cached_hypotheses, expected in zip(got, want, strict=True):
@@ -67,7 +67,9 @@ def scores_by_tokens(hypotheses):
 @torch.no_grad()
 def test_half_precision_scores_are_summed_in_single_precision():
     scorer = cached(build("transformer_tiny").bfloat16(), sources())
-    (hypotheses, *_) = search(scorer, [DecodingPrompt(5)] * 4, SPECIAL_TOKENS, SearchConfig(beam=2))
+    (hypotheses, *_) = search(
+        [scorer], [DecodingPrompt(5)] * 4, SPECIAL_TOKENS, SearchConfig(beam=2)
+    )
     assert hypotheses[0].score == pytest.approx(
         sum(hypotheses[0].log_probabilities) / len(hypotheses[0].log_probabilities)
     )

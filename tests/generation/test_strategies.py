@@ -6,7 +6,7 @@ import torch
 
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
-from toolkit.generation.strategies import Constraints, sample_candidates, top_scores
+from toolkit.generation.strategies import Constraints, sample_candidates
 
 DRAWS = 20_000
 SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
@@ -69,16 +69,6 @@ def test_samples_of_one_sentence_are_independent():
     assert np.abs(both / DRAWS - 0.25).max() < 0.015
     later = sample_candidates(scores, torch.zeros(DRAWS, 2, 1), c, np.arange(DRAWS), 1)
     assert abs((later.tokens[..., 0] == tokens).double().mean() - 0.5) < 0.015
-
-
-@pytest.mark.parametrize("words", [6400, 6401, 6463])
-def test_top_scores_in_chunks_equal_topk(words):
-    scores = torch.randn(5, words, generator=torch.Generator().manual_seed(0))
-    scores[0, : words - 3], scores[1, -1] = -torch.inf, 9.0
-    for count in (1, 10):
-        values, indices = top_scores(scores, count)
-        assert torch.equal(values, scores.topk(count).values)
-        assert torch.equal(scores.gather(1, indices), values)
 
 
 def allowed_tokens(prompts, generated, ngram=0, forbidden=()):

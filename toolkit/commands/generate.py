@@ -31,7 +31,8 @@ from toolkit.distributed import World, launch
 from toolkit.generation.generate import (
     GenerationRequest,
     answer_lines,
-    batch_requests,
+    batch_by_length,
+    request_lengths,
 )
 from toolkit.generation.output import (
     FillMaskOutput,
@@ -241,11 +242,12 @@ def generate_outputs(
     """Lists of outputs, in order, for `size` requests each; each rank generates its batches."""
     c = generator.c
     while buffer := list(islice(requests, size)):
-        batches = batch_requests(
+        batches = batch_by_length(
             [request for request in buffer if not request.note],
-            max_tokens=c.max_tokens,
+            request_lengths,
+            c.max_tokens,
             batch_size=c.batch_size,
-            same_source_length=generator.decoder_only,
+            same_first=generator.decoder_only,
         )
         outputs = [
             GenerationOutput(it.number, it.text, [], it.reference, it.note)

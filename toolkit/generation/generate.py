@@ -18,13 +18,13 @@ from toolkit.generation.search import search
 from toolkit.generation.step_scorer import (
     CachedScorer,
     CausalReader,
-    EnsembleScorer,
     PrefixScorer,
     StepScorer,
 )
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 
+T = TypeVar("T")
 L = TypeVar("L", FillMaskOutput, SurprisalOutput)
 
 
@@ -46,8 +46,7 @@ def generate(
         else CachedScorer(model, inputs, len(prompts))
         for model in models
     ]
-    scorer = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
-    return search(scorer, prompts, special_tokens, c, models[0].token_embedding.weight.device)
+    return search(scorers, prompts, special_tokens, c, models[0].token_embedding.weight.device)
 
 
 def generate_best(
@@ -92,34 +91,35 @@ class GenerationRequest(NamedTuple):
     """Why it cannot be processed; empty if it can."""
 
 
-def batch_requests(
-    requests: Iterable[GenerationRequest],
-    *,
-    max_tokens: int,
-    batch_size: int,
-    same_source_length: bool,
-) -> Iterator[list[GenerationRequest]]:
-    """Requests of similar length together, longest first, within both limits, padding included.
-
-    With `same_source_length`, only sources of equal length share a batch, as prompts must.
-    """
-    batch: list[GenerationRequest] = []
-    width = 0
-    for request in sorted(requests, key=request_lengths, reverse=True):
-        wider = max(width, *request_lengths(request))
-        full = len(batch) >= batch_size or wider * (len(batch) + 1) > max_tokens
-        if batch and (full or (same_source_length and len(request.source) != len(batch[0].source))):
-            yield batch
-            batch, wider = [], max(request_lengths(request))
-        batch.append(request)
-        width = wider
-    if batch:
-        yield batch
-
-
 def request_lengths(request: GenerationRequest) -> tuple[int, int]:
     """Tokens of the source and of the target, each with its end symbol."""
     return len(request.source) + 1, len(request.target) + 1
+
+
+def batch_by_length(
+    items: Iterable[T],
+    lengths: Callable[[T], tuple[int, ...]],
+    max_tokens: int,
+    *,
+    batch_size: int | None = None,
+    same_first: bool = False,
+) -> Iterator[list[T]]:
+    """Items of similar length together, longest first, within both limits, padding included.
+
+    With `same_first`, only items of equal first length share a batch, as prompts must.
+    """
+    batch: list[T] = []
+    width = 0
+    for item in sorted(items, key=lengths, reverse=True):
+        wider = max(width, *lengths(item))
+        full = len(batch) == batch_size or wider * (len(batch) + 1) > max_tokens
+        if batch and (full or (same_first and lengths(item)[0] != lengths(batch[0])[0])):
+            yield batch
+            batch, wider = [], max(lengths(item))
+        batch.append(item)
+        width = wider
+    if batch:
+        yield batch
 
 
 def answer_lines(
@@ -151,20 +151,8 @@ def answer_lines(
                 note = f"{length} tokens, more than --max-tokens {max_tokens}"
             outputs[number] = output(number, text, note=note)
             sized += [] if note else [(length, outputs[number])]
-        for batch in batch_by_length(sized, max_tokens):
-            found = answer([it.text for it in batch])
-            for it, fields in zip(batch, found, strict=True):
+        for batch in batch_by_length(sized, lambda it: it[:1], max_tokens):
+            found = answer([it.text for _, it in batch])
+            for (_, it), fields in zip(batch, found, strict=True):
                 outputs[it.number] = it._replace(**fields)
         yield from outputs.values()
-
-
-def batch_by_length(sized: Iterable[tuple[int, L]], max_tokens: int) -> Iterator[list[L]]:
-    """Lines of similar length together, at most `max_tokens` per batch, padding included."""
-    batch: list[L] = []
-    for length, output in sorted(sized, key=lambda pair: pair[0]):
-        if batch and length * (len(batch) + 1) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(output)
-    if batch:
-        yield batch

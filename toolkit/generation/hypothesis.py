@@ -107,32 +107,3 @@ class BeamState(NamedTuple):
         totals[..., -1][unused] = -np.inf
         tokens = np.take_along_axis(self.tokens[sentences], index, 2)
         return BeamState(self.sentences[sentences], tokens, totals)
-
-
-def first_matches(matches: BoolArray, count: int) -> IntArray:
-    """(N, G, count): the first True candidates of each group, in order; then the False ones."""
-    return np.argsort(~matches, axis=-1, kind="stable")[..., :count]
-
-
-def order_in_place(parents: IntArray) -> IntArray:
-    """An order of a group's children that leaves as many as possible at their parent's index.
-
-    These rows need not be moved in the cache. (N, G, K) -> (N, G, K).
-    """
-    shape, size = parents.shape, parents.shape[-1]
-    flat = parents.reshape(-1, size)
-    rows, children = np.arange(len(flat))[:, None], np.broadcast_to(np.arange(size), flat.shape)
-    earlier = (flat[:, :, None] == flat[:, None, :]) & np.tri(size, k=-1, dtype=bool)
-    stays = ~earlier.any(-1)
-    child = np.full(flat.shape, -1)
-    child[np.broadcast_to(rows, flat.shape)[stays], flat[stays]] = children[stays]
-    child[child < 0] = children[~stays]
-    return child.reshape(shape)
-
-
-def compact_order(stay: BoolArray) -> IntArray:
-    """Indices of the sentences that stay; the last ones replace those that leave."""
-    count = int(stay.sum())
-    order = np.arange(count)
-    order[~stay[:count]] = count + np.flatnonzero(stay[count:])
-    return order

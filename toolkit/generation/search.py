@@ -5,7 +5,9 @@ N sentences   G groups   K hypotheses of a group   C candidates of a group   R r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 import torch
@@ -17,10 +19,7 @@ from toolkit.generation.hypothesis import (
     DecodingPrompt,
     Hypothesis,
     SpecialTokens,
-    compact_order,
-    first_matches,
     make_hypothesis,
-    order_in_place,
 )
 from toolkit.generation.step_scorer import StepScorer, to_log_probabilities
 from toolkit.generation.strategies import Constraints, sample_candidates, search_candidates
@@ -28,7 +27,7 @@ from toolkit.generation.strategies import Constraints, sample_candidates, search
 
 @torch.no_grad()
 def search(
-    scorer: StepScorer,
+    scorers: Sequence[StepScorer],
     prompts: Sequence[DecodingPrompt],
     special_tokens: SpecialTokens,
     c: SearchConfig,
@@ -36,11 +35,12 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The finished hypotheses of each sentence, best first, at most `beam`.
 
+    Several scorers form an ensemble: the mean of their probabilities.
     Of 2 K candidates of a group, those among the first K that end are finished, and the first K
     others continue. A group with K finished ones stops, and a sentence whose groups have stopped
     leaves the batch (as in fairseq). With 1 hypothesis this is greedy search.
     """
-    return BatchSearch(scorer, prompts, special_tokens, c, device or torch.device("cpu")).run()
+    return BatchSearch(scorers, prompts, special_tokens, c, device or torch.device("cpu")).run()
 
 
 class BatchSearch:
@@ -48,13 +48,13 @@ class BatchSearch:
 
     def __init__(
         self,
-        scorer: StepScorer,
+        scorers: Sequence[StepScorer],
         prompts: Sequence[DecodingPrompt],
         special_tokens: SpecialTokens,
         c: SearchConfig,
         device: torch.device,
     ) -> None:
-        self.scorer, self.c, self.device = scorer, c, device
+        self.scorers, self.c, self.device = scorers, c, device
         self.eos = special_tokens.eos
         self.numbers = np.array([prompt.number for prompt in prompts], np.int64)
         self.constraints = Constraints(prompts, special_tokens, c.no_repeat_ngram_size)
@@ -77,9 +77,9 @@ class BatchSearch:
     def step(self, tokens: IntArray) -> IntArray:
         """Extend every hypothesis by one token; the tokens that the model reads next."""
         beams, width = self.beams, self.rows // len(self.beams.sentences)
-        scores = to_log_probabilities(
-            self.scorer.next_scores(torch.from_numpy(tokens).to(self.device))
-        )
+        read = torch.from_numpy(tokens).to(self.device)
+        each = [to_log_probabilities(it.next_scores(read)) for it in self.scorers]
+        scores = reduce(torch.logaddexp, each) - math.log(len(each))
         generated = beams.tokens[:, :1] if width == 1 else beams.tokens
         self.constraints.apply(
             scores, beams.sentences.repeat(width), generated.reshape(self.rows, beams.length)
@@ -105,10 +105,9 @@ class BatchSearch:
         )
         stay = ((~ended & possible).any(-1) & ~is_full).any(-1)
         self.keep_unfinished(extended.sentences, stay)
-        order = compact_order(stay)
-        children = first_matches(~ended, self.size)[order]
-        in_place = order_in_place(np.take_along_axis(parents[order], children, 2))
-        children = np.take_along_axis(children, in_place, 2)
+        order = np.flatnonzero(stay)
+        # the first K candidates that have not ended, in order; then others
+        children = np.argsort(ended[order], axis=-1, kind="stable")[..., : self.size]
         unused = np.take_along_axis(ended[order], children, 2) | is_full[order][..., None]
         self.beams = extended.select(order, children, unused)
         self.reorder(order, np.take_along_axis(parents[order], children, 2), width)
@@ -141,7 +140,8 @@ class BatchSearch:
         rows = (order[:, None, None] * width + group_starts + parents).reshape(-1)
         previous, self.rows = self.rows, len(rows)
         if len(rows) and not np.array_equal(rows, np.arange(previous)):
-            self.scorer.reorder(torch.from_numpy(rows).to(self.device), self.groups * self.size)
+            for scorer in self.scorers:
+                scorer.reorder(torch.from_numpy(rows).to(self.device), self.groups * self.size)
 
 
 def sort_by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:

@@ -1,4 +1,4 @@
-"""Scores of the next token: a model with a cache, an ensemble, or a function of prefixes.
+"""Scores of the next token: a model with a cache, or a function of prefixes.
 
 Sentences that are given are scored and aligned with all their tokens at once.
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,17 +22,6 @@ from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
 from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.heads import TiedHead
 from toolkit.models.interface import Encoded, EncoderModel, Inputs
-
-
-@runtime_checkable
-class StepScorer(Protocol):
-    """Keeps the prefix of every row; at first there is one row per sentence."""
-
-    def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        """Scores of the token after these new ones: log-probabilities up to a constant."""
-
-    def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
-        """Row m continues what was row rows[m]; the `beam` rows of a sentence are adjacent."""
 
 
 class CachedScorer:
@@ -56,25 +44,6 @@ class CachedScorer:
         self.cache.reorder(rows, beam)
 
 
-class EnsembleScorer:
-    """log of the mean of the models' probabilities (an ensemble)."""
-
-    def __init__(self, scorers: Sequence[StepScorer]) -> None:
-        self.scorers = scorers
-
-    def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        first, *others = (
-            to_log_probabilities(scorer.next_scores(tokens)) for scorer in self.scorers
-        )
-        for other in others:
-            first = torch.logaddexp(first, other)
-        return first - math.log(len(self.scorers))
-
-    def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
-        for scorer in self.scorers:
-            scorer.reorder(rows, beam)
-
-
 def to_log_probabilities(scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
     """Log-probabilities in fp32 or better."""
     return scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
@@ -88,20 +57,25 @@ class PrefixScorer:
     ) -> None:
         """`step` gets the prefixes and the sentence index of each."""
         self.step = step
-        self.prefixes: Tensor | None = None
-        self.sentences: Tensor | None = None
+        self.prefixes = self.sentences = torch.zeros(0)
 
     def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        if self.prefixes is None or self.sentences is None:
-            numbers = torch.arange(len(tokens), device=tokens.device)
-            self.prefixes, self.sentences = tokens, numbers
-        else:
-            self.prefixes = torch.cat([self.prefixes, tokens], 1)
+        if not len(self.prefixes):
+            self.prefixes = tokens[:, :0]
+            self.sentences = torch.arange(len(tokens), device=tokens.device)
+        self.prefixes = torch.cat([self.prefixes, tokens], 1)
         return self.step(self.prefixes, self.sentences)
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
-        assert self.prefixes is not None and self.sentences is not None, "nothing to reorder"
         self.prefixes, self.sentences = self.prefixes[rows], self.sentences[rows]
+
+
+StepScorer = CachedScorer | PrefixScorer
+"""Scores of the token after new ones, log-probabilities up to a constant, by `next_scores`.
+
+It keeps the prefix of every row, at first one per sentence. After `reorder` row m continues what
+was row rows[m]; the `beam` rows of a sentence are adjacent.
+"""
 
 
 class CausalReader(GenerativeModel):

@@ -20,11 +20,6 @@ from toolkit.common.arrays import IntArray, mix, uniform
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 
-CHUNK = 64
-"""Scores per chunk, whose maximum is compared first in large vocabularies."""
-SMALL_VOCABULARY = 4096
-"""Vocabulary size up to which torch.topk is used directly."""
-
 
 class Candidates(NamedTuple):
     """Continuations of the hypotheses of each group, best first; -inf if there are fewer."""
@@ -47,12 +42,11 @@ def best_continuations(
     `penalty` is subtracted for the choice only; totals remain those of the model.
     """
     scores = scores if penalty is None else scores - penalty[:, None]
-    sentences, width, vocabulary_size = scores.shape
-    per_row = min(count, vocabulary_size)
-    values, tokens = top_scores(scores.flatten(0, 1), per_row)
-    extended = values.unflatten(0, (sentences, width)) + totals[..., None]  # (N, W, per row)
-    best, index = extended.flatten(1).topk(min(count, width * per_row))
-    parents, tokens = index // per_row, tokens.view(sentences, -1).gather(1, index)
+    per_row = min(count, scores.shape[2])
+    values, tokens = scores.topk(per_row)  # (N, W, per row)
+    extended = values + totals[..., None]
+    best, index = extended.flatten(1).topk(min(count, scores.shape[1] * per_row))
+    parents, tokens = index // per_row, tokens.flatten(1).gather(1, index)
     if penalty is not None:
         best = best + penalty.gather(1, tokens)
     missing = (0, count - best.shape[1])
@@ -62,28 +56,6 @@ def best_continuations(
         pad(parents, missing)[:, None],
         pad(tokens, missing)[:, None],
     )
-
-
-def top_scores(
-    scores: Float[Tensor, "R V"], count: int
-) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
-    """The largest scores of each row, and their indices.
-
-    They lie in the chunks with the largest maxima, computed in one pass; torch.topk first copies
-    every number together with its index.
-    """
-    size = scores.shape[1]
-    if size < SMALL_VOCABULARY or count * CHUNK * 4 > size:
-        best = scores.topk(count)
-        return best.values, best.indices
-    chunks = size // CHUNK
-    maxima = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)).amax(-1)
-    starts = maxima.topk(count).indices * CHUNK
-    inside = torch.arange(CHUNK, device=scores.device)
-    rest = torch.arange(chunks * CHUNK, size, device=scores.device).expand(len(scores), -1)
-    indices = torch.cat([(starts.unsqueeze(-1) + inside).flatten(1), rest], 1)
-    values, best_of = scores.gather(1, indices).topk(count)
-    return values, indices.gather(1, best_of)
 
 
 def search_candidates(
