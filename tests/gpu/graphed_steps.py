@@ -40,9 +40,8 @@ class CapturedRegion(LaunchCounter):
 class RegionRecorder(GraphRecorder):
     """Keeps what it captures and replays nothing."""
 
-    def __init__(self, new_region: Callable[[], Any] = CapturedRegion) -> None:
-        self.new_region = new_region
-        self.regions: list[Any] = []
+    def __init__(self) -> None:
+        self.regions: list[CapturedRegion] = []
         self.replays = 0
 
     def warm_up(self, body: Callable[[], Tensor]) -> list[Tensor]:
@@ -50,7 +49,7 @@ class RegionRecorder(GraphRecorder):
         return []
 
     def capture(self, body: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        with self.new_region() as region:
+        with CapturedRegion() as region:
             out = body()
         self.regions.append(region)
 
@@ -62,11 +61,10 @@ class RegionRecorder(GraphRecorder):
 
 
 class GraphedStep(NamedTuple):
-    regions: list[Any]
+    regions: list[CapturedRegion]
     """What the graphs of an update hold."""
-    outside: Any
-    """The counter of what the host launches besides them."""
-    parameters: int
+    outside: LaunchCounter
+    """What the host launches besides them."""
 
 
 def keep_all(padding: Tensor) -> Packing:
@@ -90,16 +88,12 @@ def graphed_trainer(case: Case, recorder: RegionRecorder) -> Iterator[Trainer]:
         yield trainer
 
 
-def take_graphed_step(
-    case: Case,
-    new_region: Callable[[], Any] = CapturedRegion,
-    new_counter: Callable[[], Any] = LaunchCounter,
-) -> GraphedStep:
+def take_graphed_step(case: Case) -> GraphedStep:
     """The update that replays."""
-    recorder = RegionRecorder(new_region)
+    recorder = RegionRecorder()
     with graphed_trainer(case, recorder) as trainer:
         for _ in range(UPDATES):
             recorder.replays = 0
-            outside = take_step(trainer, case.task, case.shape, new_counter)
+            outside = take_step(trainer, case.task, case.shape)
     assert recorder.replays == len(recorder.regions)
-    return GraphedStep(recorder.regions, outside, len(trainer.parameters))
+    return GraphedStep(recorder.regions, outside)

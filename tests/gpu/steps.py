@@ -69,12 +69,9 @@ class Counts(NamedTuple):
     waits: list[str]
 
 
-def count_update(case: Case, *, warm: bool = False) -> Counts:
-    """Of the first update; or of the second, for which optimizer and caches have what they keep."""
+def count_update(case: Case) -> Counts:
     with fake_device():
-        trainer = build_trainer(case)
-        for _ in range(1 + warm):
-            counter = take_step(trainer, case.task, case.shape)
+        counter = take_step(build_trainer(case), case.task, case.shape)
     return Counts(
         counter.by_phase(counter.launches), counter.by_phase(counter.bytes), counter.waits
     )

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import NamedTuple
+from unittest.mock import patch
 
-from tests.gpu.batches import Shape
-from tests.gpu.flops import count_both
-from tests.gpu.steps import Case
+import pytest
+import torch
+
+from tests.gpu.batches import BATCHES, Shape
+from tests.gpu.steps import DEVICE, Case, build_trainer, fake_device
+from toolkit.nn.ops import kernels as register
+from toolkit.tasks.examples import to_device
+from toolkit.training.flop_counter import FlopCounter
 
 pytestmark = pytest.mark.usefixtures("triton_installed")
 ONE_LAYER = {"layers": 1}
+
+
+class Flops(NamedTuple):
+    forward: int
+    backward: int
+
+
+def count_both(case: Case) -> tuple[Flops, Flops]:
+    """With kernels, then without."""
+    with_kernels = count_flops(case)
+    with patch.object(register, "find_spec", lambda name: None):
+        plain = count_flops(case)
+    return with_kernels, plain
+
+
+def count_flops(case: Case) -> Flops:
+    with fake_device(), FlopCounter() as counter:
+        trainer = build_trainer(case)
+        batch = to_device(BATCHES[case.task](case.shape), DEVICE)
+        totals = trainer.criterion(trainer.learner(batch))
+        forward = counter.total
+        torch.stack(list(totals.values())).sum().backward()
+    return Flops(forward, counter.total - forward)
 
 
 def test_flops_of_mixed_maps_are_those_of_a_convolution(fake_cuda):
