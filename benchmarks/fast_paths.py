@@ -37,7 +37,7 @@ from workloads import PRODUCT_FLOPS, large_product, masked_batch, toolkit_update
 from toolkit.models.interface import Inputs
 from toolkit.nn.ops.dispatch import PATHS, fast, switched_off
 from toolkit.tasks.build import build_model
-from toolkit.tasks.language_modeling import BlockBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 
 WARM_UP = 2
@@ -94,8 +94,9 @@ def exchanged_positions(load: Load) -> Update:
 def decoder(load: Load) -> Update:
     tokens = torch.randint(5, load.words - 4, (load.tokens // load.length, load.length))
     count, weights = tokens.numel(), {"lm": float(tokens.numel())}
-    batch = BlockBatch(
-        Inputs(tokens), torch.arange(count), tokens.flatten(), count, weights, len(tokens), count
+    batch = TargetBatch(
+        *(Inputs(tokens), torch.arange(count), tokens.flatten(), weights, len(tokens), count),
+        word_count=count,
     )
     return load.update("transformer_lm", "language_modeling", batch, width=256)
 

@@ -51,7 +51,7 @@ MODELS = {
 
 def make_batch(task: str, sentences: int) -> Any:
     from toolkit.models.interface import Inputs
-    from toolkit.tasks.examples import MaskedBatch
+    from toolkit.tasks.examples import TargetBatch
     from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 
     torch.manual_seed(0)
@@ -64,7 +64,7 @@ def make_batch(task: str, sentences: int) -> Any:
     host = {"sentences": sentences, "tokens": count}
     weights = {"mlm": float(len(selected))}
     if task == "mlm":
-        return MaskedBatch(**shape, weights=weights, **host)
+        return TargetBatch(**shape, weights=weights, **host)
     draws, weights = torch.rand(len(selected)), {**weights, "rtd": float(count)}
     return ReplacedTokensBatch(**shape, draws=draws, weights=weights, **host)
 

@@ -24,7 +24,7 @@ from workloads import compare, masked_batch, toolkit_update, transformers_update
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.models.interface import Inputs
 from toolkit.tasks.build import build_model
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.tasks.pretraining.mpm import MaskedPositionsBatch
 
 WORDS, WIDTH = 30_004, 256
@@ -39,7 +39,7 @@ def taco(task: str, precision: str, length: int, tokens: int) -> Update:
     )
 
 
-def add_masked_positions(words: MaskedBatch) -> MaskedPositionsBatch:
+def add_masked_positions(words: TargetBatch) -> MaskedPositionsBatch:
     """Sentences with masked tokens, then the same sentences with masked positions."""
     tokens, selected, count = words.inputs.tokens, words.selected, words.inputs.tokens.numel()
     order = torch.arange(tokens.shape[1]).expand_as(tokens)

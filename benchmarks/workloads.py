@@ -34,13 +34,13 @@ def count_flops(update: Update) -> int:
 def masked_batch(words: int, length: int, tokens: int, device: str = "cpu") -> Any:
     """A batch of random tokens for the task mlm."""
     from toolkit.models.interface import Inputs
-    from toolkit.tasks.examples import MaskedBatch
+    from toolkit.tasks.examples import TargetBatch
 
     ids, selected = random_tokens(words, length, tokens)
     ids, selected = ids.to(device), selected.to(device)
     weights = {"mlm": float(len(selected))}
     targets = ids.flatten()[selected]
-    return MaskedBatch(Inputs(ids), selected, targets, weights, len(ids), ids.numel())
+    return TargetBatch(Inputs(ids), selected, targets, weights, len(ids), ids.numel())
 
 
 def random_tokens(words: int, length: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,8 +10,7 @@ from torch import Tensor
 from workloads import RATE
 
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import SHAPE_MULTIPLE, MaskedBatch
-from toolkit.tasks.language_modeling import BlockBatch
+from toolkit.tasks.examples import SHAPE_MULTIPLE, TargetBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 from toolkit.tasks.translation import TranslationBatch
 
@@ -45,7 +44,7 @@ def random_inputs(shape: Shape, padded: bool) -> Inputs:
     return Inputs(tokens.masked_fill(padding, 0), padding=padding)
 
 
-def masked(shape: Shape, padded: bool) -> MaskedBatch:
+def masked(shape: Shape, padded: bool) -> TargetBatch:
     """Predicted are tokens only: padding of packed sentences has no row of its own."""
     inputs = random_inputs(shape, padded)
     real = torch.arange(inputs.tokens.numel())
@@ -54,7 +53,7 @@ def masked(shape: Shape, padded: bool) -> MaskedBatch:
     count = -(-int(RATE * len(real)) // SHAPE_MULTIPLE) * SHAPE_MULTIPLE
     selected = real[torch.randperm(len(real))[:count]].sort().values
     weights, targets = {"mlm": float(len(selected))}, inputs.tokens.flatten()[selected]
-    return MaskedBatch(inputs, selected, targets, weights, shape.sentences, len(real))
+    return TargetBatch(inputs, selected, targets, weights, shape.sentences, len(real))
 
 
 def replaced(shape: Shape, padded: bool) -> ReplacedTokensBatch:
@@ -87,11 +86,13 @@ def translated(shape: Shape, padded: bool) -> TranslationBatch:
     )
 
 
-def blocks(shape: Shape, padded: bool) -> BlockBatch:
+def blocks(shape: Shape, padded: bool) -> TargetBatch:
     tokens: Tensor = random_inputs(shape, False).tokens
     count, weights = tokens.numel(), {"lm": float(tokens.numel())}
     every, previous = torch.arange(count), Inputs(tokens.roll(1, 1))
-    return BlockBatch(previous, every, tokens.flatten(), count, weights, shape.sentences, count)
+    return TargetBatch(
+        *(previous, every, tokens.flatten(), weights, shape.sentences, count), word_count=count
+    )
 
 
 BATCHES = {

@@ -8,7 +8,7 @@ from torch import Tensor, arange, from_numpy, nn
 
 from toolkit import register_task
 from toolkit.config.declared import Options, PositiveInt
-from toolkit.criteria import IGNORED, Classes
+from toolkit.criteria import Classes
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.raw_items import InputField
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_SINGLE, TokenColumn, join_pairs
@@ -38,8 +38,6 @@ class RatingBatch(NamedTuple):
 
 class RatingExamples(Examples):
     """Reviews, each with its number of stars as the target."""
-
-    idle_values = {"targets": IGNORED, "ids": -1}  # noqa: RUF012
 
     def __init__(self, config, source):
         columns = source.folder.split(source.name).columns

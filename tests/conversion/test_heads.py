@@ -20,7 +20,7 @@ from toolkit.data.formats.tagging.tokenizer import LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.huggingface import WordPieceTokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.glue import GlueBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.tasks.multiple_choice import MultipleChoiceBatch
 from toolkit.tasks.squad.examples import SquadBatch
 from toolkit.tasks.tagging.examples import TaggingBatch
@@ -48,7 +48,7 @@ def make_batch(task, inputs):
     """A batch of a task that predicts from these texts."""
     zeros, first = torch.zeros(ROWS, dtype=torch.long), torch.arange(ROWS) * LENGTH
     if task == "glue":
-        return GlueBatch(inputs, first, zeros, zeros, **NOTHING)
+        return TargetBatch(inputs, first, zeros, ids=zeros, **NOTHING)
     if task == "squad":
         return SquadBatch(inputs, zeros, zeros, ~inputs.padding, zeros, zeros, **NOTHING)
     if task == "multiple_choice":

@@ -19,7 +19,7 @@ from toolkit.distributed.data_parallel import (
 )
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.callbacks.non_finite import diagnose_non_finite
 from toolkit.training.trainer import Trainer
@@ -43,7 +43,7 @@ def micro_batches(count=6):
         places = torch.arange(1, sentences * length - 2, 4)
         weights = {"mlm": float(len(places))}
         found.append(
-            MaskedBatch(
+            TargetBatch(
                 Inputs(tokens, padding=padding),
                 places,
                 tokens.flatten()[places],

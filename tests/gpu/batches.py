@@ -10,9 +10,7 @@ from torch import Tensor
 
 from toolkit.models.interface import Inputs
 from toolkit.models.packing import Packing
-from toolkit.tasks.examples import Batch, MaskedBatch
-from toolkit.tasks.glue import GlueBatch
-from toolkit.tasks.language_modeling import BlockBatch
+from toolkit.tasks.examples import Batch, TargetBatch
 from toolkit.tasks.multiple_choice import MultipleChoiceBatch
 from toolkit.tasks.pretraining.mpm import MaskedPositionsBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
@@ -55,10 +53,10 @@ def full_packing(padding: Tensor) -> Packing:
     return Packing(sizes, sizes, zeros(rows(tokens)), tokens, zeros(sentences, length))
 
 
-def masked(s: Shape) -> MaskedBatch:
+def masked(s: Shape) -> TargetBatch:
     tokens = s.sentences * s.length
     n = rows(tokens * MASK_RATE)
-    return MaskedBatch(inputs(s), zeros(n), zeros(n), {"mlm": float(n)}, s.sentences, tokens)
+    return TargetBatch(inputs(s), zeros(n), zeros(n), {"mlm": float(n)}, s.sentences, tokens)
 
 
 def replaced(s: Shape) -> ReplacedTokensBatch:
@@ -110,23 +108,23 @@ def translated(s: Shape) -> TranslationBatch:
     )
 
 
-def blocks(s: Shape) -> BlockBatch:
+def blocks(s: Shape) -> TargetBatch:
     tokens = s.sentences * s.length
     n = rows(tokens)
-    return BlockBatch(
+    return TargetBatch(
         inputs(s._replace(padding=False)),
         zeros(n),
         zeros(n),
-        n,
         {"lm": float(n)},
         s.sentences,
         tokens,
+        word_count=n,
     )
 
 
-def labeled(s: Shape) -> GlueBatch:
+def labeled(s: Shape) -> TargetBatch:
     n, weights = s.sentences, {"label": float(s.sentences)}
-    return GlueBatch(inputs(s), zeros(n), zeros(n), zeros(n), weights, n, n * s.length)
+    return TargetBatch(inputs(s), zeros(n), zeros(n), weights, n, n * s.length, zeros(n))
 
 
 def spans(s: Shape) -> SquadBatch:

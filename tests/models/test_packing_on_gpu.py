@@ -19,7 +19,7 @@ from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.packing import pack_padding
 from toolkit.optim.update import Precision
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.examples import MaskedBatch, add_packing, to_device
+from toolkit.tasks.examples import TargetBatch, add_packing, to_device
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
@@ -48,7 +48,7 @@ def learner(request):
     return built
 
 
-def make_batch(*, padded: bool) -> MaskedBatch:
+def make_batch(*, padded: bool) -> TargetBatch:
     torch.manual_seed(1)
     tokens = torch.randint(5, 90, (6, 70))
     lengths = torch.tensor([70, 3, 41, 64, 1, 66])
@@ -56,7 +56,7 @@ def make_batch(*, padded: bool) -> MaskedBatch:
     inputs = Inputs(tokens.masked_fill(padding, 0), padding=padding) if padded else Inputs(tokens)
     selected = (~padding).flatten().nonzero()[::5, 0]
     targets, count = tokens.flatten()[selected], len(selected)
-    return MaskedBatch(inputs, selected, targets, {"mlm": float(count)}, 6, int(lengths.sum()))
+    return TargetBatch(inputs, selected, targets, {"mlm": float(count)}, 6, int(lengths.sum()))
 
 
 def loss_and_gradients(learner, batch, precision, *, kernel):

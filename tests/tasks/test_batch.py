@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch, to_device
+from toolkit.tasks.examples import TargetBatch, to_device
 
 META = torch.device("meta")
 PADDING = torch.arange(6) >= torch.tensor([4, 6])[:, None]
 
 
-def batch(padding: torch.Tensor | None) -> MaskedBatch:
+def batch(padding: torch.Tensor | None) -> TargetBatch:
     zeros = torch.zeros(2, dtype=torch.long)
     inputs = Inputs(torch.zeros(2, 6, dtype=torch.long), padding=padding)
-    return MaskedBatch(inputs, zeros, zeros, {"mlm": 2.0}, 2, 10)
+    return TargetBatch(inputs, zeros, zeros, {"mlm": 2.0}, 2, 10)
 
 
 def test_tensors_move_and_numbers_stay():

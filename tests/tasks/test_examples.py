@@ -39,7 +39,7 @@ def test_data_loader_visits_every_example_once(classifier):
     loader = DataLoader(dataset, batch_size=5, shuffle=True, collate_fn=dataset.collate)
     batches = list(loader)
     assert [batch.sentences for batch in batches] == [5, 5, 5, 1]
-    assert sorted(torch.cat([batch.row_ids for batch in batches]).tolist()) == list(range(16))
+    assert sorted(torch.cat([batch.ids for batch in batches]).tolist()) == list(range(16))
     first, second = random_split(dataset, [10, 6])
     parts = [DataLoader(part, batch_size=4, collate_fn=dataset.collate) for part in (first, second)]
     assert sum(batch.sentences for part in parts for batch in part) == 16

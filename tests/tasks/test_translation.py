@@ -45,7 +45,7 @@ def test_pairs_of_unequal_length_are_padded_and_padding_is_not_predicted(make_ex
     source, target = sides(examples)
     assert batch.inputs.padding.sum(1).tolist() == (source.max() - source).tolist()
     assert batch.weights == {"translation": float((target + 1).sum())}
-    assert batch.tokens == (source + target + 2).sum() and batch.pair_ids.tolist() == ids.tolist()
+    assert batch.tokens == (source + target + 2).sum() and batch.ids.tolist() == ids.tolist()
     grid = batch.previous.flatten()[batch.selected]
     assert (grid != examples.split.tokenizer.vocabulary.pad).all() and len(grid) == len(
         batch.targets
@@ -62,7 +62,7 @@ def test_overlong_pairs_are_reported_skipped_or_truncated(make_examples):
     assert len(skipped.lengths) == (source < 6).sum() < len(whole.lengths)
     assert skipped.remark == f"{(source > 5).sum()} with more than 6 tokens skipped"
     first = np.flatnonzero(source < 6)[:1].tolist()
-    assert skipped.collate(np.array([0]), 1).pair_ids.tolist() == first
+    assert skipped.collate(np.array([0]), 1).ids.tolist() == first
     truncated = make_examples(tokens_per_sample=6, overlength="truncate")
     assert truncated.lengths.max() == 6 and "truncated" in truncated.remark
     validated = make_examples(tokens_per_sample=4, overlength="skip", training=False)

@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from toolkit import build_model
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.training.callbacks import logging
 from toolkit.training.callbacks.logging import (
     measure_flops_per_second,
@@ -61,7 +61,7 @@ CPU = torch.device("cpu")
 
 
 def masked(sentences, length, places):
-    return MaskedBatch(
+    return TargetBatch(
         inputs=Inputs(torch.ones(sentences, length, dtype=torch.long)),
         selected=torch.arange(places),
         targets=torch.ones(places, dtype=torch.long),

@@ -11,7 +11,7 @@ from toolkit.common import json_files
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.flop_counter import FlopCounter
 from toolkit.training.run import TrainingRun
@@ -28,7 +28,7 @@ def make_learner(arch="composite_bert_tiny", **options):
 
 def make_batch():
     tokens = torch.randint(5, 30, (3, 8))
-    return MaskedBatch(Inputs(tokens), torch.arange(6), tokens.flatten()[:6], {"mlm": 6.0}, 3, 24)
+    return TargetBatch(Inputs(tokens), torch.arange(6), tokens.flatten()[:6], {"mlm": 6.0}, 3, 24)
 
 
 def summed_loss(learner, batch):

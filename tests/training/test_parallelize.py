@@ -9,7 +9,7 @@ from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.training.setup import parallelize
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ def losses(learner, updates=5):
         targets = tokens.flatten()[:6]
         inputs = Inputs(tokens, padding=padding)
         torch.manual_seed(update)
-        batch = MaskedBatch(inputs, torch.arange(6), targets, {"mlm": 6.0}, 3, tokens.numel())
+        batch = TargetBatch(inputs, torch.arange(6), targets, {"mlm": 6.0}, 3, tokens.numel())
         loss = torch.nn.functional.cross_entropy(learner(batch)["mlm"].logits, targets)
         loss.backward()
         optimizer.step()
@@ -57,7 +57,7 @@ from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.training.setup import parallelize
 
 arch, device, recomputed = sys.argv[1], torch.device(sys.argv[2]), sys.argv[3] == "recomputed"
@@ -76,7 +76,7 @@ def losses(compiled):
         padding[1, 6:] = True
         targets, places = tokens.flatten()[:6], torch.arange(6, device=device)
         inputs = Inputs(tokens, padding=padding)
-        batch = MaskedBatch(inputs, places, targets, {"mlm": 6.0}, 3, tokens.numel())
+        batch = TargetBatch(inputs, places, targets, {"mlm": 6.0}, 3, tokens.numel())
         torch.manual_seed(update)
         loss = cross_entropy(learner(batch)["mlm"].logits, targets)
         loss.backward()

@@ -47,17 +47,22 @@ class Batch(Protocol):
         """Tokens without padding."""
 
 
-class MaskedBatch(NamedTuple):
-    """Sentences with masked tokens and the original ones."""
+class TargetBatch(NamedTuple):
+    """Inputs with a target at each of some positions: the batch of most tasks."""
 
     inputs: Inputs
     selected: Int[Tensor, " N"]
-    """Flat indices of the selected positions into B x S; padding rows repeat index 0."""
-    targets: Int[Tensor, " N"]
-    """Original token of each selected position; IGNORED (-100) in padding rows."""
+    """Flat indices of these positions into B x S; padding rows repeat index 0."""
+    targets: Shaped[Tensor, " N"]
+    """Token, class or value of each; IGNORED (-100), or NaN for values, in padding rows and if it
+    is unknown."""
     weights: dict[str, float]
     sentences: int
     tokens: int
+    ids: Int[Tensor, " N"] | None = None
+    """Index of each example in the split, if its predictions are stored; -1 for an idle rank."""
+    word_count: float = 0.0
+    """Words among the targets of a language model."""
 
 
 B = TypeVar("B", bound=Batch)
@@ -113,8 +118,8 @@ class Examples(ABC, Generic[B]):
     scheduled: ClassVar[tuple[str, ...]] = ()
     """Paths of options whose values `make_batch` reads from the schedules of the run, and that no
     module has."""
-    idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
-    """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
+    idle_values: ClassVar[Mapping[str, int]] = {}
+    """Batch field, besides `targets` and `ids` -> its value in the batch of an idle rank."""
 
     @abstractmethod
     def __init__(self, config: object, source: SplitSource) -> None:
@@ -163,11 +168,11 @@ class Examples(ABC, Generic[B]):
         return self.to_idle(self.make_batch(np.zeros(1, np.int64), None))
 
     def to_idle(self, batch: B) -> B:
-        """The batch with weight zero and without targets."""
+        """The batch with weight zero and without targets; NaN are those that are numbers."""
         replaced: dict[str, Any] = {
             name: torch.full_like(values, np.nan if values.is_floating_point() else value)
-            for name, value in self.idle_values.items()
-            for values in (getattr(batch, name),)
+            for name, value in {"targets": IGNORED, "ids": -1, **self.idle_values}.items()
+            if isinstance(values := getattr(batch, name, None), Tensor)
         }
         weights = dict.fromkeys(batch.weights, 0.0)
         named: Any = batch

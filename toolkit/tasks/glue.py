@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ from toolkit.metrics.classification import (
 from toolkit.models.heads import Features, HeadKind, SentenceHead, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.reporting.tables import Table
-from toolkit.tasks.examples import Examples, SplitSource, to_inputs
+from toolkit.tasks.examples import Examples, SplitSource, TargetBatch, to_inputs
 from toolkit.tasks.predictions import (
     Array,
     Event,
@@ -77,25 +77,8 @@ class GlueConfig(FeatureOptions, section="task"):
 OBJECTIVE = "label"
 
 
-class GlueBatch(NamedTuple):
-    """Texts or pairs, and their labels."""
-
-    inputs: Inputs
-    selected: Int[Tensor, " N"]
-    """Flat index of each row's first token into B x S."""
-    targets: Int[Tensor, " N"] | Float[Tensor, " N"]
-    """Class, or IGNORED if unknown; in regression the value, or NaN if unknown."""
-    row_ids: Int[Tensor, " N"]
-    """Index of each row in the split; -1 for an idle rank."""
-    weights: dict[str, float]
-    sentences: int
-    tokens: int
-
-
-class GlueExamples(Examples[GlueBatch]):
+class GlueExamples(Examples[TargetBatch]):
     """The rows of one split, truncated at the end of the longer text."""
-
-    idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED, "row_ids": -1}
 
     def __init__(self, c: GlueConfig, source: SplitSource) -> None:
         split = ClassificationSplit(source.folder, source.name)
@@ -112,7 +95,7 @@ class GlueExamples(Examples[GlueBatch]):
         options = (split.name, c.tokens_per_sample)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 
-    def make_batch(self, ids: IntArray, epoch: int | float | None) -> GlueBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> TargetBatch:
         ids = ids % len(self)
         split, labeled = self.split, self.split.labeled[ids]
         first = split.first.take(ids, self._first[ids])
@@ -120,14 +103,14 @@ class GlueExamples(Examples[GlueBatch]):
         texts = join_pairs(first, second, split.vocabulary)
         unknown, dtype = (np.nan, np.float32) if split.is_regression else (IGNORED, np.int64)
         targets = np.where(labeled, split.answers[ids], unknown).astype(dtype)
-        return GlueBatch(
+        return TargetBatch(
             inputs=to_inputs(texts),
             selected=torch.arange(len(ids)) * texts.tokens.shape[1],
             targets=torch.from_numpy(targets),
-            row_ids=torch.from_numpy(ids),
             weights={OBJECTIVE: float(labeled.sum())},
             sentences=len(ids),
             tokens=int(texts.lengths.sum()),
+            ids=torch.from_numpy(ids),
         )
 
 
@@ -154,7 +137,7 @@ class NumberPrediction(NamedTuple):
         return (f"{self.value:.6g}",)
 
 
-class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
+class GlueResults(Results[TargetBatch, LabelPrediction | NumberPrediction]):
     """The predicted classes or values of texts."""
 
     def __init__(self, examples: GlueExamples) -> None:
@@ -167,11 +150,11 @@ class GlueResults(Results[GlueBatch, LabelPrediction | NumberPrediction]):
         self.scored_classes = self.labels.classes if self.split.labeled.any() else []
         """Those that there are metrics of."""
 
-    def update(self, batch: GlueBatch, predictions: Mapping[str, Prediction]) -> None:
-        scores = predictions[OBJECTIVE][0].double().reshape(len(batch.row_ids), -1)
-        self.store(batch.row_ids, self.best, scores.argmax(-1))
+    def update(self, batch: TargetBatch, predictions: Mapping[str, Prediction]) -> None:
+        scores = predictions[OBJECTIVE][0].double().reshape(len(batch.targets), -1)
+        self.store(batch.ids, self.best, scores.argmax(-1))
         values = scores if self.split.is_regression else scores.softmax(-1)
-        self.store(batch.row_ids, self.scores, values)
+        self.store(batch.ids, self.scores, values)
 
     @property
     def predicted(self) -> Array:
@@ -252,7 +235,7 @@ class GluePredictor(Predictor[tuple[str, ...], LabelPrediction | NumberPredictio
 
 
 @register_task("glue", GlueConfig())
-class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
+class Glue(Task[GlueConfig, GlueExamples, TargetBatch]):
     """-log p(class | text), p = softmax(W x + b), x the [CLS] state, pooled or plain.
 
     For a value y: (w . x + b - y)^2 (Devlin et al. 2019, section 4.1 and code).
@@ -283,7 +266,7 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         """Scores of the classes, or the value, by the state of each row's first token."""
         return self.head(self.pooler(self.features(encoder, inputs, selected)))
 
-    def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: TargetBatch) -> dict[str, Prediction]:
         scores = self.scores(encoder, batch.inputs, batch.selected)
         if self.is_regression:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}

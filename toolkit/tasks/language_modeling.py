@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from toolkit.data.samples.sequence_pairs import TokenBlocks
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.examples import Examples, SplitSource, TargetBatch
 from toolkit.tasks.task import (
     EncoderFactory,
     Metric,
@@ -55,23 +55,7 @@ class LanguageModelingConfig(Options, section="task"):
 OBJECTIVE = "lm"
 
 
-class BlockBatch(NamedTuple):
-    """Samples, and the next token of each position."""
-
-    inputs: Inputs
-    """The previous token of each position; padding follows, which a causal model never sees."""
-    selected: Int[Tensor, " N"]
-    """Flat indices of the positions with a token into B x T; padding rows repeat index 0."""
-    targets: Int[Tensor, " N"]
-    """These tokens; IGNORED in padding rows."""
-    word_count: float
-    """Words among the targets: first subwords of words, and end symbols."""
-    weights: dict[str, float]
-    sentences: int
-    tokens: int
-
-
-class BlockExamples(Examples[BlockBatch]):
+class BlockExamples(Examples[TargetBatch]):
     """The samples of one split."""
 
     def __init__(self, c: LanguageModelingConfig, source: SplitSource) -> None:
@@ -91,29 +75,26 @@ class BlockExamples(Examples[BlockBatch]):
         options = (c.sample_mode, c.eos_after, c.tokens_per_sample)
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, *options)
 
-    def make_batch(self, ids: IntArray, epoch: int | float | None) -> BlockBatch:
+    def make_batch(self, ids: IntArray, epoch: int | float | None) -> TargetBatch:
         previous, tokens, inside = self._blocks.read_batch(ids % len(self))
         targets = tokens[inside]
         starts = self._words.starts(np.concatenate([previous[:, :1], tokens], 1))[:, 1:]
         # an end symbol is a word; so is what follows it, where some tokenizers omit the mark
         starts |= (tokens == self._eos) | (previous == self._eos)
         word_count = (starts + self._words.inner[tokens])[inside].sum()
-        return BlockBatch(
+        return TargetBatch(
             inputs=Inputs(tokens=torch.from_numpy(previous)),
             selected=self.pad(np.flatnonzero(inside), 0),
             targets=self.pad(targets, IGNORED),
-            word_count=float(word_count),
             weights={OBJECTIVE: float(len(targets))},
             sentences=len(ids),
             tokens=len(targets),
+            word_count=float(word_count),
         )
-
-    def to_idle(self, batch: BlockBatch) -> BlockBatch:
-        return super().to_idle(batch)._replace(word_count=0.0)
 
 
 @register_task("language_modeling", LanguageModelingConfig())
-class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatch]):
+class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, TargetBatch]):
     """-log p(w_t | w_1 .. w_{t-1}), t over all positions of a text, end symbols included."""
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
@@ -133,7 +114,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         """The end symbol starts a text."""
         return (vocabulary.sep,), ()
 
-    def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, LazyPrediction]:
+    def predict(self, encoder: EncoderModel, batch: TargetBatch) -> dict[str, LazyPrediction]:
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         table = encoder.output_embedding.weight
@@ -171,7 +152,7 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         return score_targets(states, table, None, None, targets, begins)
 
     def metrics(
-        self, predictions: Mapping[str, Prediction], batch: BlockBatch
+        self, predictions: Mapping[str, Prediction], batch: TargetBatch
     ) -> Mapping[str, Metric]:
         """nll and ppl per token, without label smoothing; accuracy; word_ppl.
 
@@ -179,6 +160,6 @@ class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, BlockBatc
         the text, end symbols included.
         """
         prediction = predictions[OBJECTIVE]
-        words = torch.tensor(batch.word_count)
+        words = torch.tensor(batch.word_count * bool(batch.sentences))  # 0 of an idle rank
         word_ppl = Perplexity(negative_log_likelihood(prediction), words)
         return {**token_metrics(prediction), "word_ppl": word_ppl}

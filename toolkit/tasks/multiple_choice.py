@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -81,7 +81,7 @@ class MultipleChoiceBatch(NamedTuple):
     """Row of each option; -1 if a question has fewer."""
     targets: Int[Tensor, " N"]
     """Correct option of each question; IGNORED if unknown."""
-    question_ids: Int[Tensor, " N"]
+    ids: Int[Tensor, " N"]
     """Index of each question in the split; -1 for an idle rank."""
     weights: dict[str, float]
     sentences: int
@@ -90,8 +90,6 @@ class MultipleChoiceBatch(NamedTuple):
 
 class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
     """The questions of one split, each as long as its options together."""
-
-    idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED, "question_ids": -1}
 
     def __init__(self, c: MultipleChoiceConfig, source: SplitSource) -> None:
         self.split = split = ChoiceSplit(source.folder, source.name)
@@ -136,7 +134,7 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
             selected=torch.arange(len(options)) * texts.tokens.shape[1],
             option_rows=torch.from_numpy(rows),
             targets=torch.from_numpy(np.where(known, split.answers[ids], IGNORED)),
-            question_ids=torch.from_numpy(ids),
+            ids=torch.from_numpy(ids),
             weights={OBJECTIVE: float(known.sum())},
             sentences=len(ids),
             tokens=int(texts.lengths.sum()),
@@ -174,10 +172,10 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
 
     def update(self, batch: MultipleChoiceBatch, predictions: Mapping[str, Prediction]) -> None:
         scores, _ = predictions[OBJECTIVE]
-        self.store(batch.question_ids, self.predicted, scores.argmax(-1))
+        self.store(batch.ids, self.predicted, scores.argmax(-1))
         missing = self.probabilities.shape[1] - scores.shape[1]
         probabilities = F.pad(scores.double().softmax(-1), (0, missing))
-        self.store(batch.question_ids, self.probabilities, probabilities)
+        self.store(batch.ids, self.probabilities, probabilities)
 
     def accuracy(self, questions: IntArray) -> float:
         """Fraction of correct answers where they are known; NaN if none is."""

@@ -73,8 +73,9 @@ class Results(ABC, Generic[B, R]):
         self._arrays.append(np.full((len(self.seen), *shape), fill, dtype))
         return self._arrays[-1]
 
-    def store(self, ids: Tensor, array: Array, values: Tensor) -> None:
+    def store(self, ids: Tensor | None, array: Array, values: Tensor) -> None:
         """Set the array's values of these examples; negative ids are padding."""
+        assert ids is not None, "the task's batches have ids"
         index = ids.cpu().numpy()
         real = index >= 0
         if values.dtype == torch.bfloat16:  # which numpy lacks

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -83,7 +83,7 @@ class TranslationBatch(NamedTuple):
     index 0."""
     targets: Int[Tensor, " N"]
     """The token after each of these, the end symbol last; IGNORED in padding rows."""
-    pair_ids: Int[Tensor, " B"]
+    ids: Int[Tensor, " B"]
     """Index of each pair in the split; -1 for an idle rank."""
     weights: dict[str, float]
     sentences: int
@@ -93,8 +93,6 @@ class TranslationBatch(NamedTuple):
 
 class PairExamples(Examples[TranslationBatch]):
     """Sources and targets, made of one split."""
-
-    idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED, "pair_ids": -1}
 
     def pair(
         self,
@@ -112,7 +110,7 @@ class PairExamples(Examples[TranslationBatch]):
             previous=torch.from_numpy(add_eos(target, generated.sep, generated.pad, first=True)),
             selected=self.pad(np.flatnonzero(inside), 0),
             targets=self.pad(targets, IGNORED),
-            pair_ids=torch.from_numpy(pair_ids),
+            ids=torch.from_numpy(pair_ids),
             weights={objective: float(len(targets))},
             sentences=len(pair_ids),
             tokens=int((source.lengths + target.lengths + 2).sum()),
@@ -199,7 +197,7 @@ class TranslationResults(Results[TranslationBatch, ItemPrediction]):
 
     def update_from_encoder(self, encoder: EncoderModel, batch: TranslationBatch) -> None:
         """Translate the batch's sources; a blank one has an empty translation."""
-        ids = batch.pair_ids.tolist()
+        ids = batch.ids.tolist()
         if ids[0] < 0:
             return
         assert isinstance(encoder, GenerativeModel), "checked when the task is built"

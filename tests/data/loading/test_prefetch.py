@@ -21,7 +21,7 @@ from toolkit.data.loading.loader import (
     map_parts,
 )
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 
 
 class Fragile:
@@ -106,10 +106,10 @@ def test_workers_that_cannot_be_started_are_one_line(started, monkeypatch):
 
 def test_array_batch_restores_the_batch():
     inputs = Inputs(torch.arange(6).view(2, 3), padding=torch.zeros(2, 3, dtype=torch.bool))
-    batch = MaskedBatch(inputs, torch.tensor([1]), torch.tensor(4), {"mlm": 1.0}, 2, 6)
+    batch = TargetBatch(inputs, torch.tensor([1]), torch.tensor(4), {"mlm": 1.0}, 2, 6)
     sent = pickle.loads(pickle.dumps(map_parts(batch, torch.Tensor, torch.Tensor.numpy)))
     restored = map_parts(sent, np.ndarray, torch.from_numpy)
-    assert type(restored) is MaskedBatch and type(restored.inputs) is Inputs
+    assert type(restored) is TargetBatch and type(restored.inputs) is Inputs
     for one, other in zip(restored[1:3], batch[1:3], strict=True):
         assert one.equal(other) and one.dtype == other.dtype
     assert restored.inputs.tokens.equal(inputs.tokens) and restored.inputs.char_ids is None

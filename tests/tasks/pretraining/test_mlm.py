@@ -15,7 +15,7 @@ from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.packing import pack_padding
-from toolkit.tasks.examples import MaskedBatch, SplitSource
+from toolkit.tasks.examples import SplitSource, TargetBatch
 from toolkit.tasks.pretraining.mlm import FillableMaskedExamples, MaskedExamples, MaskingConfig
 from toolkit.tasks.task import EncoderFactory
 
@@ -30,9 +30,9 @@ def build(sizes=SIZES, **options):
     return encoder, task.factory(task.config, encoder, EncoderFactory(None, sizes))
 
 
-def batch(selected: list[int], targets: list[int]) -> MaskedBatch:
+def batch(selected: list[int], targets: list[int]) -> TargetBatch:
     tokens = torch.randint(12, (2, 5), generator=torch.Generator().manual_seed(1))
-    return MaskedBatch(
+    return TargetBatch(
         Inputs(tokens=tokens), torch.tensor(selected), torch.tensor(targets), {"mlm": 3.0}, 2, 10
     )
 

@@ -21,7 +21,7 @@ def make_examples(folder, split="train", training=False, **options):
 
 def read_back(examples, batch, row):
     """The text at a window's targets."""
-    window = int(batch.window_ids[row])
+    window = int(batch.ids[row])
     skipped = int(examples.windows.starts[window] - batch.passage_starts[row])
     first, last = (int(it[row]) + skipped for it in (batch.starts, batch.ends))
     passage = examples.split.read_passage(int(examples.windows.question_ids[window]))

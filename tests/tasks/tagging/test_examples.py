@@ -34,7 +34,7 @@ def test_chunks_are_padded_and_long_sentences_split(tagged):
     batch = collated(make_examples(tagged()))  # I bark . | the cat barks loudly + . | dog
     assert batch.inputs.tokens.shape == (4, 4)
     assert batch.inputs.padding.sum(1).tolist() == [1, 0, 3, 3]
-    assert batch.word_ids.tolist() == list(range(9)) and batch.tokens == 9
+    assert batch.ids.tolist() == list(range(9)) and batch.tokens == 9
     assert batch.ambiguous.nonzero().flatten().tolist() == [1]  # bark
     assert batch.oov.tolist() == [False] * 4 + [True, False, True, False, False]  # cat, loudly
 
@@ -52,7 +52,7 @@ def test_distinct_words_have_their_characters_once_with_padding_first(tagged):
 def test_tags_unseen_in_training_are_no_targets_but_count_as_words(tagged):
     batch = collated(make_examples(tagged()))
     assert batch.targets.tolist()[6] == -100  # loudly/ADV
-    assert batch.weights == {"tag": 8.0} and batch.word_ids[6] == 6
+    assert batch.weights == {"tag": 8.0} and batch.ids[6] == 6
 
 
 def test_pieces_are_between_special_tokens_and_words_selected_at_their_first(pieces):
@@ -80,7 +80,7 @@ def test_long_sentences_are_split_between_words_and_long_words_truncated(pieces)
     examples = make_examples(pieces, ResolvedTaggingConfig(tokens_per_sample=5))
     batch = collated(examples)
     assert examples.lengths.max() <= 5
-    assert sorted(batch.word_ids.tolist()) == list(range(9))
+    assert sorted(batch.ids.tolist()) == list(range(9))
 
 
 def test_word_level_architecture_rejects_subwords(pieces):

@@ -25,7 +25,7 @@ def results(tagged):
     tags = results.tags
     for sentence in range(3):
         batch = examples.collate(np.array([sentence]), None)
-        logits = torch.zeros(len(batch.word_ids), len(tags))
+        logits = torch.zeros(len(batch.ids), len(tags))
         logits[:, tags.index("NOUN")] = 1
         if sentence == 0:
             logits[torch.arange(3), batch.targets[:3]] = 2
@@ -66,7 +66,7 @@ def collect(tagged):
         results = SpanResults(examples)
         batch = examples.collate(np.arange(len(examples.lengths)), None)
         labels = [results.tags.index(tag) for tag in guesses.replace("|", " ").split()]
-        logits = torch.zeros(len(batch.word_ids), len(results.tags))
+        logits = torch.zeros(len(batch.ids), len(results.tags))
         logits[torch.arange(len(labels)), labels] = 1
         results.update(batch, {"tag": Classes(logits, batch.targets)})
         results.sync(World())

@@ -55,7 +55,7 @@ def test_mean_per_word_covers_the_pieces_of_the_word_alone():
 
 def test_accuracies_equal_direct_counts(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), EncoderFactory(None, SIZES))
-    logits = torch.randn(len(batch.word_ids), 5)
+    logits = torch.randn(len(batch.ids), 5)
     metrics = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
     right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
     groups = {

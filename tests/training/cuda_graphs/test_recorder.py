@@ -16,7 +16,7 @@ from tests.helpers.operation_recorder import OperationRecorder
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.training import cuda_graphs
 from toolkit.training.adjustments import make_adjustments
 from toolkit.training.cuda_graphs import (
@@ -103,7 +103,7 @@ CPU = torch.device("cpu")
 def make_batch(tokens=(2, 3), padding=None, rows=4, weight=4.0, **inputs):
     given = Inputs(torch.arange(tokens[0] * tokens[1]).view(tokens), padding=padding, **inputs)
     targets = torch.arange(rows)
-    return MaskedBatch(given, targets, targets, {"mlm": weight}, tokens[0], 6)
+    return TargetBatch(given, targets, targets, {"mlm": weight}, tokens[0], 6)
 
 
 DIFFERENT = {

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from toolkit.criteria import IGNORED, LazyPrediction, ProjectedClasses
 from toolkit.criteria.cross_entropy import split_logits
 from toolkit.models.interface import Inputs
-from toolkit.tasks.examples import MaskedBatch
+from toolkit.tasks.examples import TargetBatch
 
 KEPT = 0.2
 """Share of its last value that a weight keeps."""
@@ -64,7 +64,7 @@ class AdaptiveMasks(nn.Module):
         """Counts of the micro-batches of this update, (2, V) each."""
 
     @torch.no_grad()
-    def select(self, batch: AdaptiveBatch) -> MaskedBatch:
+    def select(self, batch: AdaptiveBatch) -> TargetBatch:
         """The batch with masked tokens; sentences with a smaller budget have IGNORED targets."""
         tokens, count = batch.inputs.tokens, batch.most
         keys = batch.draws.log() / self.weights[tokens]
@@ -73,7 +73,7 @@ class AdaptiveMasks(nn.Module):
         original, replaced = tokens.gather(1, order), batch.replaced.gather(1, order)
         visible = tokens.scatter(1, order, torch.where(valid, replaced, original))
         rows = torch.arange(len(tokens), device=order.device)[:, None] * tokens.shape[1]
-        return MaskedBatch(
+        return TargetBatch(
             inputs=batch.inputs._replace(tokens=visible),
             selected=(rows + order).flatten(),
             targets=torch.where(valid, original, IGNORED).flatten(),

@@ -20,7 +20,7 @@ from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.samples.masking import MODE, MaskedPositions
 from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.examples import MaskedBatch, SplitSource
+from toolkit.tasks.examples import SplitSource, TargetBatch
 from toolkit.tasks.pretraining.mlm import (
     OBJECTIVE,
     SCORINGS,
@@ -62,7 +62,7 @@ class HybridBatch(NamedTuple):
 class HybridExamples(MaskedExamples):
     """The sentences of one split; every epoch reads others from left to right."""
 
-    idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED, "causal_targets": IGNORED}
+    idle_values: ClassVar[Mapping[str, int]] = {"causal_targets": IGNORED}
 
     def __init__(self, config: HybridConfig, source: SplitSource) -> None:
         super().__init__(config, source)
@@ -71,12 +71,12 @@ class HybridExamples(MaskedExamples):
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> HybridBatch:
         ratio = self._schedules.value("task.causal_ratio", epoch, self._ratio)
         causal = self.noise(ids, epoch).grid(MODE, 1)[:, 0] < ratio
-        parts: list[MaskedBatch] = []
+        parts: list[TargetBatch] = []
         for chosen, make in ((~causal, super().make_batch), (causal, self.read_causally)):
             if chosen.any():
                 parts.append(make(ids[chosen], epoch))
             else:  # the encoder reads both kinds in every batch, on every rank
-                part: MaskedBatch = make(ids[:1], epoch)
+                part: TargetBatch = make(ids[:1], epoch)
                 targets, weights = torch.full_like(part.targets, IGNORED), {OBJECTIVE: 0.0}
                 parts.append(part._replace(targets=targets, weights=weights, sentences=0, tokens=0))
         masked, left = parts
@@ -92,7 +92,7 @@ class HybridExamples(MaskedExamples):
             tokens=masked.tokens + left.tokens,
         )
 
-    def read_causally(self, ids: IntArray, epoch: int | float | None) -> MaskedBatch:
+    def read_causally(self, ids: IntArray, epoch: int | float | None) -> TargetBatch:
         """Unchanged sentences with all tokens of the text as targets."""
         sentences = self._samples.read_batch(ids % len(self))
         rows, positions = np.nonzero(sentences.candidates)

@@ -47,7 +47,7 @@ from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.ops.linear import aligned_linear
 from toolkit.tasks.embed import collate_texts
-from toolkit.tasks.examples import Batch, Examples, MaskedBatch, SplitSource, to_device
+from toolkit.tasks.examples import Batch, Examples, SplitSource, TargetBatch, to_device
 from toolkit.tasks.pretraining.adaptive import AdaptiveBatch, AdaptiveMasks
 from toolkit.tasks.task import (
     EncoderFactory,
@@ -197,7 +197,7 @@ class MaskedExamples(Examples[Any]):
         *,
         tokens: IntArray,
         positions: IntArray | None = None,
-    ) -> MaskedBatch:
+    ) -> TargetBatch:
         """The tokens and positions that the encoder reads, and the targets."""
         width = tokens.shape[1]
         padded = int(sentences.lengths.min()) < width
@@ -206,7 +206,7 @@ class MaskedExamples(Examples[Any]):
             None if values is None else torch.from_numpy(values)
             for values in (positions, sentences.segments, padding)
         )
-        return MaskedBatch(
+        return TargetBatch(
             inputs=Inputs(
                 tokens=torch.from_numpy(tokens),
                 positions=ids,
@@ -225,7 +225,7 @@ class MaskedExamples(Examples[Any]):
 class FillableMaskedExamples(MaskedExamples):
     """Sentences with masked tokens, whose micro-batches can all have one shape."""
 
-    def fill(self, batch: MaskedBatch, shape: BatchShape) -> MaskedBatch:
+    def fill(self, batch: TargetBatch, shape: BatchShape) -> TargetBatch:
         """Rows of filler up to the number of tokens, and empty ones up to that of rows.
 
         The number of predicted tokens has a mean of n = rate x tokens. Its places are n and six
@@ -390,7 +390,7 @@ class AdaptiveExamples(MaskedExamples):
 
 @register_task("mlm", MaskedLanguageModelConfig())
 class MaskedLanguageModel(
-    TokenTask[MaskedLanguageModelConfig, FillableMaskedExamples, MaskedBatch]
+    TokenTask[MaskedLanguageModelConfig, FillableMaskedExamples, TargetBatch]
 ):
     """-log p(x_n | the rest), n over the selected positions."""
 
@@ -427,7 +427,7 @@ class MaskedLanguageModel(
         return encoder, self.head
 
     def predict(
-        self, encoder: EncoderModel, batch: MaskedBatch | AdaptiveBatch
+        self, encoder: EncoderModel, batch: TargetBatch | AdaptiveBatch
     ) -> dict[str, LazyPrediction]:
         if isinstance(batch, AdaptiveBatch):
             assert self.adaptive is not None, "the examples have the same options"
@@ -439,7 +439,7 @@ class MaskedLanguageModel(
         return {"mlm": predict_tokens(encoder, self.head, batch.inputs, batch.selected, output)}
 
     def metrics(
-        self, predictions: Mapping[str, Prediction], batch: MaskedBatch
+        self, predictions: Mapping[str, Prediction], batch: TargetBatch
     ) -> Mapping[str, Metric]:
         """Fraction of the selected positions whose most probable token is correct."""
         return {"accuracy": accuracy(predictions["mlm"])}

@@ -25,7 +25,7 @@ from toolkit.data.tokenizers.words import WORDS
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.examples import MaskedBatch, SplitSource
+from toolkit.tasks.examples import SplitSource, TargetBatch
 from toolkit.tasks.pretraining.mlm import (
     SCORINGS,
     MaskedExamples,
@@ -125,7 +125,7 @@ class MaskedPositionExamples(MaskedExamples):
         )
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> MaskedPositionsBatch:
-        halves = dict[str, MaskedBatch]()
+        halves = dict[str, TargetBatch]()
         if "mlm" in self._objectives:
             halves["mlm"] = super().make_batch(ids, epoch)
         if "mpm" in self._objectives:
@@ -144,7 +144,7 @@ class MaskedPositionExamples(MaskedExamples):
         return concatenate_halves({name: halves[name] for name in self._objectives})
 
 
-def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
+def concatenate_halves(halves: dict[str, TargetBatch]) -> MaskedPositionsBatch:
     """One batch of both halves, or of the only one; masked tokens keep their positions."""
     empty = torch.zeros(0, dtype=torch.long)
     tokens, positions = halves.get("mlm"), halves.get("mpm")

@@ -32,7 +32,7 @@ from toolkit.metrics.classification import score_histogram
 from toolkit.models.heads import DetectionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.embeddings import copy_shared_parts
-from toolkit.tasks.examples import MaskedBatch, SplitSource
+from toolkit.tasks.examples import SplitSource, TargetBatch
 from toolkit.tasks.pretraining.mlm import (
     MaskedExamples,
     MaskingConfig,
@@ -112,7 +112,7 @@ class ReplacedTokenExamples(MaskedExamples):
         super().__init__(config, source)
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> ReplacedTokensBatch:
-        batch: MaskedBatch = super().make_batch(ids, epoch)
+        batch: TargetBatch = super().make_batch(ids, epoch)
         rows, positions = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
         draws = self.noise(ids, epoch).at(SAMPLE, rows, positions)
         return ReplacedTokensBatch(

@@ -61,7 +61,7 @@ class SquadBatch(NamedTuple):
     """True where an answer may start and end: at [CLS] and in the passage."""
     passage_starts: Int[Tensor, " B"]
     """Position of the passage's first token."""
-    window_ids: Int[Tensor, " B"]
+    ids: Int[Tensor, " B"]
     """Index of each window in the split; -1 for an idle rank."""
     weights: dict[str, float]
     sentences: int
@@ -71,11 +71,7 @@ class SquadBatch(NamedTuple):
 class SquadExamples(Examples[SquadBatch]):
     """The windows of one split; they are computed from lengths, without reading the passages."""
 
-    idle_values: ClassVar[Mapping[str, int]] = {
-        "starts": IGNORED,
-        "ends": IGNORED,
-        "window_ids": -1,
-    }
+    idle_values: ClassVar[Mapping[str, int]] = {"starts": IGNORED, "ends": IGNORED}
 
     def __init__(self, c: SquadConfig, source: SplitSource) -> None:
         self.config, self.split = c, SquadSplit(source.folder, source.name)
@@ -115,7 +111,7 @@ class SquadExamples(Examples[SquadBatch]):
             ends=torch.from_numpy(targets[:, 1].copy()),
             allowed=torch.from_numpy(allowed),
             passage_starts=torch.from_numpy(texts.second_starts),
-            window_ids=torch.from_numpy(ids),
+            ids=torch.from_numpy(ids),
             weights={START: known, END: known},
             sentences=len(ids),
             tokens=int(texts.lengths.sum()),

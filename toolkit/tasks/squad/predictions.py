@@ -104,7 +104,7 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
         """Score of [CLS] in each window."""
 
     def update(self, batch: SquadBatch, predictions: Mapping[str, Prediction]) -> None:
-        windows = batch.window_ids.cpu().numpy()
+        windows = batch.ids.cpu().numpy()
         if windows[0] < 0:
             return
         (start, _), (end, _) = predictions[START], predictions[END]
@@ -123,7 +123,7 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
         offsets = self.windows.starts[windows] - batch.passage_starts.cpu().numpy()
         tokens = torch.stack(positions, -1).cpu().numpy() + offsets[:, None, None]
         self.tokens[windows, :count] = tokens
-        self.store(batch.window_ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
+        self.store(batch.ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
 
     @cached_property
     def predicted(self) -> list[QuestionPrediction]:

@@ -5,9 +5,8 @@ N words of the batch   P of their subwords
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -66,7 +65,7 @@ class TaggingBatch(NamedTuple):
     """Word of each of these subwords; None if every word has one."""
     targets: Int[Tensor, " N"]
     """Label of each word; IGNORED in padding rows and for tags unseen in training."""
-    word_ids: Int[Tensor, " N"]
+    ids: Int[Tensor, " N"]
     """Index of each word in the split; -1 in padding rows."""
     scored: Bool[Tensor, " N"]
     """Whether the true tag is known."""
@@ -83,14 +82,6 @@ class TaggingBatch(NamedTuple):
 
 class TaggingExamples(Examples[TaggingBatch]):
     """The chunks of a split, or of other words."""
-
-    idle_values: ClassVar[Mapping[str, int]] = {
-        "targets": IGNORED,
-        "word_ids": -1,
-        "scored": 0,
-        "oov": 0,
-        "ambiguous": 0,
-    }
 
     def __init__(self, c: ResolvedTaggingConfig, split: TaggedWords, *, row_multiple: int) -> None:
         self.split, self.row_multiple = split, row_multiple
@@ -130,7 +121,7 @@ class TaggingExamples(Examples[TaggingBatch]):
             selected=pad_rows(selected, self._row_count(len(selected)), 0),
             word_index=word_index,
             targets=pad_rows(np.where(tags < 0, IGNORED, tags), rows, IGNORED),
-            word_ids=pad_rows(words, rows, -1),
+            ids=pad_rows(words, rows, -1),
             scored=pad_rows(scored, rows, False),
             oov=pad_rows(split.oov[words] & scored, rows, False),
             ambiguous=pad_rows(split.ambiguous[words] & scored, rows, False),

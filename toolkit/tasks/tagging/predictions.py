@@ -100,9 +100,9 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
     def update(self, batch: TaggingBatch, predictions: Mapping[str, Prediction]) -> None:
         logits, _ = predictions[OBJECTIVE]
         labels = logits.argmax(-1, keepdim=True)
-        self.store(batch.word_ids, self.predicted, labels[:, 0])
+        self.store(batch.ids, self.predicted, labels[:, 0])
         probabilities = logits.double().softmax(-1).gather(-1, labels)
-        self.store(batch.word_ids, self.probabilities, probabilities[:, 0])
+        self.store(batch.ids, self.probabilities, probabilities[:, 0])
 
     @property
     def split(self) -> TaggedSplit:
@@ -299,14 +299,14 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         A word whose tag is unseen in training counts as wrong; one without a known tag is omitted.
         """
         logits, targets = predictions[OBJECTIVE]
-        correct = logits.argmax(-1) == targets
+        correct, real = logits.argmax(-1) == targets, batch.ids >= 0  # none of an idle rank
         groups = {
             "accuracy": batch.scored,
             "oov_accuracy": batch.oov,
             "ambiguous_accuracy": batch.ambiguous,
         }
         return {
-            name: Ratio((correct & group).sum().float(), group.sum().float())
+            name: Ratio((correct & group & real).sum().float(), (group & real).sum().float())
             for name, group in groups.items()
         }
 
