@@ -64,9 +64,6 @@ class RatingPrediction(NamedTuple):
     stars: int
     probability: float
 
-    def to_row(self):
-        return str(self.stars), f"{self.probability:.4f}"
-
 
 class Ratings(Results):
     """The predicted ratings of reviews."""
@@ -89,9 +86,6 @@ class RatingPredictor(Predictor):
     """Reads the text of a review."""
 
     fields, columns = (InputField(("text", "review")),), ("stars", "probability")
-
-    def parse(self, values):
-        return values["text"]
 
     def start(self, items):
         no_stars = np.ones(len(items), np.int64)

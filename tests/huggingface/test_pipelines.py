@@ -41,7 +41,7 @@ def test_tags_equal_those_of_the_learner(make_learner, export, kind, arch):
     learner, _ = make_learner(kind, arch)
     tag = open_pipeline("token-classification", export(learner)[1])
     words = ["the", "big\u00a0dog", "loudly", "barks"]
-    [expected] = learner.tag([words])
+    [(_, expected, _)] = learner.predict([words])
     encoded = tag.tokenizer([words], is_split_into_words=True, return_tensors="pt")
     assert tag.tokenizer(" ".join(words))["input_ids"] == encoded["input_ids"][0].tolist()
     first = first_tokens(learner, words) if kind == "subword_tagging" else range(len(words))

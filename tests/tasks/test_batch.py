@@ -21,7 +21,7 @@ def test_tensors_move_and_numbers_stay():
     moved = to_device(batch(PADDING), META)
     assert moved.inputs.tokens.device == moved.inputs.padding.device == moved.targets.device == META
     assert moved.inputs.packing is None
-    assert moved[3:] == ({"mlm": 2.0}, 2, 10)
+    assert moved[3:6] == ({"mlm": 2.0}, 2, 10)
 
 
 def test_inputs_with_padding_are_packed_if_asked_for():

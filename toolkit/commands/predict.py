@@ -53,7 +53,7 @@ from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.predictions import TRUNCATED, ItemPrediction, Predictor, predict_batches
+from toolkit.tasks.predictions import TRUNCATED, Predictor, predict_batches
 from toolkit.tasks.task import PredictsItems, wrong_training_error
 from toolkit.training.data import batch_limits
 
@@ -206,7 +206,7 @@ class LinePredictor:
         for record in window:
             yield record, None if record.problem else next(predictions)
 
-    def predict(self, items: Sequence[Any]) -> Sequence[ItemPrediction]:
+    def predict(self, items: Sequence[Any]) -> Sequence[Any]:
         batches = self.predictor.start(items)
         self.truncated += batches.examples.truncated
         c = DataConfig(max_tokens_valid=self.c.max_tokens, batch_size_valid=self.c.batch_size)

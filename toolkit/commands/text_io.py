@@ -38,8 +38,6 @@ from toolkit.distributed import World
 from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import R, Writer, print_rows, to_json_line, write_events, write_lines
 from toolkit.reporting.console import Console, Output, TextStream
-from toolkit.tasks.predictions import ItemPrediction
-from toolkit.tasks.tagging.predictions import SpanPrediction, TagPrediction
 from toolkit.tasks.text_generation import TextGenerator
 
 STDIN = ("-", "/dev/stdin")
@@ -204,8 +202,8 @@ class InputRecord(NamedTuple):
     """The sentence of CoNLL-U."""
 
 
-Answer = tuple[InputRecord, ItemPrediction | None]
-"""A record and its prediction, which is None for a malformed one."""
+Answer = tuple[InputRecord, Any]
+"""A record and its prediction, a NamedTuple, which is None for a malformed one."""
 DATA_FILE = "data-00000-of-00001.arrow"
 WriteAnswers = Callable[[Sequence[Answer]], None]
 
@@ -247,7 +245,7 @@ def rename(name: str, columns: Container[str]) -> str:
     return f"predicted_{name}" if name in columns else name
 
 
-def to_json_record(record: InputRecord, prediction: ItemPrediction | None) -> dict[str, object]:
+def to_json_record(record: InputRecord, prediction: Any) -> dict[str, object]:
     """{"line": 1, "id": ..., "label": ...}; for a malformed line {"line": 1, "problem": ...}."""
     identity = (record.values or {}).get("id")
     name = {} if identity is None else {"id": identity}
@@ -255,7 +253,7 @@ def to_json_record(record: InputRecord, prediction: ItemPrediction | None) -> di
     return {"line": record.line, **name, **values}
 
 
-def to_row(record: InputRecord, prediction: ItemPrediction | None) -> dict[str, object]:
+def to_row(record: InputRecord, prediction: Any) -> dict[str, object]:
     """The columns of a row with all fields of its prediction, but not its words again."""
     if record.values is None:
         return to_json_record(record, prediction)
@@ -263,6 +261,17 @@ def to_row(record: InputRecord, prediction: ItemPrediction | None) -> dict[str, 
     fields.pop("words", None)
     named = {rename(name, record.values): value for name, value in fields.items()}
     return {**record.values, **named}
+
+
+def to_cells(prediction: Any, columns: Sequence[str]) -> list[str]:
+    """The fields of a prediction as text: words with spaces between, four decimals of a share."""
+    cells = []
+    for name in columns:
+        value = getattr(prediction, name)
+        if isinstance(value, float):
+            value = f"{value:.4f}" if name == "probability" else f"{value:.6g}"
+        cells.append(" ".join(value) if isinstance(value, list) else to_single_line(str(value)))
+    return cells
 
 
 class CellWriter:
@@ -286,7 +295,7 @@ class CellWriter:
                 else json_files.dumps(it, default=str)
                 for it in values
             ]
-            self.write_row([*kept, *(prediction.to_row() if prediction else empty)])
+            self.write_row([*kept, *(to_cells(prediction, self.columns) if prediction else empty)])
 
     def write_row(self, cells: Sequence[str]) -> None:
         line = io.StringIO()
@@ -340,14 +349,8 @@ def write_tables(kind: str, path: str, tables: Sequence[Any], features: bytes) -
         write_json(folder / "dataset_info.json", {})
 
 
-def format_conllu(
-    record: InputRecord, prediction: ItemPrediction | None, options: ConlluOptions
-) -> str:
+def format_conllu(record: InputRecord, prediction: Any, options: ConlluOptions) -> str:
     """The sentence with the predicted tags in their column; a malformed one is unchanged."""
     assert record.sentence is not None, "the input is CoNLL-U"
-    tags = (
-        prediction.tags
-        if isinstance(prediction, TagPrediction | SpanPrediction)
-        else record.sentence.tags
-    )
+    tags = prediction.tags if prediction else record.sentence.tags
     return replace_sentence_tags(record.sentence, tags, options)

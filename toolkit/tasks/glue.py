@@ -122,19 +122,11 @@ class LabelPrediction(NamedTuple):
     probabilities: dict[str, float]
     """Class -> its probability."""
 
-    def to_row(self) -> tuple[str, ...]:
-        """Label and probability as text."""
-        return self.label, f"{self.probability:.4f}"
-
 
 class NumberPrediction(NamedTuple):
     """The number of a text or a pair, clipped to the range of the labels."""
 
     value: float
-
-    def to_row(self) -> tuple[str, ...]:
-        """The number as text."""
-        return (f"{self.value:.6g}",)
 
 
 class GlueResults(Results[TargetBatch, LabelPrediction | NumberPrediction]):

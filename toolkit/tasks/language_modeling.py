@@ -29,8 +29,9 @@ from toolkit.tasks.task import (
     Metric,
     Perplexity,
     TargetScores,
-    TextTask,
+    Task,
     check_architecture,
+    encode_texts,
     negative_log_likelihood,
     score_targets,
     token_metrics,
@@ -94,13 +95,14 @@ class BlockExamples(Examples[TargetBatch]):
 
 
 @register_task("language_modeling", LanguageModelingConfig())
-class LanguageModeling(TextTask[LanguageModelingConfig, BlockExamples, TargetBatch]):
+class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, TargetBatch]):
     """-log p(w_t | w_1 .. w_{t-1}), t over all positions of a text, end symbols included."""
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     is_generative = True
     generation_mode = "continue"
     scorings = ("log_likelihood",)
+    encode_items = encode_texts
     examples_class = BlockExamples
     default_tokens = 512
 

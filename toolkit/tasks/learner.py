@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex, overload
+from typing import Any, NamedTuple, SupportsIndex
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from toolkit.checkpoints.load import check_data_matches_checkpoint, check_metadata, write_model
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import CRITERIA, TASKS
+from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
 from toolkit.config.sections import ComponentConfig, RunConfig, TrainingConfig
 from toolkit.criteria import Criterion, LazyPrediction
@@ -37,7 +37,6 @@ from toolkit.tasks.task import (
     Task,
     check_examples,
     require,
-    wrong_training_error,
 )
 
 log = logging.getLogger(__name__)
@@ -233,24 +232,6 @@ class Learner(nn.Module):
             collate_texts(self._encode_rows(texts), self.tokenizer.vocabulary.pad), device
         )
 
-    @overload
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
-        pooling: Pooling = "mean",
-        batch_size: int = 32,
-    ) -> Tensor: ...
-    @overload
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        layers: SupportsIndex | Sequence[SupportsIndex] = -1,
-        pooling: None,
-        batch_size: int = 32,
-    ) -> list[Tensor]: ...
     def embed(
         self,
         texts: Sequence[str],
@@ -258,7 +239,7 @@ class Learner(nn.Module):
         layers: SupportsIndex | Sequence[SupportsIndex] = -1,
         pooling: Pooling | None = "mean",
         batch_size: int = 32,
-    ) -> Tensor | list[Tensor]:
+    ) -> Any:
         """One vector per text, (N, D): the mean of the states of its tokens, [CLS] and [SEP] too.
 
         `pooling` is mean, max, first (the state of the first token) or None: then the result is a
@@ -283,18 +264,10 @@ class Learner(nn.Module):
         special = self.task.special_tokens(self.tokenizer.vocabulary)
         return encode_texts(texts, self.tokenizer, self.encoder, special)
 
-    @overload
-    def fill_mask(
-        self, sentences: str, top: int = 5, *, batch_size: int = 32
-    ) -> list[MaskPrediction]: ...
-    @overload
-    def fill_mask(
-        self, sentences: list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[list[MaskPrediction]]: ...
     def fill_mask(
         self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
-        """The `top` most probable tokens for each [MASK]; one list per sentence.
+    ) -> list[Any]:
+        """The `top` most probable tokens for each [MASK]; for a list, one list per sentence.
 
         The encoder reads `batch_size` sentences at a time.
         """
@@ -320,15 +293,6 @@ class Learner(nn.Module):
             task = require(self.task, OrdersWords)
             return task.order_words(self.encoder, tokenizer, sentence, top)
 
-    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tag of each word of each sentence: a list of words, or text with spaces between."""
-        check_is_list("tag", sentences)
-        task = self.task if isinstance(self.task, PredictsItems) else None
-        if not task or "tags" not in task.predictor(self.encoder, self.tokenizer).columns:
-            given = TASKS.find_name(type(self.task))
-            raise wrong_training_error("Tagging words", "--task pos_tagging", given)
-        return [prediction.tags for prediction in self.predict(sentences)]
-
     def predict(
         self,
         items: Sequence[object],
@@ -344,7 +308,10 @@ class Learner(nn.Module):
         items. An item longer than `max_tokens` is a batch by itself.
         """
         check_limits(batch_size=batch_size, max_tokens=max_tokens)
-        check_is_list("predict", items)
+        if isinstance(items, str | Mapping):
+            raise ToolkitError(
+                "learner.predict takes a list of items. Put a single one in brackets."
+            )
         with self._evaluating():
             task = require(self.task, PredictsItems)
             predictor = task.predictor(self.encoder, self.tokenizer)
@@ -371,12 +338,6 @@ class Learner(nn.Module):
             yield tokenizer
         finally:
             self.train(training)
-
-
-def check_is_list(method: str, items: object) -> None:
-    """Raise if a single item is given in place of a list of them."""
-    if isinstance(items, str | Mapping):
-        raise ToolkitError(f"learner.{method} takes a list of items. Put a single one in brackets.")
 
 
 def check_limits(**limits: int | None) -> None:

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.common.arrays import IntArray, ragged_arange
+from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
 from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import OF_MODEL, AtLeast, Rate
@@ -32,7 +32,7 @@ from toolkit.data.formats.qa.multiple_choice import (
 )
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.raw_items import ItemValues, to_single_line
+from toolkit.data.raw_items import ItemValues
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     describe_truncation,
@@ -151,10 +151,6 @@ class OptionPrediction(NamedTuple):
     probabilities: list[float]
     """Probability of each option."""
 
-    def to_row(self) -> tuple[str, ...]:
-        """Index, probability and text of the option."""
-        return str(self.option), f"{self.probability:.4f}", to_single_line(self.text)
-
 
 class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
     """The options chosen for questions."""
@@ -177,21 +173,16 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
         probabilities = F.pad(scores.double().softmax(-1), (0, missing))
         self.store(batch.ids, self.probabilities, probabilities)
 
-    def accuracy(self, questions: IntArray) -> float:
-        """Fraction of correct answers where they are known; NaN if none is."""
-        answers, predicted = self.split.answers[questions], self.predicted[questions]
-        known = answers >= 0
-        return float(np.mean(answers[known] == predicted[known])) if known.any() else float("nan")
-
     def metrics(self) -> dict[str, float]:
         """Accuracy of all questions, and of each group, such as middle and high, if several."""
-        if not (self.split.answers >= 0).any():
+        known, correct = self.split.answers >= 0, self.split.answers == self.predicted
+        if not known.any():
             return {}
-        values = {"accuracy": self.accuracy(np.arange(len(self.split)))}
+        values = {"accuracy": accuracy(known, correct)}
         groups = np.array([record["group"] for record in self.split.records])
         names = np.unique(groups).tolist()
         for name in names if len(names) > 1 else ():
-            values[f"{name}_accuracy"] = self.accuracy(np.flatnonzero(groups == name))
+            values[f"{name}_accuracy"] = accuracy(known & (groups == name), correct)
         return values
 
     def write(self, path: Path) -> None:
@@ -215,6 +206,11 @@ class MultipleChoiceResults(Results[MultipleChoiceBatch, OptionPrediction]):
             OptionPrediction(best, options[best], row[best], row[: len(options)])
             for options, best, row in zip(*rows, strict=True)
         ]
+
+
+def accuracy(chosen: BoolArray, correct: BoolArray) -> float:
+    """The share of the chosen questions that are answered correctly; NaN without any."""
+    return float(correct[chosen].mean()) if chosen.any() else float("nan")
 
 
 class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):

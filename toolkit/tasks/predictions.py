@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,18 +42,9 @@ SCORES = ("precision", "recall", "f1")
 TRUNCATED = "were truncated, as in training"
 
 
-@runtime_checkable
-class ItemPrediction(Protocol):
-    """The prediction for one item: a NamedTuple whose fields are the keys of its JSON object."""
-
-    def _asdict(self) -> dict[str, Any]: ...
-    def to_row(self) -> tuple[str, ...]:
-        """Cells of a table, in the order of `Predictor.columns`."""
-
-
 I = TypeVar("I")  # noqa: E741
 B = TypeVar("B", bound=Batch)
-R = TypeVar("R", bound=ItemPrediction, covariant=True)
+R = TypeVar("R", covariant=True)
 
 
 class Results(ABC, Generic[B, R]):
@@ -107,7 +98,7 @@ class Results(ABC, Generic[B, R]):
         return {}
 
     def records(self) -> Sequence[R]:
-        """One prediction per item, in order."""
+        """One prediction per item, in order: a NamedTuple with the keys of its JSON object."""
         return []
 
     def tables(self) -> Sequence[Table]:
@@ -120,7 +111,8 @@ class Results(ABC, Generic[B, R]):
 
     def write(self, path: Path) -> None:
         """Write the predictions in the format of the data they belong to; by default JSON lines."""
-        lines = [json_files.dumps(record._asdict()) + "\n" for record in self.records()]
+        records: Sequence[Any] = self.records()
+        lines = [json_files.dumps(record._asdict()) + "\n" for record in records]
         write_output(path, "".join(lines))
 
 
@@ -130,7 +122,7 @@ class Predictor(ABC, Generic[I, R]):
     fields: Sequence[InputField]
     """The parts of an item, by name."""
     columns: tuple[str, ...]
-    """Names of the cells of a prediction in a table."""
+    """Fields of a prediction that are the cells of a table."""
 
     def __init__(self, task: Any, encoder: EncoderModel, tokenizer: Any) -> None:
         self.task, self.tokenizer = task, tokenizer
@@ -141,9 +133,14 @@ class Predictor(ABC, Generic[I, R]):
         """The fields, with the names of their columns in the rows of the training data."""
         return name_columns(self.fields, self.tokenizer.columns)
 
-    @abstractmethod
     def parse(self, values: ItemValues) -> I:
-        """The item with these values; raises a ToolkitError if nothing can be predicted for it."""
+        """The item with these values; raises a ToolkitError if nothing can be predicted for it.
+
+        By default the value of the only field, or a tuple of those of all fields.
+        """
+        item: Any = tuple(values[field.name] for field in self.fields)
+        parsed: I = item if len(item) > 1 else item[0]
+        return parsed
 
     @abstractmethod
     def start(self, items: Sequence[I]) -> Results[Any, R]:

@@ -157,18 +157,15 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         return (vocabulary.cls,), (vocabulary.sep,)
 
 
-class TextTask(Task[C, E, B]):
-    """A task whose examples are plain texts, without labels."""
-
-    def encode_items(
-        self,
-        encoder: EncoderModel,
-        tokenizer: Tokenizer,
-        items: Sequence[object],
-        labels: Sequence[object] | None,
-    ) -> MemoryFolder:
-        """The texts as a data folder in memory."""
-        return encode_raw_texts(tokenizer, items, labels)
+def encode_texts(
+    task: object,
+    encoder: EncoderModel,
+    tokenizer: Tokenizer,
+    items: Sequence[object],
+    labels: Sequence[object] | None,
+) -> MemoryFolder:
+    """The method `encode_items` of tasks whose examples are plain texts, without labels."""
+    return encode_raw_texts(tokenizer, items, labels)
 
 
 @runtime_checkable

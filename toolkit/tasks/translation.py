@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Examples, SplitSource
-from toolkit.tasks.predictions import Event, ItemPrediction, Results
+from toolkit.tasks.predictions import Event, Results
 from toolkit.tasks.task import (
     C,
     E,
@@ -183,7 +183,7 @@ LENGTH_FACTOR, LENGTH_OFFSET = 2, 20
 """Maximum length of a translation: factor x length of the source + offset."""
 
 
-class TranslationResults(Results[TranslationBatch, ItemPrediction]):
+class TranslationResults(Results[TranslationBatch, Any]):
     """The translations of a split."""
 
     def __init__(self, examples: TranslationExamples, beam: int, tokenize: str = "auto") -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit import build_model, load_checkpoint
-from toolkit.common.errors import ToolkitError
+from toolkit import load_checkpoint
 from toolkit.config.load import compose
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
@@ -88,12 +87,11 @@ def test_tagger_memorizes_a_small_treebank_and_tags_with_it(tagged, tmp_path):
     assert result.valid["valid"]["accuracy"] == 1.0
     assert math.isnan(result.valid["valid"]["oov_accuracy"])  # there are no such words
     learner = load_checkpoint(tmp_path / "run")
-    tags = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
+    items = [["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9]
+    tags = [it.tags for it in learner.predict(items)]
     assert tags[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
     assert len(tags[3]) == 18  # read in two chunks
-    assert learner.tag(["the bark ."]) == tags[:1]
-    with pytest.raises(ToolkitError, match=r"learner.tag takes a list of items"):
-        learner.tag("the bark .")
+    assert [it.tags for it in learner.predict(["the bark ."])] == tags[:1]
 
 
 def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
@@ -113,9 +111,3 @@ def test_text_has_the_words_of_the_training_data(tagged, tmp_path):
     [answer] = learner.predict(["10\u00a0000  dogs"])
     assert answer.words == folder.tokenizer.tables.words == ["10\u00a0000", "dogs"]
     assert learner.predict([{"words": ["10\u00a0000", "dogs "]}]) == [answer]
-
-
-def test_tag_requires_a_tagger():
-    learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
-    with pytest.raises(ToolkitError, match=r"--task pos_tagging; this one was trained with mlm"):
-        learner.tag([["a"]])

@@ -53,8 +53,9 @@ from toolkit.tasks.task import (
     EncoderFactory,
     Metric,
     TargetScores,
-    TextTask,
+    Task,
     accuracy,
+    encode_texts,
     score_targets,
 )
 
@@ -262,10 +263,11 @@ SCORINGS = ("pseudo_log_likelihood", "within_word_left_to_right", "left_to_right
 """Scores of sentences by encoders that predict masked tokens."""
 
 
-class TokenTask(TextTask[C, E, B]):
+class TokenTask(Task[C, E, B]):
     """A task with a head that predicts masked tokens; with `scorings` it scores sentences."""
 
     generation_mode = "fill-mask"
+    encode_items = encode_texts
     shift: ClassVar[int] = 0
     """A token is predicted from the state of the position this far before it."""
 

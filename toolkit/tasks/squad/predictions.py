@@ -26,7 +26,6 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import character_span, max_context_tokens
 from toolkit.data.formats.qa.squad import FIELDS, encode_span_questions
-from toolkit.data.raw_items import ItemValues, to_single_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.translation import best_scores, best_threshold
 from toolkit.models.heads import Features, PreciseLinear
@@ -57,10 +56,6 @@ class AnswerPrediction(NamedTuple):
     """The character after its last."""
     no_answer_odds: float
     """Score of "no answer" minus that of the best answer."""
-
-    def to_row(self) -> tuple[str, ...]:
-        """Answer and probability as text."""
-        return to_single_line(self.answer), f"{self.probability:.4f}"
 
 
 class QuestionPrediction(NamedTuple):
@@ -214,9 +209,6 @@ class SquadPredictor(Predictor[tuple[str, str], AnswerPrediction]):
 
     fields = FIELDS
     columns = ("answer", "probability")
-
-    def parse(self, values: ItemValues) -> tuple[str, str]:
-        return values["question"], values["context"]
 
     def start(self, items: Sequence[tuple[str, str]]) -> SquadResults:
         results: SquadResults = self.read(encode_span_questions(self.tokenizer, items))

@@ -22,7 +22,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_predictions
-from toolkit.data.raw_items import InputField, ItemValues
+from toolkit.data.raw_items import InputField
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import (
     ClassMetrics,
@@ -67,10 +67,6 @@ class TagPrediction(NamedTuple):
     probabilities: list[float]
     """Probability of each tag."""
 
-    def to_row(self) -> tuple[str, ...]:
-        """The tags, separated by spaces."""
-        return (" ".join(self.tags),)
-
 
 class SpanPrediction(NamedTuple):
     """The most probable tag of each word, and the spans of these tags."""
@@ -81,9 +77,6 @@ class SpanPrediction(NamedTuple):
     """Probability of each tag."""
     spans: list[JsonObject]
     """Type and text of each, and its words: from `start`, counted from 0, to that before `end`."""
-
-    def to_row(self) -> tuple[str, ...]:
-        return (" ".join(self.tags),)
 
 
 class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
@@ -225,10 +218,6 @@ class TagPredictor(Predictor[list[str], TagPrediction | SpanPrediction]):
 
     fields = (InputField(("words", "tokens", "text", "sentence"), "words"),)
     columns = ("tags",)
-
-    def parse(self, values: ItemValues) -> list[str]:
-        words: list[str] = values["words"]
-        return words
 
     def start(self, items: Sequence[list[str]]) -> TaggingResults:
         words = TaggedWords.from_words(self.tokenizer, items)
