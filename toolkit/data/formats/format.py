@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,6 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Table
 
-SPLITS = ("train", "valid", "test")
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 Content = TypeVar("Content")
 Row = TypeVar("Row")
@@ -51,6 +50,8 @@ class Block(NamedTuple):
     """Whether each item starts a document."""
     counts: Mapping[str, int] = {}
     """Counts to sum over the split, for meta.json and the report."""
+    split: str = ""
+    """The split, if it is held out of another one."""
 
 
 class SplitReport(NamedTuple):
@@ -151,23 +152,41 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
 
     def write(self, splits: Mapping[str, Content], job: Job[AnyTokenizer]) -> dict[str, JsonObject]:
         """Write all columns; returns split -> its entry in meta.json."""
-        entries: dict[str, JsonObject] = {}
-        for split, content in splits.items():
-            writers = {
-                name: ColumnWriter(job.folder / f"{split}.{name}", kind)
-                for name, kind in self.columns(split, job.tokenizer).items()
-            }
-            counts = Counter[str]()
-            for block in self.encode(split, content, job):
+        writers, counts = (
+            dict[str, dict[str, ColumnWriter]](),
+            defaultdict[str, Counter[str]](Counter),
+        )
+        for own, content in splits.items():
+            for block in self.encode(own, content, job):
+                if (split := block.split or own) not in writers:
+                    writers[split] = {
+                        name: ColumnWriter(job.folder / f"{split}.{name}", kind)
+                        for name, kind in self.columns(split, job.tokenizer).items()
+                    }
                 for name, column in block.columns.items():
-                    writers[name].add(*column, block.starts_document)
-                counts.update(block.counts)
-            if not any(writer.items for writer in writers.values()):
-                files = self.config.inputs[split]
+                    writers[split][name].add(*column, block.starts_document)
+                counts[split].update(block.counts)
+        self.check_written(
+            {
+                split
+                for split, its in writers.items()
+                if any(writer.items for writer in its.values())
+            }
+        )
+        return {
+            split: {
+                **counts[split],
+                **(self.split_metadata(splits[split]) if split in splits else {}),
+                "columns": {name: writer.finish() for name, writer in its.items()},
+            }
+            for split, its in writers.items()
+        }
+
+    def check_written(self, splits: Container[str]) -> None:
+        """Raise unless these splits with items are all that were asked for."""
+        for split, files in self.config.inputs.items():
+            if split not in splits:
                 raise ToolkitError(f"{split}pref {files} has no items to write. Give other files.")
-            columns = {name: writer.finish() for name, writer in writers.items()}
-            entries[split] = {**counts, **self.split_metadata(content), "columns": columns}
-        return entries
 
     def split_metadata(self, content: Content) -> JsonObject:
         """Further entries of a split in meta.json."""

@@ -6,8 +6,7 @@ truncated or split.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray, ragged_arange
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray, ragged_arange
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.declared import NonNegativeInt, Options, Rate
-from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
+from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
 from toolkit.data.preprocessing.input_files import (
     list_row_files,
@@ -36,23 +35,18 @@ from toolkit.data.records import (
     read_records,
     row_suffix,
 )
-from toolkit.data.storage.column_files import (
-    WORDS,
-    CheckedColumnPart,
-    ColumnType,
-    ColumnWriter,
-)
+from toolkit.data.storage.column_files import WORDS, ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.offsets import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.words import WordBoundaries
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.console import Progress
 
 HANDLED = {"skip": "left out", "truncate": "truncated", "split": "split into several"}
 ROWS = ("text_field", "rows")
+SPLITS = ("train", "valid", "test")
 SETTINGS = ("segment_by", "valid_fraction", "test_fraction", "max_item_tokens", "overlength")
 
 
@@ -189,86 +183,49 @@ EncodedItems = tuple[IntArray, IntArray, IntArray]
 items, and the document of each."""
 
 
-class PartWriter:
-    """Writes the items of one split in a part; a document starts where neighbors are missing."""
-
-    def __init__(self, stem: Path, vocabulary: Vocabulary, options: TextFormatConfig) -> None:
-        self._vocabulary, self._options = vocabulary, options
-        kinds: dict[str, ColumnType] = {TOKENS: vocabulary, WORDS: COUNT}
-        self.columns = {
-            name: ColumnWriter(stem.with_name(stem.name.replace(TOKENS, name)), kind)
-            for name, kind in kinds.items()
-        }
-        self.counts = Counter(words=0, unknown=0, empty=0, overlength=0, lost_tokens=0)
-        self._last = np.zeros((1, 2), np.int64)
-
-    def add(self, batch: EncodedItems, selected: BoolArray, runs: IntArray) -> None:
-        ids, lengths, documents = batch
-        kept = np.logical_and(selected, lengths > 0)
-        self.counts["empty"] += int(selected.sum() - kept.sum())
-        ids, lengths = ids[:, np.repeat(kept, lengths)], lengths[kept]
-        neighborhood, tokens = np.stack([documents, runs], 1)[kept], ids.shape[1]
-        if limit := self._options.max_item_tokens:
-            ids, lengths, sources, overlength = apply_length_limit(
-                ids, lengths, limit, self._options.overlength, self._vocabulary.words
-            )
-            neighborhood = neighborhood[sources]
-            self.counts.update(overlength=overlength, lost_tokens=tokens - ids.shape[1])
-        if len(lengths) == 0:
-            return
-        starts_document = (np.diff(neighborhood, axis=0, prepend=self._last) != 0).any(1)
-        self._last = neighborhood[-1:]
-        for column, values in zip(self.columns.values(), ids, strict=True):
-            column.add(values, lengths, starts_document)
-        self.counts["unknown"] += int(np.count_nonzero(ids[0] == self._vocabulary.unk))
-        self.counts[WORDS] += int(ids[1].sum())
-
-
-def binarize(
-    task: PartTask,
-    *,
-    folder: Path,
-    options: TextFormatConfig,
-    max_line_bytes: int,
-    on_progress: Callable[[int, int], object] = lambda read_bytes, tokens: None,
-) -> dict[str, tuple[dict[str, CheckedColumnPart], Counter[str]]]:
-    """Write the items of a part, each to the part of its split; returns these and their counts.
-
-    `on_progress` is called with the bytes that were read and the tokens since the last call.
-    """
-    writers: dict[str, PartWriter] = {}
-    (own_split, part, chunks), items = task, 0
-    for batch in encode_chunks(chunks, folder, options, max_line_bytes, on_progress):
-        numbers = np.arange(items, items + len(batch[1]))
-        items += len(numbers)
+def encode_part(
+    task: PartTask, *, folder: Path, options: TextFormatConfig, max_line_bytes: int
+) -> list[Block]:
+    """The items of a part in blocks, each of one split. A document starts where neighbors are
+    missing."""
+    (own_split, part, chunks), first, blocks = task, 0, list[Block]()
+    vocabulary, last = load_tokenizer(folder).vocabulary, dict[str, IntArray]()
+    for batch in encode_chunks(chunks, folder, options, max_line_bytes):
+        numbers = np.arange(first, first + len(batch[1]))
+        first += len(numbers)
         fractions = options.valid_fraction, options.test_fraction
         for split, selected, runs in assign_splits(own_split, numbers, *fractions, part):
-            if selected.any():
-                if split not in writers:
-                    stem = folder / f"{split}.{TOKENS}.{part}"
-                    vocabulary = load_tokenizer(folder).vocabulary
-                    writers[split] = PartWriter(stem, vocabulary, options)
-                writers[split].add(batch, selected, runs)
-    return {
-        split: (
-            {n: CheckedColumnPart(it.stem, it.finish()) for n, it in writer.columns.items()},
-            writer.counts,
-        )
-        for split, writer in writers.items()
-    }
+            if not selected.any():
+                continue
+            ids, lengths, documents = batch
+            kept: BoolArray = selected & (lengths > 0)
+            counts = {"empty": int(selected.sum() - kept.sum()), "overlength": 0, "lost_tokens": 0}
+            ids, lengths = ids[:, np.repeat(kept, lengths)], lengths[kept]
+            neighborhood, tokens = np.stack([documents, runs], 1)[kept], ids.shape[1]
+            if limit := options.max_item_tokens:
+                ids, lengths, sources, counts["overlength"] = apply_length_limit(
+                    ids, lengths, limit, options.overlength, vocabulary.words
+                )
+                neighborhood, counts["lost_tokens"] = neighborhood[sources], tokens - ids.shape[1]
+            before = last.get(split, np.zeros((1, 2), np.int64))
+            starts_document = (np.diff(neighborhood, axis=0, prepend=before) != 0).any(1)
+            last[split] = np.concatenate([before, neighborhood])[-1:]
+            counts |= {"unknown": int((ids[0] == vocabulary.unk).sum()), WORDS: int(ids[1].sum())}
+            columns: dict[str, tuple[AnyArray, IntArray]] = {
+                TOKENS: (ids[0].astype(vocabulary.dtype), lengths),
+                WORDS: (ids[1].astype(COUNT), lengths),
+            }
+            blocks.append(Block(columns, starts_document, counts, split))
+    return blocks
 
 
 def encode_chunks(
-    chunks: Sequence[FileChunk],
-    folder: Path,
-    options: TextFormatConfig,
-    max_line_bytes: int,
-    on_progress: Callable[[int, int], object],
+    chunks: Sequence[FileChunk], folder: Path, options: TextFormatConfig, max_line_bytes: int
 ) -> Iterator[EncodedItems]:
     """Encode the items; documents are numbered across chunks, and 0 continues the part before."""
     tokenizer, document = load_tokenizer(folder), 0
     for chunk in chunks:
-        before, reported = document, 0
+        before = document
         for batch in read_items(chunk, options.segment_by, max_line_bytes):
             ids, lengths, words = tokenizer.encode_counting_words(batch.items)
             limit = options.max_item_tokens
@@ -281,8 +238,6 @@ def encode_chunks(
                 )
             documents = before + np.array(batch.documents, np.int64)
             document = int(documents.max(initial=document))
-            on_progress(batch.read_bytes - reported, len(ids))
-            reported = batch.read_bytes
             yield np.stack([ids, words]), lengths, documents
 
 
@@ -327,65 +282,34 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
         return {TOKENS: tokenizer.vocabulary, WORDS: COUNT}
 
+    def encode(self, split: str, content: list[PartTask], job: Job[Tokenizer]) -> Iterator[Block]:
+        """Workers encode parts."""
+        limit = self.config.max_line_bytes
+        work = partial(encode_part, folder=job.folder, options=self.options, max_line_bytes=limit)
+        size = sum(chunk.size for *_, chunks in content for chunk in chunks)
+        with Progress(f"binarizing {split}", size, "tokens") as progress:
+            for (*_, chunks), blocks in job.pool.imap(work, content):
+                yield from blocks
+                tokens = sum(len(block.columns[TOKENS][0]) for block in blocks)
+                progress.advance(sum(chunk.size for chunk in chunks), tokens)
+
     def write(
         self, splits: Mapping[str, list[PartTask]], job: Job[Tokenizer]
     ) -> dict[str, JsonObject]:
-        """Workers encode parts, which are then joined in order."""
-        tasks = [task for split in splits.values() for task in split]
-        limit = self.config.max_line_bytes
-        work = partial(binarize, folder=job.folder, options=self.options, max_line_bytes=limit)
-        size = sum(chunk.size for *_, chunks in tasks for chunk in chunks)
-        parts: dict[str, list[dict[str, CheckedColumnPart]]] = defaultdict(list)
-        counts: dict[str, Counter[str]] = defaultdict(Counter)
-        with Progress("binarizing", size, "tokens") as progress:
-            if job.pool.workers == 1:
-                work = partial(work, on_progress=progress.advance)
-            for (_, _, chunks), result in job.pool.imap(work, tasks):
-                for split, (part, part_counts) in result.items():
-                    counts[split].update(part_counts)
-                    parts[split].append(part)
-                if job.pool.workers > 1:
-                    tokens = sum(part[TOKENS].elements for part, _ in result.values())
-                    progress.advance(sum(chunk.size for chunk in chunks), tokens)
-        written = {s for s, found in parts.items() if any(part[TOKENS].items for part in found)}
-        self.check_not_empty(written)
-        return {
-            split: {
-                **counts[split],
-                "columns": {
-                    name: self.join_parts(f"{split}.{name}", kind, [it[name] for it in found], job)
-                    for name, kind in self.columns(split, job.tokenizer).items()
-                },
-            }
-            for split in SPLITS
-            if (found := parts[split]) and split in written
-        }
+        entries = super().write(splits, job)
+        return {split: entries[split] for split in SPLITS if split in entries}
 
-    def join_parts(
-        self, name: str, kind: ColumnType, parts: Sequence[CheckedColumnPart], job: Job[Tokenizer]
-    ) -> JsonObject:
-        """Write the column of a split from its parts, and delete them; returns its entry."""
-        writer = ColumnWriter(job.folder / name, kind)
-        for part in parts:
-            starts_document = np.zeros(part.items, bool)
-            starts_document[part.document_starts] = True
-            writer.add(part.values, np.diff(part.offsets), starts_document)
-            for file in part.files:
-                file.unlink()
-        return writer.finish()
-
-    def check_not_empty(self, written: set[str]) -> None:
-        """Raise if a requested split has no items."""
+    def check_written(self, splits: Container[str]) -> None:
         limit, nothing = self.options.max_item_tokens, "blank lines"
         if limit and self.options.overlength == "skip":
             nothing = f"lines that are blank or have more than {limit} tokens"
         for split, files in self.config.inputs.items():
-            if split not in written:
+            if split not in splits:
                 raise ToolkitError(
                     f"{split}pref must hold text, but {files} has only {nothing}. Give other files."
                 )
         for split, fraction in self.held_out.items():
-            if fraction and split not in written:
+            if fraction and split not in splits:
                 unit = self.options.segment_by
                 choices = [f"raise --{split}-fraction", f"give --{split}pref"]
                 choices += ["choose --segment-by sentences"] * (unit != "sentences")
