@@ -203,6 +203,7 @@ FORMATS = {
     **make_builtins(
         "data.formats.rows.kinds",
         rows="labeled rows: JSON lines, CSV, TSV, Parquet, Arrow, saved datasets",
+        swag="multiple choice: SWAG's csv",
     ),
     **make_builtins(
         "data.formats.parallel",
@@ -215,7 +216,6 @@ FORMATS = {
     **make_builtins(
         "data.formats.qa.multiple_choice",
         race="multiple choice: RACE's folders",
-        swag="multiple choice: SWAG's csv",
     ),
 }
 

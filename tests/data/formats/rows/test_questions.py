@@ -20,14 +20,15 @@ UNANSWERED = make_squad(FOUNDER, COOK, NOTHING, version="2.0")
 
 def compare(tmp_path, path, own, like, **given):
     """Training and validation data of rows must be that of the format's own file."""
-    (tmp_path / "own").write_text(own, "utf-8")
+    file = tmp_path / {"swag": "own.csv", "squad": "own.json"}[like]
+    file.write_text(own, "utf-8")
     splits = ("trainpref", "validpref")
     expected = make(
         tmp_path,
         "expected",
         overwrite=True,
         format=like,
-        **dict.fromkeys(splits, str(tmp_path / "own")),
+        **dict.fromkeys(splits, str(file)),
     )
     found = make(tmp_path, "found", overwrite=True, **dict.fromkeys(splits, str(path)), **given)
     assert columns(found) == columns(expected)

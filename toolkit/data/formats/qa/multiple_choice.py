@@ -1,17 +1,15 @@
-"""Multiple choice: RACE's folders, and tables of continuations as SWAG has.
+"""Multiple choice: RACE's folders, and the fields of questions with options in rows.
 
 RACE (Lai et al. 2017) has a JSON file for each passage: article, questions, options (a list for
-each question) and answers, as letters. SWAG's csv (Zellers et al. 2018) has names in its first
-line: sent1, sent2, ending0, ..., label.
+each question) and answers, as letters. SWAG's csv (Zellers et al. 2018) is read as rows.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ import numpy.typing as npt
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.format import MAX_QUOTED, Problem, parse_records
+from toolkit.data.formats.format import MAX_QUOTED, Problem
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
@@ -37,9 +35,8 @@ from toolkit.data.formats.qa.format import (
     read_json_text,
 )
 from toolkit.data.raw_items import InputField, ItemValues
-from toolkit.data.records import Record, name_cells, read_csv_cells
 from toolkit.data.storage.data_folder import MemoryFolder
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists, whole_file
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 COLUMNS = {
@@ -47,7 +44,6 @@ COLUMNS = {
     names.RECORD: "<u1",
     **dict.fromkeys((names.BACK, names.COUNTS, names.ANSWER), "<i4"),
 }
-SWAG_FILES = {"train": ("train.csv",), "valid": ("val.csv",), "test": ("test.csv",)}
 RACE_FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 ENDINGS = (".txt", ".json")
 """Of passages: RACE's own, and that of folders without any such file."""
@@ -153,18 +149,12 @@ def parse_question(
     texts = tuple(fill_blank(question, option) for option in options)
     letters = [chr(ord("A") + number) for number in range(len(options))]
     answer = answer.strip().upper() if isinstance(answer, str) else answer
-    return ChoiceQuestion("", texts, parse_answer("answer", answer, letters, answer_required), "")
-
-
-def parse_answer(what: str, answer: object, known: list[str], required: bool) -> int | None:
-    """The index of an answer among the known ones; None without an answer."""
-    if answer in (None, "") and not required:
-        return None
-    if answer not in known:
+    if answer not in letters and (answer_required or answer not in (None, "")):
         raise ValueError(
-            f"the {what} must be one of {', '.join(known)}, but is {str(answer)[:MAX_QUOTED]!r}."
+            f"the answer must be one of {', '.join(letters)}, but is {str(answer)[:MAX_QUOTED]!r}."
         )
-    return known.index(str(answer))
+    known = letters.index(str(answer)) if answer in letters else None
+    return ChoiceQuestion("", texts, known, "")
 
 
 def fill_blank(question: str, option: str) -> str:
@@ -185,35 +175,6 @@ def parse_choices(values: ItemValues) -> ChoiceItem:
     question, start = values.get("question", ""), values.get("start", "").strip()
     completed = tuple(f"{start} {fill_blank(question, it)}".strip() for it in options)
     return values["context"].strip(), options, completed
-
-
-def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
-    """A passage for every row, with one question; blank rows are left out."""
-    read = read_csv_cells(whole_file(path, max_bytes))
-    rows: Iterator[Record] = (row for row in read if "".join(row.values).strip())
-    if (header := next(rows, None)) is None:
-        raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
-    columns = [name.strip() for name in header.values]
-    endings = [name for name in columns if re.fullmatch(r"ending\d+", name)]
-    if len(endings) < 2 or not {"sent1", "sent2"} <= {*columns}:
-        raise ToolkitError(
-            f"{path}:1: the first line must name the columns of SWAG, sent1, sent2, ending0, "
-            f"ending1 and so on, but names "
-            f"{', '.join(repr(name[:MAX_QUOTED]) for name in columns[:20])}. Give the file as it "
-            f"was published, or read your own rows with --format rows."
-        )
-    known = [str(number) for number in range(len(endings))]
-
-    def parse(number: int, record: Record) -> Passage:
-        cells = {name: cell.strip() for name, cell in record.values.items()}
-        if not all(cells[name] for name in endings):
-            raise ValueError("every ending must be text, but one is blank.")
-        answer = parse_answer("column label", cells.get("label", ""), known, answers_required)
-        options = tuple(f"{cells['sent2']} {cells[name]}".strip() for name in endings)
-        return Passage(cells["sent1"], choices=(ChoiceQuestion(str(number), options, answer, ""),))
-
-    records, problems = name_cells(chain([header], rows)), list[Problem]()
-    return QuestionSource(path, [*parse_records(enumerate(records), parse, problems)], problems)
 
 
 def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQuestions:
@@ -277,13 +238,3 @@ class RaceFormat(MultipleChoiceFormat):
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         return read_race(path, self.config.max_line_bytes, answers_required=split != "test")
-
-
-@register_format("swag", QaFormatConfig())
-class SwagFormat(MultipleChoiceFormat):
-    """SWAG's csv."""
-
-    published = SWAG_FILES
-
-    def read_source(self, split: str, path: Path) -> QuestionSource:
-        return read_swag(path, self.config.max_line_bytes, answers_required=split != "test")

@@ -31,7 +31,7 @@ from toolkit.data.formats.format import (
 from toolkit.data.formats.parallel import ParallelFormatConfig
 from toolkit.data.formats.qa.format import QaFormatConfig
 from toolkit.data.formats.tagging.tokenizer import TaggingFormatConfig
-from toolkit.data.preprocessing.input_files import list_row_splits
+from toolkit.data.preprocessing.input_files import SplitFiles, list_row_splits
 from toolkit.data.raw_items import (
     InputField,
     ItemValues,
@@ -97,8 +97,11 @@ class LabeledRows(Format[Content, AnyTokenizer]):
         self.left_out: dict[str, list[Problem]] = defaultdict(list)
         """Split -> the malformed rows that the format of the task does not report."""
 
+    def list_files(self) -> SplitFiles:
+        return list_row_splits(self.config.inputs)
+
     def read(self) -> dict[str, Content]:
-        files = list_row_splits(self.config.inputs)
+        files = self.list_files()
         if self.options.valid_fraction:
             if "valid" in files or "train" not in files:
                 raise ToolkitError(

@@ -25,7 +25,13 @@ from toolkit.data.formats.classification.tables import (
 from toolkit.data.formats.format import MAX_QUOTED, Format, Problem, check_malformed, parse_records
 from toolkit.data.formats.parallel import BLOCK_LINES, FilePair, LineBlock, ParallelFormat
 from toolkit.data.formats.qa import multiple_choice, squad
-from toolkit.data.formats.qa.format import ChoiceQuestion, Passage, QaFormat, QuestionSource
+from toolkit.data.formats.qa.format import (
+    ChoiceQuestion,
+    Passage,
+    QaFormat,
+    QaFormatConfig,
+    QuestionSource,
+)
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig, read_class_names
 from toolkit.data.formats.tagging.format import TaggingFormat
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
@@ -239,6 +245,13 @@ class ChoiceRows(QuestionRows, multiple_choice.MultipleChoiceFormat):
             f"the answer must be one of {', '.join(named or numbers)}, or the letter or the text "
             f"of an option, but is {text[:MAX_QUOTED]!r}."
         )
+
+
+@register_format("swag", QaFormatConfig())
+def build_swag_format(options: QaFormatConfig, config: PreprocessConfig) -> ChoiceRows:
+    """SWAG's csv: rows with sent1, sent2, ending0, ending1, ..., label."""
+    rows = RowsConfig(label_type="option", on_malformed=options.on_malformed)
+    return ChoiceRows(rows, config)
 
 
 class AnswerRows(QuestionRows, squad.SquadFormat):
