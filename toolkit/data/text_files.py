@@ -6,8 +6,9 @@ import gzip
 import importlib
 import io
 import lzma
+import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -109,11 +110,11 @@ PIECE_ENDS = (b" ", *(mark.encode() for mark in "\u3002\uff01\uff1f"))
 
 
 class TextError(Exception):
-    """A fault of the text, what to do about it, and the number of lines before it."""
+    """A fault of the text with what to do about it, and the number of lines before it."""
 
-    def __init__(self, lines_before: int, problem: str, advice: str) -> None:
-        super().__init__(f"{problem} {advice}")
-        self.lines_before, self.problem, self.advice = lines_before, problem, advice
+    def __init__(self, lines_before: int, message: str) -> None:
+        super().__init__(message)
+        self.lines_before = lines_before
 
 
 def is_compressed(path: Path) -> bool:
@@ -175,41 +176,50 @@ def read_lines(
     `remedy` says what to do about a line that is too long. With `divide` it comes in pieces with
     its number, cut at spaces or after full stops of scripts without spaces.
     """
-    number = 0
+    number, limit = 0, sys.maxsize if divide else max_line_bytes
     try:
-        for data, read_bytes in _join_lines(_read_blocks(chunk), max_line_bytes, divide):
-            limit = max_line_bytes + CHUNK_BYTES if divide else max_line_bytes
-            lines = split_lines(data, limit, strip=strip)
+        for data, read_bytes in _read_blocks(chunk, max_line_bytes, remedy, divide):
+            lines = split_lines(data, limit, strip=strip, remedy=remedy)
             yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
             number += data.count(b"\n")
     except TextError as error:
         line = count_lines_before(chunk) + number + error.lines_before + 1
-        advice = remedy if error.advice == BREAK_LINE else error.advice
-        raise_at_line(chunk.path, line, f"{error.problem} {advice}")
+        raise_at_line(chunk.path, line, str(error))
 
 
-def _join_lines(
-    blocks: Iterable[tuple[bytes, int]], max_line_bytes: int, divide: bool
+def _read_blocks(
+    chunk: FileChunk, max_line_bytes: int, remedy: str, divide: bool
 ) -> Iterator[tuple[bytes, int]]:
-    """Blocks that end where lines do, or their pieces. A long line takes linear time."""
-    parts, size, read_bytes = list[bytes](), 0, 0
-    for data, read_bytes in blocks:
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*parts, data[:cut]]), read_bytes
-            parts, size = [], 0
-        parts.append(data[cut:])
-        size += len(data) - cut
-        if size > max_line_bytes and divide:
-            rest = b"".join(parts)
-            ends = [rest.rfind(mark) + len(mark) for mark in PIECE_ENDS if mark in rest]
-            if cut := max(ends, default=0):
-                yield rest[:cut], read_bytes
-                parts, size = [rest[cut:]], len(rest) - cut
-        if size > max_line_bytes:
-            raise TextError(0, LONG_LINE.format(max_line_bytes, size), BREAK_LINE)
-    if size:
-        yield b"".join(parts), read_bytes
+    """Blocks of lines without BOM, and how many bytes of the chunk have been read.
+
+    With `divide`, blocks also end where a piece of a long line does.
+    """
+    rest, bom = b"", BOM if chunk.start == 0 else b""
+    left = sys.maxsize if is_compressed(chunk.path) else chunk.size
+    try:
+        decompress = DECOMPRESSORS.get(chunk.path.suffix, nullcontext)
+        with chunk.path.open("rb") as raw, decompress(raw) as text:
+            raw.seek(chunk.start)
+            while block := text.read(min(CHUNK_BYTES, left)):
+                block += text.readline(max_line_bytes + 1) if len(block) < left else b""
+                left -= len(block)
+                data, rest, bom = rest + block.removeprefix(bom), b"", b""
+                line = data[data.rfind(b"\n") + 1 :]
+                if len(line) > max_line_bytes:
+                    ends = [line.rfind(mark) + len(mark) for mark in PIECE_ENDS if mark in line]
+                    if not (divide and ends):
+                        message = LONG_LINE.format(max_line_bytes, len(line))
+                        raise TextError(data.count(b"\n"), f"{message} {remedy}")
+                    rest = line[max(ends) :]
+                    data = data[: len(data) - len(rest)]
+                yield data, raw.tell() - chunk.start
+            if rest:
+                yield rest, raw.tell() - chunk.start
+    except (OSError, *DECOMPRESSION_ERRORS) as error:
+        raise TextError(
+            0,
+            f"cannot read further: {error}. The file is truncated or damaged: copy it again.",
+        ) from error
 
 
 def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = False) -> str:
@@ -254,38 +264,16 @@ def decode_file(path: Path, data: bytes, lines_before: int = 0) -> str:
         raise_at_line(path, lines_before + error.lines_before + 1, str(error))
 
 
-def _read_blocks(chunk: FileChunk) -> Iterator[tuple[bytes, int]]:
-    """The text's bytes without BOM, and how many bytes of the chunk have been read."""
-    compressed = is_compressed(chunk.path)
-    try:
-        decompress = DECOMPRESSORS.get(chunk.path.suffix, nullcontext)
-        with chunk.path.open("rb") as raw, decompress(raw) as text:
-            raw.seek(chunk.start)
-            at_start = chunk.start == 0
-            while compressed or raw.tell() < chunk.end:
-                size = CHUNK_BYTES if compressed else min(CHUNK_BYTES, chunk.end - raw.tell())
-                data = text.read(size)
-                if not data:
-                    return
-                yield data.removeprefix(BOM) if at_start else data, raw.tell() - chunk.start
-                at_start = False
-    except (OSError, *DECOMPRESSION_ERRORS) as error:
-        raise TextError(
-            0,
-            f"cannot read further: {error}.",
-            "The file is truncated or damaged: copy it again.",
-        ) from error
-
-
-def split_lines(data: bytes, max_line_bytes: int, *, strip: bool = True) -> list[str]:
+def split_lines(
+    data: bytes, max_line_bytes: int, *, strip: bool = True, remedy: str = BREAK_LINE
+) -> list[str]:
     """The lines of a text. Raises TextError."""
     text = _decode(data)
     lines = text.split("\n")
     if len(max(lines, key=len)) * 4 > max_line_bytes:
         for number, line in enumerate(lines):
-            size = len(line.encode())
-            if size > max_line_bytes:
-                raise TextError(number, LONG_LINE.format(max_line_bytes, size), BREAK_LINE)
+            if (size := len(line.encode())) > max_line_bytes:
+                raise TextError(number, f"{LONG_LINE.format(max_line_bytes, size)} {remedy}")
     if text.endswith("\n"):
         lines.pop()
     return [line.strip() for line in lines] if strip else lines
@@ -300,28 +288,23 @@ def _decode(data: bytes) -> str:
         raise TextError(
             data.count(b"\n", 0, error.start),
             f"expected UTF-8, found byte 0x{data[error.start]:02x} at column "
-            f"{error.start - line_start + 1}.",
-            f"Convert the file, for instance with iconv -f {encoding} -t utf-8.",
+            f"{error.start - line_start + 1}. Convert the file, for instance with iconv -f "
+            f"{encoding} -t utf-8.",
         ) from error
     if "\0" in text:
         raise TextError(
             data.count(b"\n", 0, data.index(b"\0")),
-            "found a NUL byte: the file is binary or UTF-16.",
-            "Convert it to UTF-8.",
+            "found a NUL byte: the file is binary or UTF-16. Convert it to UTF-8.",
         )
     return text
 
 
 def count_lines_before(chunk: FileChunk) -> int:
     """Lines of the file before the chunk."""
-    count, left = 0, chunk.start
-    if not left:
-        return 0
     with chunk.path.open("rb") as file:
-        while left > 0:
-            data = file.read(min(CHUNK_BYTES, left))
-            count, left = count + data.count(b"\n"), left - len(data)
-    return count
+        starts = range(0, chunk.start, CHUNK_BYTES)
+        blocks = (file.read(min(CHUNK_BYTES, chunk.start - start)) for start in starts)
+        return sum(block.count(b"\n") for block in blocks)
 
 
 def read_strict_text(path: Path) -> tuple[bytes, str]:
