@@ -124,7 +124,7 @@ def test_line_of_several_parts_is_not_cut(text_file):
 def test_a_long_line_has_the_sentences_of_the_line_cut_by_hand(tmp_path, sentence):
     text = "".join(sentence.format(number) for number in range(90_000))
     (tmp_path / "a.txt").write_text(f"{text}\nAnd one more.\n\nThe end.\n", "utf-8")
-    batches = list(read_items(whole_file(tmp_path / "a.txt"), "sentences", 100_000))
+    batches = list(read_items(whole_file(tmp_path / "a.txt"), "sentences", 20_000))
     items = [item for batch in batches for item in batch.items]
     expected = [sentence.format(number).strip() for number in range(90_000)]
     assert items == [*expected, "And one more.", "The end."]
@@ -132,5 +132,5 @@ def test_a_long_line_has_the_sentences_of_the_line_cut_by_hand(tmp_path, sentenc
     assert max(len(batch.items) for batch in batches) < 80_000
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
     rows = whole_file(tmp_path / "a.jsonl", 8 << 20)._replace(field="text")
-    batches = read_items(rows, "sentences", 100_000)
+    batches = read_items(rows, "sentences", 20_000)
     assert [item for batch in batches for item in batch.items] == expected

@@ -6,7 +6,7 @@ import pytest
 from tests.helpers.fairseq_files import CODES, index_bytes, value_bytes, write_items
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.column_files import Column
-from toolkit.data.storage.fairseq import FairseqColumnPart, read_index
+from toolkit.data.storage.fairseq import FairseqColumnPart
 
 ITEMS = [[7, 8, 2], [2], [9, 2]]
 
@@ -29,16 +29,16 @@ def header(version=1, code=8, items=3):
 
 def refusal(path):
     with pytest.raises(ToolkitError) as caught:
-        read_index(path).sizes()
+        FairseqColumnPart(path.with_suffix(""), "train", symbols=20, sep=EOS).read_sizes()
     return str(caught.value)
 
 
 @pytest.mark.parametrize("dtype", CODES)
 def test_every_integer_type_is_read(tmp_path, dtype):
     write_items(tmp_path / "train", ITEMS, dtype)
-    found = read_index(tmp_path / "train.idx")
-    assert (found.dtype, found.items, found.elements) == (np.dtype(dtype), 3, 6)
-    assert found.sizes().tolist() == [3, 1, 2]
+    found = FairseqColumnPart(tmp_path / "train", "train", symbols=20, sep=EOS)
+    assert (found.dtype, found.listed, found.listed_elements) == (np.dtype(dtype), 3, 6)
+    assert found.read_sizes().tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, 8), (1, 6), (1, 7), (1, 0), (1, 255)])

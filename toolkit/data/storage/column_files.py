@@ -211,32 +211,26 @@ def format_header(dtype: str, length: int) -> bytes:
     return b"\x93NUMPY\1\0" + size.to_bytes(2, "little") + text.ljust(size - 1).encode() + b"\n"
 
 
-class NpyFile:
-    """A .npy file that `format_header` begins; opening reads its header and its size."""
-
-    def __init__(self, path: Path, dtype: str, length: int) -> None:
-        self.path, self._dtype, self._length = path, np.dtype(dtype), length
-        with open_regular(path) as file:
-            header, size = file.read(HEADER_BYTES), file.seek(0, 2)
-        if header != format_header(dtype, length):
-            raise ToolkitError(
-                f"{path} must be an array of {length} values of type {dtype}, as meta.json says, "
-                f"but is damaged or comes from another run or program. {REMEDY}"
-            )
-        expected = HEADER_BYTES + length * self._dtype.itemsize
-        if size != expected:
-            raise ToolkitError(
-                f"{path} must have {expected} bytes, but has {size}: it is truncated or still "
-                f"being copied. {REMEDY}"
-            )
-
-    @cached_property
-    def values(self) -> AnyArray:
-        """Mapped when first used, and not verified."""
-        if not self._length:
-            return np.zeros(0, self._dtype)
-        shape = (self._length,)
-        return np.memmap(self.path, self._dtype, "r", HEADER_BYTES, shape).view(np.ndarray)
+def map_npy(path: Path, dtype: str, length: int) -> AnyArray:
+    """The array of a .npy file that `format_header` begins: header and size are checked, and its
+    values mapped and not read.
+    """
+    with open_regular(path) as file:
+        header, size = file.read(HEADER_BYTES), file.seek(0, 2)
+    if header != format_header(dtype, length):
+        raise ToolkitError(
+            f"{path} must be an array of {length} values of type {dtype}, as meta.json says, "
+            f"but is damaged or comes from another run or program. {REMEDY}"
+        )
+    expected = HEADER_BYTES + length * np.dtype(dtype).itemsize
+    if size != expected:
+        raise ToolkitError(
+            f"{path} must have {expected} bytes, but has {size}: it is truncated or still "
+            f"being copied. {REMEDY}"
+        )
+    if not length:
+        return np.zeros(0, dtype)
+    return np.memmap(path, np.dtype(dtype), "r", HEADER_BYTES, (length,)).view(np.ndarray)
 
 
 class CheckedColumnPart(ColumnPart):
@@ -246,48 +240,40 @@ class CheckedColumnPart(ColumnPart):
         self.stem, self.entry, self.dtype = stem, entry, np.dtype(entry["dtype"])
         self.items, self.elements = entry["items"], entry["elements"]
         self.documents = entry["documents"]
-        self._values = self._open("", entry["dtype"], self.elements)
-        self._starts = self._open(".starts", "<i8", self.items + 1)
-        self._documents = self._open(".documents", "<i8", self.documents)
+        names = ("", ".starts", ".documents", ".crc32")
+        self.files = tuple(stem.with_name(f"{stem.name}{name}.npy") for name in names)
         sizes = self.dtype.itemsize * self.elements, 8 * (self.items + 1 + self.documents)
         blocks, more = (-(-size // BLOCK_BYTES) for size in sizes)
-        table = self._open(".crc32", "<u4", blocks + more)
-        self._checksums, self._index_checksums = np.split(table.values, [blocks])
+        self.values = map_npy(self.files[0], entry["dtype"], self.elements)
+        """Mapped and unverified: `check` what you are about to read."""
+        self._starts = map_npy(self.files[1], "<i8", self.items + 1)
+        self._documents = map_npy(self.files[2], "<i8", self.documents)
+        table = map_npy(self.files[3], "<u4", blocks + more)
+        self._checksums, self._index_checksums = np.split(table, [blocks])
         self._verified, self._unverified = np.zeros(blocks, bool), blocks
-        if [zlib.crc32(self._checksums.data), zlib.crc32(self._index_checksums.data)] != entry[
+        if [zlib.crc32(it.data) for it in (self._checksums, self._index_checksums)] != entry[
             "checksums"
         ]:
             raise ToolkitError(
-                f"{table.path} must be the one that meta.json lists, but is damaged or comes from "
-                f"another run. {REMEDY}"
+                f"{self.files[3]} must be the one that meta.json lists, but is damaged or comes "
+                f"from another run. {REMEDY}"
             )
-        files = (self._values, self._starts, self._documents, table)
-        self.files = tuple(file.path for file in files)
-
-    def _open(self, array: str, dtype: str, length: int) -> NpyFile:
-        return NpyFile(self.stem.with_name(f"{self.stem.name}{array}.npy"), dtype, length)
 
     def __reduce__(self) -> tuple[object, ...]:
         return CheckedColumnPart, (self.stem, self.entry)
 
-    @property
-    def values(self) -> AnyArray:
-        """Mapped and unverified: `check` what you are about to read."""
-        return self._values.values
-
     @cached_property
     def index(self) -> tuple[IntArray, IntArray]:
         """Verified."""
-        starts, documents = self._starts.values, self._documents.values
+        starts, documents, files = self._starts, self._documents, self.files
         if not np.array_equal(checksum_blocks(starts, documents), self._index_checksums):
-            self._raise_damaged(f"{self._starts.path} or {self._documents.path.name}", "the index")
+            self._raise_damaged(f"{files[1]} or {files[2].name}", "the index")
         rising = (starts[0], starts[-1]) == (0, self.elements) and np.all(np.diff(starts) >= 0)
         steps = np.diff(documents, prepend=-1, append=self.items)
         if not rising or (len(documents) and np.any(steps <= 0)):
             raise ToolkitError(
-                f"{self._starts.path} and {self._documents.path.name} must hold rising numbers up "
-                f"to {self.elements} values and {self.items} items, but do not. "
-                f"Run toolkit-preprocess again."
+                f"{files[1]} and {files[2].name} must hold rising numbers up to {self.elements} "
+                f"values and {self.items} items, but do not. Run toolkit-preprocess again."
             )
         return starts, documents
 
@@ -316,7 +302,7 @@ class CheckedColumnPart(ColumnPart):
             touching = (starts < (block + 1) * width) & (ends > block * width)
             element = max(block * width, int(starts[np.argmax(touching)]))
             item = int(np.searchsorted(self.offsets, element, side="right")) - 1
-            self._raise_damaged(str(self._values.path), f"MiB {block}, which holds item {item},")
+            self._raise_damaged(str(self.files[0]), f"MiB {block}, which holds item {item},")
 
     def check_all(self) -> None:
         self.check(np.zeros(1, np.int64), np.full(1, self.elements))
@@ -353,7 +339,7 @@ class ColumnWriter:
         self._file.close()
         starts = np.cumsum(np.concatenate([np.zeros(1, np.int32), *self._lengths]), dtype="<i8")
         documents = np.concatenate([np.zeros(0, "<i8"), *self._documents])
-        values = NpyFile(self._path, self._dtype, self._elements).values
+        values = map_npy(self._path, self._dtype, self._elements)
         tables = checksum_values(values), checksum_blocks(starts, documents)
         table = np.concatenate(tables)
         for name, array in {"starts": starts, "documents": documents, "crc32": table}.items():

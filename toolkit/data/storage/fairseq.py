@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -76,16 +75,15 @@ class FairseqFolder(FolderSource):
         columns = (COLUMN, TARGET_COLUMN)[: len(self.languages)]
         parts: dict[str, list[ColumnPart]] = {column: [] for column in columns}
         for name in self._stems[split]:
-            headers, stems = [], self._file_stems(name)
+            found, stems = list[FairseqColumnPart](), self._file_stems(name)
             for column, stem, dictionary in zip(columns, stems, self._dictionaries, strict=True):
                 words, others = dictionary.vocabulary, [other for other in stems if other != stem]
-                part = FairseqColumnPart(stem, split, len(words), words.sep, *others)
-                parts[column].append(part)
-                headers.append(part.header)
-            counts = [header.items for header in headers]
+                found.append(FairseqColumnPart(stem, split, len(words), words.sep, *others))
+                parts[column].append(found[-1])
+            counts = [part.listed for part in found]
             if len(set(counts)) > 1:
                 raise ToolkitError(
-                    f"{headers[0].path} and {headers[1].path.name} must list equally many "
+                    f"{found[0].files[1]} and {found[1].files[1].name} must list equally many "
                     f"sentences, but list {counts[0]} and {counts[1]}. Run fairseq-preprocess "
                     f"again."
                 )
@@ -109,19 +107,6 @@ class FairseqFolder(FolderSource):
         return [self.path / f"{name}{suffix}" for suffix in suffixes]
 
 
-class _Items(NamedTuple):
-    """Sentences without </s> and without those that are left out."""
-
-    offsets: IntArray
-    """First element of each, and at the end the number of elements."""
-    raw_starts: IntArray
-    """Start of each in the .bin file, in values."""
-    numbers: IntArray
-    """Number of each in the .idx file."""
-    document_starts: IntArray
-    end_in_eos: bool
-
-
 class FairseqColumnPart(ColumnPart):
     """A .bin and .idx of fairseq, without the </s> that ends each line.
 
@@ -135,9 +120,8 @@ class FairseqColumnPart(ColumnPart):
     ) -> None:
         self.stem, self.split, self._symbols, self._sep = stem, split, symbols, sep
         self._other = other
-        self.header: FairseqIndex = read_index(stem.with_name(stem.name + ".idx"))
-        self.dtype = self.header.dtype
-        self.files = (self.header.path.with_suffix(".bin"), self.header.path)
+        self.files = tuple(stem.with_name(stem.name + ending) for ending in (".bin", ".idx"))
+        self.dtype, self.listed, self.listed_elements = read_header(*self.files)
 
     def __reduce__(self) -> tuple[object, ...]:
         return FairseqColumnPart, (self.stem, self.split, self._symbols, self._sep, self._other)
@@ -145,31 +129,30 @@ class FairseqColumnPart(ColumnPart):
     @cached_property
     def values(self) -> AnyArray:
         """Mapped, with </s>."""
-        elements = self.header.elements
-        if elements == 0:
+        shape = (self.listed_elements,)
+        if not self.listed_elements:
             return np.zeros(0, self.dtype)
-        return np.memmap(self.files[0], self.dtype, "r", shape=(elements,)).view(np.ndarray)
+        return np.memmap(self.files[0], self.dtype, "r", shape=shape).view(np.ndarray)
 
     @cached_property
-    def _items(self) -> _Items:
-        raw_starts, lengths, end_in_eos = self._read_lengths()
+    def index(self) -> tuple[IntArray, IntArray]:
+        """Of sentences without </s> and without those that are left out.
+
+        Sets the start of each in the .bin file, its number in the .idx file, and whether it ends
+        in </s>.
+        """
+        raw_starts, lengths, self._end_in_eos = self._read_lengths()
         full = lengths > 0
         if self._other is not None:
             other = FairseqColumnPart(self._other, self.split, self._symbols, self._sep)
             full &= other._read_lengths()[1] > 0
-        numbers = np.flatnonzero(full)
+        self._raw_starts, self._numbers = raw_starts[full], np.flatnonzero(full)
         fresh = full & np.append(True, ~full[:-1])
-        return _Items(
-            np.append(0, np.cumsum(lengths[full])),
-            raw_starts[full],
-            numbers,
-            np.flatnonzero(fresh[full]),
-            end_in_eos,
-        )
+        return np.append(0, np.cumsum(lengths[full])), np.flatnonzero(fresh[full])
 
     def _read_lengths(self) -> tuple[IntArray, IntArray, bool]:
         """Start of each item in the .bin file, its length without </s>, and whether it has one."""
-        sizes = self.header.sizes()
+        sizes = self.read_sizes()
         raw_starts = np.cumsum(sizes) - sizes
         filled = np.flatnonzero(sizes)
         count = min(INSPECTED_ITEMS, len(filled))
@@ -180,29 +163,49 @@ class FairseqColumnPart(ColumnPart):
         end_in_eos = bool(marked.any())
         return raw_starts, sizes - end_in_eos, end_in_eos
 
-    @cached_property
-    def index(self) -> tuple[IntArray, IntArray]:
-        return self._items.offsets, self._items.document_starts
-
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
-        items = self._items
-        item = np.searchsorted(items.offsets, indices, side="right") - 1
-        values = self.values.take(items.raw_starts[item] + indices - items.offsets[item])
+        item = np.searchsorted(self.offsets, indices, side="right") - 1
+        values = self.values.take(self._raw_starts[item] + indices - self.offsets[item])
         unknown = (values < 0) | (values >= self._symbols)
         if unknown.any():
-            number = int(items.numbers[item[unknown][0]])
+            number = int(self._numbers[item[unknown][0]])
             self._fail(number, f"hold ids below {self._symbols}, but holds {values[unknown][0]}")
         return values
 
     def check_all(self) -> None:
-        items = self._items
         for first in range(0, self.items, CHUNK // 64):
-            starts = items.offsets[first : first + CHUNK // 64 + 1]
+            starts = self.offsets[first : first + CHUNK // 64 + 1]
             self.take(np.arange(starts[0], starts[-1])[None], starts[:1], starts[-1:])
-            ends = items.raw_starts[first : first + CHUNK // 64] + np.diff(starts)
-            if items.end_in_eos and (wrong := self.values[ends] != self._sep).any():
-                number = int(items.numbers[first + np.argmax(wrong)])
+            ends = self._raw_starts[first : first + CHUNK // 64] + np.diff(starts)
+            if self._end_in_eos and (wrong := self.values[ends] != self._sep).any():
+                number = int(self._numbers[first + np.argmax(wrong)])
                 self._fail(number, "end in </s>, but does not")
+
+    def read_sizes(self) -> IntArray:
+        """Values per listed item, not negative, of items that lie back to back."""
+        index = self.files[1]
+        lengths = np.memmap(index, "<i4", "r", HEADER.size, (self.listed,))
+        offsets = np.memmap(index, "<i8", "r", HEADER.size + 4 * self.listed, (self.listed,))
+        sizes, end = np.empty(self.listed, np.int64), 0
+        for first in range(0, self.listed, CHUNK):
+            chunk = slice(first, first + CHUNK)
+            sizes[chunk] = lengths[chunk]
+            ends = end + np.cumsum(sizes[chunk])
+            expected = (ends - sizes[chunk]) * self.dtype.itemsize
+            wrong = np.flatnonzero((sizes[chunk] < 0) | (offsets[chunk] != expected))
+            if len(wrong):
+                item = first + int(wrong[0])
+                raise ToolkitError(
+                    f"{index} must list items back to back, but item {item} has "
+                    f"{lengths[item]} values and starts at byte {offsets[item]}. {_REMEDY}"
+                )
+            end = int(ends[-1])
+        if end != self.listed_elements:
+            raise ToolkitError(
+                f"{index} must list the {self.listed_elements} values of its .bin file, but lists "
+                f"{end}. {_REMEDY}"
+            )
+        return sizes
 
     def _fail(self, number: int, rule: str) -> None:
         raise ToolkitError(
@@ -220,60 +223,24 @@ CHUNK = 1 << 22
 _REMEDY = "Copy it again, or run fairseq-preprocess again with --dataset-impl mmap."
 
 
-@dataclass(frozen=True)
-class FairseqIndex:
-    """The contents of the header, checked against the sizes of both files."""
-
-    path: Path
-    dtype: np.dtype[Any]
-    items: int
-    elements: int
-
-    def sizes(self) -> IntArray:
-        """Values per item; checked not to be negative, and that items lie back to back."""
-        lengths = np.memmap(self.path, "<i4", "r", HEADER.size, (self.items,))
-        offsets = np.memmap(self.path, "<i8", "r", HEADER.size + 4 * self.items, (self.items,))
-        sizes, end = np.empty(self.items, np.int64), 0
-        for first in range(0, self.items, CHUNK):
-            chunk = slice(first, first + CHUNK)
-            sizes[chunk] = lengths[chunk]
-            ends = end + np.cumsum(sizes[chunk])
-            expected = (ends - sizes[chunk]) * self.dtype.itemsize
-            wrong = np.flatnonzero((sizes[chunk] < 0) | (offsets[chunk] != expected))
-            if len(wrong):
-                item = first + int(wrong[0])
-                raise ToolkitError(
-                    f"{self.path} must list items back to back, but item {item} has "
-                    f"{lengths[item]} values and starts at byte {offsets[item]}. {_REMEDY}"
-                )
-            end = int(ends[-1])
-        if end != self.elements:
-            raise ToolkitError(
-                f"{self.path} must list the {self.elements} values of its .bin file, but lists "
-                f"{end}. {_REMEDY}"
-            )
-        return sizes
-
-
-def read_index(path: Path) -> FairseqIndex:
-    """Reads 26 bytes and the sizes of both files; nothing is allocated before these agree."""
-    values = path.with_suffix(".bin")
+def read_header(values: Path, index: Path) -> tuple[np.dtype[Any], int, int]:
+    """Type of the values and numbers of items and values; reads 26 bytes and both files' sizes."""
     open_regular(values).close()
-    with open_regular(path) as file:
+    with open_regular(index) as file:
         head = file.read(HEADER.size).ljust(HEADER.size)
-    size, value_bytes = path.stat().st_size, values.stat().st_size
+    size, value_bytes = index.stat().st_size, values.stat().st_size
     magic, version, code, items = HEADER.unpack(head)
     dtype = np.dtype(DTYPES.get(code, "V1"))
     expected = HEADER.size + ITEM_BYTES * items
     is_known = magic == MAGIC and version == 1 and code in DTYPES
     if not is_known or not items or size != expected or value_bytes % dtype.itemsize:
         raise ToolkitError(
-            f"{path} must be fairseq's index of version 1, of integers (type "
+            f"{index} must be fairseq's index of version 1, of integers (type "
             f"{', '.join(map(str, DTYPES))}) and of all its items, next to whole values in "
             f"{values.name}, but has version {version}, type {code}, {items} items in {size} bytes "
             f"and {value_bytes} bytes of values: it is truncated or another program's. {_REMEDY}"
         )
-    return FairseqIndex(path, dtype, items, value_bytes // dtype.itemsize)
+    return dtype, items, value_bytes // dtype.itemsize
 
 
 NAME = re.compile(r"(?P<split>[^.]+)(?:\.(?P<pair>[^.]+)\.(?P<language>[^.]+))?")
