@@ -8,7 +8,6 @@ from toolkit.config.declared import (
     ADVANCED,
     Above as AboveZero,
     AtLeast,
-    FieldDoc,
     NonNegativeInt,
     Options,
     PositiveInt,
@@ -96,7 +95,7 @@ def test_inherited_fields_keep_their_help():
 def test_field_docs_are_read_without_importing_the_file(tmp_path):
     file = tmp_path / "part.py"
     file.write_text('1 / 0\nclass C:\n    lr: float = 1.0\n    """Rate."""\n')
-    assert read_field_docs(str(file)) == {"C": {"lr": FieldDoc("float", "Rate.")}}
+    assert read_field_docs(str(file)) == {"C": {"lr": ("float", "Rate.")}}
 
 
 def test_class_without_a_source_file_has_no_help(monkeypatch):

@@ -20,7 +20,7 @@ import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -35,47 +35,27 @@ MAX_COUNT, MAX_INT = 2**31 - 1, 2**63 - 1
 class Bound:
     """A limit of a number; `str(bound)` completes the sentence "X must be ..."."""
 
+    words: str
+    holds: Callable[[Any, Any], bool]
     limit: int | float
     or_zero: bool = False
     """Whether 0 is allowed as well."""
-    words: ClassVar[str]
-    holds: ClassVar[Callable[[Any, Any], bool]]
+    is_far: bool = False
+    """Whether it is far above sensible values: only the error for a higher value names it."""
 
     def allows(self, value: int | float) -> bool:
-        return type(self).holds(value, self.limit) or (self.or_zero and value == 0)
+        return self.holds(value, self.limit) or (self.or_zero and value == 0)
 
     def __str__(self) -> str:
         limit = f"{self.limit:g}" if isinstance(self.limit, float) else str(self.limit)
         return f"{'0 or ' * self.or_zero}{self.words} {limit}"
 
 
-class AtLeast(Bound):
-    """A lower limit that is allowed itself."""
-
-    words, holds = "at least", operator.ge
-
-
-class AtMost(Bound):
-    """An upper limit that is allowed itself."""
-
-    words, holds = "at most", operator.le
-
-
-class Above(Bound):
-    """A lower limit that is not allowed itself."""
-
-    words, holds = "above", operator.gt
-
-
-class Below(Bound):
-    """An upper limit that is not allowed itself."""
-
-    words, holds = "below", operator.lt
-
-
-class Limit(AtMost):
-    """An upper limit far above sensible values: only the error for a higher value names it."""
-
+AtLeast = partial(Bound, "at least", operator.ge)
+AtMost = partial(Bound, "at most", operator.le)
+Above = partial(Bound, "above", operator.gt)
+Below = partial(Bound, "below", operator.lt)
+Limit = partial(AtMost, is_far=True)
 
 NonNegativeInt = Annotated[int, AtLeast(0)]
 PositiveInt = Annotated[int, AtLeast(1)]
@@ -108,12 +88,12 @@ class OptionType(NamedTuple):
         """Rule for values in addition to their type: "one of a, b", "at least 0 and below 1"."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        return " and ".join(str(bound) for bound in self.bounds if not isinstance(bound, Limit))
+        return " and ".join(str(bound) for bound in self.bounds if not bound.is_far)
 
     def broken_rule(self, value: Any) -> str:
         """The rule that a value breaks; empty if the value is allowed."""
         broken = [bound for bound in self.bounds if not bound.allows(value)]
-        if (self.choices and value not in self.choices) or {*map(type, broken)} - {Limit}:
+        if (self.choices and value not in self.choices) or not all(it.is_far for it in broken):
             return self.rule
         if broken:
             return str(broken[0])
@@ -361,11 +341,8 @@ def changed_options(config: object) -> set[str]:
     }
 
 
-class FieldDoc(NamedTuple):
-    """The annotation of a field, and the string under it."""
-
-    annotation: str
-    text: str
+FieldDoc = tuple[str, str]
+"""The annotation of a field, and the string under it."""
 
 
 @cache
@@ -385,7 +362,7 @@ def read_field_docs(file: str) -> dict[str, dict[str, FieldDoc]]:
                     ast.AnnAssign(target=ast.Name(id=name), annotation=annotation),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    doc = FieldDoc(ast.unparse(annotation), " ".join(text.split()))
+                    doc = ast.unparse(annotation), " ".join(text.split())
                     docs.setdefault(title, {})[name] = doc
     return docs
 
@@ -396,4 +373,4 @@ def field_help(config: type) -> dict[str, str]:
     for ancestor in reversed(config.__mro__[:-1]):  # the last one is object
         file = getattr(sys.modules.get(ancestor.__module__), "__file__", None)
         docs |= read_field_docs(file or "").get(ancestor.__name__, {})  # none in a session
-    return {name: doc.text for name, doc in docs.items()}
+    return {name: text for name, (_, text) in docs.items()}

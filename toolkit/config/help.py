@@ -108,7 +108,7 @@ def common_option(command: Command, option: Option | None, path: str) -> tuple[s
     module = command.components[section].builtins[command.defaults[section]].module
     doc = find_field_doc(module, name)
     assert doc is not None, f"{module} declares {name}"
-    return f"{SHORT_NAMES.get(path, to_flag(path))} {guess_metavar(doc.annotation)}", doc.text
+    return f"{SHORT_NAMES.get(path, to_flag(path))} {guess_metavar(doc[0])}", doc[1]
 
 
 def component_options(title: str, section: str, entry: Entry, summary: str, advanced: bool) -> str:

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import check_distinct_files
 from toolkit.common.registry import HasTermOptions
-from toolkit.config.curriculum import CurriculumOptions
 from toolkit.config.declared import (
     ADVANCED,
     MULTI_WORD,
@@ -131,8 +130,12 @@ Weight = Annotated[float, Above(0), Limit(10_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions(Options, title="data"):
-    """Options that choose the data of a run."""
+class DataConfig(
+    BatchOptions,
+    section="data",
+    titles={"dirs": "data", "curriculum": "curriculum", "max_tokens_valid": "batches"},
+):
+    """The section `data`: corpora, limits of training and validation batches, and their order."""
 
     dirs: list[str] = field(default_factory=list, metadata=MULTI_WORD)
     """Data folders written by toolkit-preprocess or fairseq-preprocess. Several are read as one
@@ -150,12 +153,12 @@ class CorpusOptions(Options, title="data"):
     """Split to train on."""
     valid_subset: str = "valid"
     """Splits to validate on, with commas. Empty: none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataConfig(CorpusOptions, CurriculumOptions, BatchOptions, section="data", title="batches"):
-    """The section `data`: corpora, limits of training and validation batches, and their order."""
-
+    curriculum: str = field(default="", metadata=ADVANCED)
+    """Sort the batches of the first epochs from easy to difficult. length: by tokens; rarity: by
+    the sum of -log frequency of the tokens (Platanios et al. 2019), for tasks on plain text; or a
+    file with a number for each example of the training split, in order, one per line."""
+    curriculum_epochs: PositiveInt = field(default=1, metadata=ADVANCED)
+    """Number of epochs that --data.curriculum sorts; later ones are shuffled."""
     max_tokens_valid: Tokens | None = field(default=None, metadata=ADVANCED)
     """Maximum number of tokens per validation batch, including padding. Without this and
     --batch-size-valid: 16,384 on a GPU, and as in training on a CPU. Batches that do not fit into
@@ -204,11 +207,20 @@ class DataConfig(CorpusOptions, CurriculumOptions, BatchOptions, section="data",
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateOptions(
-    Options,
-    titles={"max_update": "when to stop", "update_freq": "updates", "lora_rank": "adapters"},
+class TrainingConfig(
+    PrecisionOptions,
+    section="training",
+    titles={
+        "max_update": "when to stop",
+        "update_freq": "updates",
+        "lora_rank": "adapters",
+        "fp16": "device and precision",
+        "validate_interval_updates": "validation",
+        "skip_spikes": "failures",
+        "callbacks": "callbacks of plugins",
+    },
 ):
-    """Options that end a run, those of one update, and those of adapters.
+    """The section `training`.
 
     Adapters are trained in place of an encoder's weights: low-rank changes (LoRA) and bottlenecks.
     """
@@ -257,12 +269,6 @@ class UpdateOptions(
     bottleneck: NonNegativeInt = field(default=0, metadata=ADVANCED)
     """Bottleneck adapters: inner width of a small network after each sublayer. Only these and the
     heads are trained, and saved, as with --lora-rank (0: none)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
-    """Options of device, precision and distribution in training."""
-
     fp16: bool = field(default=False, metadata=ADVANCED)
     """Short for --precision fp16."""
     bf16: bool = field(default=False, metadata=ADVANCED)
@@ -281,21 +287,6 @@ class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
     cuda_graph: Literal["auto", "off"] = field(default="auto", metadata=ADVANCED)
     """CUDA graphs. auto: on one GPU, record the kernels of each batch shape that repeats, and
     launch them together; not with modules of plugins, unless they set allows_cuda_graphs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig(
-    UpdateOptions,
-    TrainingDeviceOptions,
-    section="training",
-    titles={
-        "validate_interval_updates": "validation",
-        "skip_spikes": "failures",
-        "callbacks": "callbacks of plugins",
-    },
-):
-    """The section `training`, with options of validation, failures and callbacks."""
-
     validate_interval_updates: NonNegativeInt = 0
     """Also validate every N updates, not only after each epoch."""
     best_metric: str = "loss"

@@ -118,6 +118,13 @@ class GenerationOptions(
     max_tokens: Tokens = 4096
     """Maximum number of tokens per batch, including padding. Longer lines get a note, no output."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.path) > 1 and not isinstance(self, TextGenerationConfig):
+            raise ToolkitError(
+                "--path must name one checkpoint: only text generation uses ensembles."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(Options, title="scores"):
@@ -173,19 +180,7 @@ class ContinueConfig(TextGenerationConfig, word="continue"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SingleModelOptions(GenerationOptions):
-    """Options of the modes with one model."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.path) > 1:
-            raise ToolkitError(
-                "--path must name one checkpoint: only text generation uses ensembles."
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FillMaskConfig(SingleModelOptions, word="fill-mask"):
+class FillMaskConfig(GenerationOptions, word="fill-mask"):
     """Options of toolkit-generate fill-mask."""
 
     top: Size = 5
@@ -210,7 +205,7 @@ class SurprisalOptions(Options, title="surprisal"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SurprisalConfig(SurprisalOptions, SingleModelOptions, word="surprisal"):
+class SurprisalConfig(SurprisalOptions, GenerationOptions, word="surprisal"):
     """Options of toolkit-generate surprisal."""
 
 

@@ -33,8 +33,8 @@ TOKENIZER_BY_OPTION: dict[
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions(Options, title="input and output"):
-    """Input files and the output folder of toolkit-preprocess."""
+class PreprocessConfig(Options, titles={"trainpref": "input and output", "tokenizer": "tokenizer"}):
+    """Options of toolkit-preprocess for every format."""
 
     trainpref: str = field(default="", metadata=MULTI_WORD)
     """Training data: files (plain, .gz, .xz or .zst) or folders of them, separated by commas or
@@ -54,33 +54,6 @@ class InputOptions(Options, title="input and output"):
     json: str | None = None
     """File for counts and speed as JSON lines; - for standard output, which then holds nothing
     else."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.inputs:
-            raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
-        for split, names in self.inputs.items():
-            if "-" in names.split(","):
-                raise ToolkitError(
-                    f"{split}pref must name files, which are read twice, but - is standard input. "
-                    f"Write it to a file first."
-                )
-            if not any(names.split(",")):
-                raise ToolkitError(
-                    f"{split}pref must name files between its commas, but is {names!r}."
-                )
-
-    @property
-    def inputs(self) -> dict[str, str]:
-        """Split -> the files that its option names, separated by commas; only splits with any."""
-        splits = {"train": self.trainpref, "valid": self.validpref, "test": self.testpref}
-        return {split: names for split, names in splits.items() if names}
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreprocessConfig(InputOptions, title="tokenizer"):
-    """Options of toolkit-preprocess for every format."""
-
     tokenizer: TokenizerKind | None = None
     """Kind of tokenizer. sentencepiece: subwords, trained on the text. words: split at white space.
     wordpiece: BERT's subwords. bpe: GPT-2's byte-level subwords. characters, bytes: single ones.
@@ -119,6 +92,18 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.inputs:
+            raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
+        for split, names in self.inputs.items():
+            if "-" in names.split(","):
+                raise ToolkitError(
+                    f"{split}pref must name files, which are read twice, but - is standard input. "
+                    f"Write it to a file first."
+                )
+            if not any(names.split(",")):
+                raise ToolkitError(
+                    f"{split}pref must name files between its commas, but is {names!r}."
+                )
         given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
         kinds = {TOKENIZER_BY_OPTION[name] for name in given} - {self.tokenizer}
         if len(given) > 1 or (self.tokenizer and kinds):
@@ -127,6 +112,12 @@ class PreprocessConfig(InputOptions, title="tokenizer"):
                 f"{' and '.join([*others, *map(to_flag, given)])} cannot be combined: each names "
                 f"a tokenizer."
             )
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Split -> the files that its option names, separated by commas; only splits with any."""
+        splits = {"train": self.trainpref, "valid": self.validpref, "test": self.testpref}
+        return {split: names for split, names in splits.items() if names}
 
     @property
     def vocabulary_option(self) -> str | None:
