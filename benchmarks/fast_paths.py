@@ -41,7 +41,7 @@ from toolkit.tasks.examples import TargetBatch
 from toolkit.tasks.pretraining.rtd import ReplacedTokensBatch
 
 WARM_UP = 2
-RELATIVE = ("offset_products", "offset_attention", "taps")
+RELATIVE = ("offset_products", "offset_attention")
 EVERYWHERE = ("attention", "add_norm", "dropout")
 
 
@@ -82,15 +82,6 @@ def masked_positions(load: Load, arch: str) -> Update:
     return load.update(arch, "mpm", batch, max_positions=512, task_options=task_options)
 
 
-def exchanged_positions(load: Load) -> Update:
-    """DeBERTa with the position ids of a few tokens exchanged."""
-    batch = load.batch()
-    positions = torch.arange(load.length).repeat(len(batch.inputs.tokens), 1)
-    positions[::2, 10:14] = positions[::2, 10:14].flip(1)
-    batch = batch._replace(inputs=batch.inputs._replace(positions=positions))
-    return load.update("deberta_small", "mlm", batch)
-
-
 def decoder(load: Load) -> Update:
     tokens = torch.randint(5, load.words - 4, (load.tokens // load.length, load.length))
     count, weights = tokens.numel(), {"lm": float(tokens.numel())}
@@ -123,16 +114,15 @@ MODELS: dict[str, tuple[Callable[[Load], Update], tuple[str, ...]]] = {
     "convbert_small rtd": (replaced, (*EVERYWHERE, "banded_convolution")),
     "taco_small mpm": (
         partial(masked_positions, arch="taco_small"),
-        (*EVERYWHERE, "token_order", *RELATIVE),
+        (*EVERYWHERE, *RELATIVE),
     ),
     "composite_bert_small mpm": (
         partial(masked_positions, arch="composite_bert_small"),
-        ("token_order", *RELATIVE),
+        RELATIVE,
     ),
     "deberta_small": (partial(masked, arch="deberta_small"), (*EVERYWHERE, *RELATIVE)),
     "decoder": (decoder, EVERYWHERE),
     "generation": (generation, ("attention", "add_norm", "packed_linear")),
-    "deberta_small, exchanged": (exchanged_positions, ("token_order", *RELATIVE)),
     "shaw, with values": (with_terms("shaw", shaw_values=True), RELATIVE),
     "xl": (with_terms("xl"), RELATIVE),
     "modernbert": (

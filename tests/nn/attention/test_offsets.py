@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.nn.attention.inputs import Offsets, scatter_to_diagonals, skew, skew_by_views
-from toolkit.nn.ops.offsets import taps as module
+from toolkit.nn.attention.inputs import Offsets, scatter_to_diagonals
+from toolkit.nn.ops.offsets.taps import skew, skew_by_views, sum_by_products, sum_scores
 
 B, H, S, RADIUS = 2, 3, 6, 2
 
@@ -65,14 +65,9 @@ def test_skew_by_views_equals_skew_and_its_gradient_bit_for_bit():
     assert torch.equal(*(torch.autograd.grad(y, taps, gradient)[0] for y in (views, strides)))
 
 
-def test_gradients_of_several_sentences_at_once_equal_those_one_by_one(monkeypatch):
+def test_sums_by_products_equal_sums_one_by_one():
     torch.manual_seed(0)
-    monkeypatch.setattr(Offsets, "eager_on_cpu", False)
-    positions = torch.stack([torch.randperm(S) for _ in range(B)])
-    taps = torch.randn(B, H, S, 2 * RADIUS + 1, requires_grad=True)
-    gradient, gradients = torch.randn(B, H, S, S), []
-    for at_once in (1, B):
-        monkeypatch.setattr(module, "sentences_at_once", lambda index, taps, n=at_once: n)
-        scores = scatter_to_diagonals(taps, Offsets(positions, S, torch.device("cpu")))
-        gradients += torch.autograd.grad(scores, taps, gradient)
-    torch.testing.assert_close(*gradients)
+    scores, index = torch.randn(B, H, S, S), torch.randint(2 * RADIUS + 1, (B, S, S))
+    for at_once in (0, B):
+        sums = sum_by_products(scores, index, RADIUS, at_once)
+        torch.testing.assert_close(sums, sum_scores(scores, index, RADIUS))

@@ -22,10 +22,17 @@ from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.nn.ops.attention import mask_outside
 from toolkit.nn.ops.dispatch import fast
 from toolkit.nn.ops.kernel_inputs import SentenceRows
-from toolkit.nn.ops.offsets.taps import LinearMap, TapTable, apply_linear, gather_scores, sum_scores
+from toolkit.nn.ops.offsets.taps import (
+    LinearMap,
+    apply_linear,
+    gather_scores,
+    read_diagonals,
+    skew,
+    sum_diagonals,
+    sum_scores,
+)
 from toolkit.nn.ops.offsets.token_order import (
     MovedTokens,
-    TokenOrder,
     find_moved_tokens,
     scatter_by_position,
 )
@@ -112,24 +119,13 @@ class Offsets:
     @property
     def multiplies_in_blocks(self) -> bool:
         """Whether products by offset run in blocks: on a CPU, with tokens in order."""
-        wanted = fast("offset_products") and fast("offset_attention")
-        if self.query_start or not self.eager_on_cpu or not wanted:
-            return False
-        return self.all_in_order or (
-            fast("token_order") and self.moved_tokens.indices.shape[1] < self.length
-        )
+        wanted = fast("offset_products") and fast("offset_attention") and not self.query_start
+        return wanted and self.eager_on_cpu and self.all_in_order
 
     @property
     def all_in_order(self) -> bool:
         """Whether all sentences are known to be at positions 0 .. S-1."""
         return self.positions is None or self.ordered_prefix == len(self.positions)
-
-    @cached_property
-    def token_order(self) -> TokenOrder | None:
-        """Position ids for products in blocks; None if all sentences are in order."""
-        if self.all_in_order:
-            return None
-        return TokenOrder(self.ids, self.moved_tokens, self.max_offset + 1)
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -183,25 +179,14 @@ class Offsets:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
         return self.differences.clamp(-radius, radius) + radius
 
-    @kept
-    def tap_table(self, radius: int) -> TapTable:
-        """The same for operations on a CPU."""
-        if self.positions is None:
-            keys = torch.arange(self.length)[None]
-            queries, in_order = keys[:, self.query_start :], 0 if self.query_start else None
-        else:
-            queries = keys = self.positions
-            in_order = None if self.ordered_prefix == len(keys) else self.ordered_prefix
-        return TapTable(queries, keys, radius, in_order)
-
     def tap_maps(self, radius: int) -> tuple[LinearMap, LinearMap]:
         """Reads taps by clipped offset, and its transpose, which sums scores by clipped offset."""
-        if self.eager_on_cpu and fast("taps"):
-            table = self.tap_table(radius)
-            return table.read, table.sum
-        index, shared = self.tap_indices(radius), self.shared and not self.query_start
-        read = partial(gather_scores, index=index, shared=shared)
-        return read, partial(sum_scores, index=index, radius=radius, shared=shared)
+        if self.shared and not self.query_start and not torch.compiler.is_exporting():
+            return partial(read_diagonals, length=self.length), partial(
+                sum_diagonals, radius=radius
+            )
+        index = self.tap_indices(radius)
+        return partial(gather_scores, index=index), partial(sum_scores, index=index, radius=radius)
 
     @cached_property
     def differences(self) -> Int[Tensor, "#B S T"]:
@@ -236,15 +221,11 @@ def scatter_to_diagonals(
     if not offsets.query_start and not torch.compiler.is_exporting():
         if complete and offsets.all_in_order:
             return skew(taps)
-        if complete and fast("token_order"):
+        if complete:
             taps = taps.expand(len(offsets.ids), -1, -1, -1)
             return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
-        if not complete:
-            return apply_linear(taps, *offsets.tap_maps(radius))
-    index = offsets.tap_indices(radius)
-    if len(index) > 1:
-        taps = taps.expand(len(index), -1, -1, -1)
-    return taps.gather(-1, index.unsqueeze(1).expand(*taps.shape[:2], -1, -1))
+        return apply_linear(taps, *offsets.tap_maps(radius))
+    return gather_scores(taps, offsets.tap_indices(radius))
 
 
 def sum_by_offset(
@@ -253,35 +234,6 @@ def sum_by_offset(
     """out[b, h, i, r] = sum of weights[b, h, i, j] over the j with clip(p_j - p_i) + radius = r."""
     read, add = offsets.tap_maps(radius)
     return apply_linear(weights, add, read)
-
-
-def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """A view of the taps, out[.., i, j] = taps[.., i, j - i + r], for r = (R - 1) // 2 >= S - 1.
-
-    In each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1,
-    who copy).
-    """
-    length, count = taps.shape[-2:]
-    if length == 1:
-        return taps.narrow(-1, count // 2, 1)
-    if torch.compiler.is_compiling():
-        return skew_by_views(taps)
-    if taps.stride()[-2:] != (count, 1):
-        taps = taps.contiguous()
-    strides = (*taps.stride()[:-2], count - 1, 1)
-    start = taps.storage_offset() + (count - 1) // 2
-    return taps.as_strided((*taps.shape[:-1], length), strides, start)
-
-
-def skew_by_views(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """`skew` as a chain of views, since compilers do not follow `as_strided`.
-
-    Outside of them its backward pass takes up to 1.4 times as long on a CPU.
-    """
-    length, count = taps.shape[-2:]
-    start = (count - 1) // 2
-    flat = taps.flatten(-2)[..., start : start + length * (count - 1)]
-    return flat.unflatten(-1, (length, count - 1))[..., :length]
 
 
 class CrossAttentionSource(NamedTuple):

@@ -18,7 +18,7 @@ from toolkit.nn.attention.inputs import AttentionInputs, Offsets, sum_by_offset
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.convolution import SeparableConvolution
 from toolkit.nn.ops.kernel_inputs import OffsetTables
-from toolkit.nn.ops.offsets.taps import TapTable
+from toolkit.nn.ops.offsets.taps import LinearMap
 
 
 class Kernel(nn.Module, ABC):
@@ -203,6 +203,6 @@ class OffsetValues(nn.Module):
         by_offset = sum_by_offset(weights, offsets, self.radius)
         return by_offset @ self.vectors.to(weights.dtype).mT  # (B, H, S, R) @ (R, K)
 
-    def table(self, offsets: Offsets) -> tuple[Float[Tensor, "K R"], TapTable]:
-        """The vectors and the tap of each pair."""
-        return self.vectors, offsets.tap_table(self.radius)
+    def table(self, offsets: Offsets) -> tuple[Float[Tensor, "K R"], tuple[LinearMap, LinearMap]]:
+        """The vectors, and the functions that read and sum them by offset."""
+        return self.vectors, offsets.tap_maps(self.radius)

@@ -165,7 +165,7 @@ class Relative(ScoreTerm):
             return None
         operands = kernel.operands(p)
         by_key = self.source_kind == KEY_TAPS
-        return None if operands is None else OffsetProduct(*operands, by_key, offsets.token_order)
+        return None if operands is None else OffsetProduct(*operands, by_key)
 
     def tables(self) -> OffsetTables | None:
         return add_tables([cast("Kernel", kernel).tables() for kernel in self.kernels])

@@ -10,8 +10,6 @@ measured separately.
 | attention | dropout(softmax(q k^T + bias)) v | 1.12 (d), 2-6 in bf16 (a) | torch's SDPA |
 | offsets/attention | the same with values by offset | 1.28 (d) | SoftmaxMap.forward |
 | offsets/attention | products x_i . y_{j-i}, in blocks of rows | 1.24 (d) | matmul, skew |
-| offsets/token_order | the same with position ids, mostly in order | 1.18 (d) | matmul, gather |
-| offsets/taps | taps by clipped offset, and their sums | 1.07 (d) | gather |
 | layer_norm | LN(x + dropout(y)), one sum saved | 1.05 (d) | layer_norm(x + dropout(y)) |
 | kernels/add_norm | the same on a GPU | - | layer_norm(x + dropout(y)) |
 | dropout | masks from a hashed counter | 1.08 (d) | F.dropout |

@@ -26,8 +26,6 @@ PATHS = (
     "offset_products",
     "packed_linear",
     "sliding_window",
-    "taps",
-    "token_order",
 )
 """Names of the fast paths on CPUs."""
 

@@ -31,8 +31,7 @@ from toolkit.nn.ops.attention import (
 )
 from toolkit.nn.ops.dispatch import apply_eagerly
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
-from toolkit.nn.ops.offsets.taps import TapTable
-from toolkit.nn.ops.offsets.token_order import TokenOrder
+from toolkit.nn.ops.offsets.taps import LinearMap
 
 BLOCK = 64
 """Rows whose taps are computed together."""
@@ -45,32 +44,20 @@ class OffsetProduct(NamedTuple):
     vectors: Float[Tensor, "H O K"]
     """y of 1 - S .. S - 1."""
     by_key: bool
-    order: TokenOrder | None = None
-    """Position ids, unless positions are 0 .. S-1; then vectors are of 1 - P .. P - 1."""
 
 
-class Block(NamedTuple):
-    """Some rows of x, and the offsets that they need."""
-
-    rows: slice
-    offsets: slice
-
-    def view_taps(self, taps: Float[Tensor, "H BN W"], batch: int) -> Float[Tensor, "B H N P"]:
-        """out[b, h, r, c] = taps[h, b, r, c - r + N - 1] for the N rows r and P positions c."""
-        count, width = self.rows.stop - self.rows.start, taps.shape[-1]
-        strides = (count * width, batch * count * width, width - 1, 1)
-        shape = batch, len(taps), count, width + 1 - count
-        return taps.as_strided(shape, strides, count - 1)
-
-
-def list_blocks(product: OffsetProduct) -> Iterator[Block]:
-    """All rows, as if the tokens were in order."""
-    length, offsets = product.x.shape[2], product.vectors.shape[1]
-    first = product.order.moved.first_position if product.order else 0
+def list_blocks(length: int) -> Iterator[tuple[slice, slice]]:
+    """Some rows of x each, and the offsets that they need."""
     for start in range(0, length, BLOCK):
         end = min(start + BLOCK, length)
-        low = (offsets + 1) // 2 - first - end
-        yield Block(slice(start, end), slice(low, offsets - first - start))
+        yield slice(start, end), slice(length - end, 2 * length - 1 - start)
+
+
+def view_taps(taps: Float[Tensor, "H BN W"], batch: int) -> Float[Tensor, "B H N S"]:
+    """out[b, h, r, c] = taps[h, b, r, c - r + N - 1] for the N rows r of a block and all c."""
+    count, width = taps.shape[1] // batch, taps.shape[2]
+    strides = (count * width, batch * count * width, width - 1, 1)
+    return taps.as_strided((batch, len(taps), count, width + 1 - count), strides, count - 1)
 
 
 def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProduct]) -> None:
@@ -81,67 +68,45 @@ def write_products(out: Float[Tensor, "B H S S"], products: Sequence[OffsetProdu
 
 def write_product(out: Tensor, product: OffsetProduct, *, add: bool) -> None:
     """Write the scores of a product to `out`, or add them."""
-    x, vectors, by_key, order = product
+    x, vectors, by_key = product
     columns = vectors.mT.contiguous()  # (H, K, O), whose slices are multiplied faster
-    in_order = x if order is None else order.zero_rows(x)
-    taps: Tensor | None = None
-    for block in list_blocks(product):
-        rows, of_block = by_head(in_order, block), columns[:, :, block.offsets]
-        shape = *rows.shape[:2], of_block.shape[-1]
-        if taps is None or taps.shape != shape:
-            taps = x.new_empty(shape)
-        torch.bmm(rows, of_block, out=taps)  # (H, BN, K) @ (H, K, W)
-        scores = block.view_taps(taps, len(x))
-        if order is not None:
-            scores = order.order_keys(scores)
+    for rows, offsets in list_blocks(x.shape[2]):
+        taps = take_rows(x, rows) @ columns[:, :, offsets]  # (H, BN, K) @ (H, K, W)
+        scores = view_taps(taps, len(x))
+        target = out[..., rows] if by_key else out[:, :, rows]
         if by_key:
-            scores, target = rows_to_columns(scores), out[..., block.rows]
-        else:
-            target = out[:, :, block.rows]
+            scores = rows_to_columns(scores)
         if add:
             target += scores
         else:
             target.copy_(scores)
-    if order is not None:
-        order.add_moved_rows(out.mT if by_key else out, x, columns)
 
 
-def by_head(x: Float[Tensor, "B H S K"], block: Block) -> Float[Tensor, "H BN K"]:
+def take_rows(x: Float[Tensor, "B H S K"], rows: slice) -> Float[Tensor, "H BN K"]:
     """The rows of a block, those of all sentences together."""
-    return x.transpose(0, 1)[:, :, block.rows].flatten(1, 2)
+    return x.transpose(0, 1)[:, :, rows].flatten(1, 2)
 
 
 def multiply_backward(
     gradient: Float[Tensor, "B H S S"], product: OffsetProduct
 ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
     """Gradients of x and the vectors; the latter are summed over blocks in fp32, or in fp64."""
-    x, vectors, by_key, order = product
-    in_order = x if order is None else order.zero_rows(x)
+    x, vectors, by_key = product
     of_x = torch.empty_like(x)
     precise = torch.promote_types(x.dtype, torch.float32)
     of_columns = vectors.new_zeros(vectors.mT.shape, dtype=precise)  # (H, K, O)
     taps: Tensor | None = None
-    for block in list_blocks(product):
-        rows = by_head(in_order, block)
-        width = block.offsets.stop - block.offsets.start
-        if taps is None or taps.shape[1:] != (rows.shape[1], width):
+    for rows, offsets in list_blocks(x.shape[2]):
+        of_block = take_rows(x, rows)
+        width = offsets.stop - offsets.start
+        if taps is None or taps.shape[1:] != (of_block.shape[1], width):
             # Blocks write the same taps and leave the same zeros.
-            taps = gradient.new_zeros(len(rows), rows.shape[1], width)
-        view = block.view_taps(taps, len(x))
-        if by_key:
-            of_scores = columns_to_rows(gradient[..., block.rows])
-        else:
-            of_scores = gradient[:, :, block.rows]
-        if order is None:
-            view.copy_(of_scores)
-        else:
-            order.sum_keys(of_scores, view)
-        of_rows = taps @ vectors[:, block.offsets]  # (H, BN, W) @ (H, W, K)
-        of_x.transpose(0, 1)[:, :, block.rows] = of_rows.unflatten(1, (len(x), -1))
-        of_columns[:, :, block.offsets] += rows.mT @ taps
-    if order is not None:
-        by_row = gradient.mT if by_key else gradient
-        of_columns += order.moved_rows_backward(by_row, x, vectors, of_x)
+            taps = gradient.new_zeros(len(of_block), of_block.shape[1], width)
+        of_scores = columns_to_rows(gradient[..., rows]) if by_key else gradient[:, :, rows]
+        view_taps(taps, len(x)).copy_(of_scores)
+        of_rows = taps @ vectors[:, offsets]  # (H, BN, W) @ (H, W, K)
+        of_x.transpose(0, 1)[:, :, rows] = of_rows.unflatten(1, (len(x), -1))
+        of_columns[:, :, offsets] += of_block.mT @ taps
     return of_x, of_columns.mT.to(vectors.dtype)
 
 
@@ -159,17 +124,6 @@ def columns_to_rows(columns: Float[Tensor, "B H S N"]) -> Float[Tensor, "B H N S
     return rows.unflatten(0, (*columns.shape[:2], -1))
 
 
-class Options(NamedTuple):
-    """What is no tensor."""
-
-    scale: float
-    dropout: float
-    table: TapTable | None
-    by_key: list[bool]
-    """Of each product."""
-    orders: list[TokenOrder | None]
-
-
 def attend_by_offset(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
@@ -177,20 +131,19 @@ def attend_by_offset(
     bias: Float[Tensor, "#B #H S T"] | None,
     padding: Bool[Tensor, "B T"] | None,
     products: Sequence[OffsetProduct],
-    values: tuple[Float[Tensor, "K R"], TapTable] | None,
+    values: tuple[Float[Tensor, "K R"], tuple[LinearMap, LinearMap]] | None,
     *,
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """dropout(softmax(scale q k^T + products + bias)) (v + values).
 
-    `values` are vectors a_r of taps, and the tap of each pair: sum_j w_ij (v_j + a_{tap(i, j)}).
+    `values` are vectors a_r of taps, and the functions that read taps and sum scores by them:
+    sum_j w_ij (v_j + a_{tap(i, j)}).
     """
-    vectors, table = values or (None, None)
-    options = Options(
-        scale, dropout, table, [p.by_key for p in products], [p.order for p in products]
-    )
-    operands = (tensor for p in products for tensor in p[:2])
+    vectors, maps = values or (None, None)
+    options = scale, dropout, maps, [product.by_key for product in products]
+    operands = (tensor for product in products for tensor in product[:2])
     return apply_eagerly(_OffsetAttention, options, q, k, v, bias, padding, vectors, *operands)
 
 
@@ -210,16 +163,16 @@ def sum_scores_of(
 class _OffsetAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, options, q, k, v, bias, padding, vectors, *operands):  # type: ignore[no-untyped-def]
-        products = list_products(options, operands)
-        scores = sum_scores_of(q, k, products, bias, options.scale)
+        scale, dropout, maps, by_key = options
+        scores = sum_scores_of(q, k, list_products(operands, by_key), bias, scale)
         weights = softmax(mask_padding_keys(scores, padding))
-        keep = draw_keep_mask(weights.shape, options.dropout) if options.dropout else None
+        keep = draw_keep_mask(weights.shape, dropout) if dropout else None
         dropped = weights if keep is None else apply_keep_mask(weights, keep)
-        ctx.dropout_scale = 1 / (1 - round_rate(options.dropout))
+        ctx.dropout_scale = 1 / (1 - round_rate(dropout))
         context, sums = scaled_product(dropped, v, ctx.dropout_scale), None
         if vectors is not None:
             vectors = vectors.to(v.dtype)
-            sums = options.table.sum(dropped)
+            sums = maps[1](dropped)
             context.add_(sums @ vectors.mT, alpha=ctx.dropout_scale)
         ctx.options = options
         ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[4] else None
@@ -230,23 +183,22 @@ class _OffsetAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         q, k, v, weights, keep, vectors, sums, *operands = ctx.saved_tensors
-        options, dropout_scale = ctx.options, ctx.dropout_scale
+        (scale, _, maps, by_key), dropout_scale = ctx.options, ctx.dropout_scale
         grad_vectors = of_dropped = grad_bias = None
         if vectors is not None:
             grad_vectors = dropout_scale * (gradient.flatten(0, 2).mT @ sums.flatten(0, 2))
-            of_dropped = options.table.read(dropout_scale * (gradient @ vectors))
+            of_dropped = maps[0](dropout_scale * (gradient @ vectors))
         grad_q, grad_k, grad_v, grad_scores = attention_backward(
-            gradient, q, k, v, weights, keep, options.scale, dropout_scale, of_dropped
+            gradient, q, k, v, weights, keep, scale, dropout_scale, of_dropped
         )
         if ctx.bias is not None:
             grad_bias = sum_to_bias(grad_scores, *ctx.bias)
         grad_operands: list[Tensor] = []
-        for product in list_products(options, operands):
+        for product in list_products(operands, by_key):
             grad_operands += multiply_backward(grad_scores, product)
         return None, grad_q, grad_k, grad_v, grad_bias, None, grad_vectors, *grad_operands
 
 
-def list_products(options: Options, operands: Sequence[Tensor]) -> list[OffsetProduct]:
+def list_products(operands: Sequence[Tensor], by_key: Sequence[bool]) -> list[OffsetProduct]:
     """The products of x, vectors, x, vectors, ..."""
-    pairs = zip(operands[::2], operands[1::2], options.by_key, options.orders, strict=True)
-    return [OffsetProduct(*product) for product in pairs]
+    return [OffsetProduct(*it) for it in zip(operands[::2], operands[1::2], by_key, strict=True)]
