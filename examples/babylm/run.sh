@@ -2,12 +2,13 @@
 # An entry for BabyLM, from text to the table and the export: examples/babylm/run.sh TEXT...
 # TEXT: files or folders of plain text, 10 million words in all. EVAL: the download evaluation_data of the challenge of 2025,
 # with fast_eval and full_eval. RECIPE (babylm-strict-small): a recipe of the package. Everything is written to ENTRY
-# (babylm-entry). For a first cut, EXTRA: more options of toolkit-train, such as "--max-words 1M --save-at-words 100K,1M";
-# LIMIT: items of each paradigm to score (all). Restart it to resume.
+# (babylm-entry). SCORING: the score of an option, log_likelihood for a hybrid model that is read from left to right. For a
+# first cut, EXTRA: more options of toolkit-train, such as "--max-words 1M --save-at-words 100K,1M"; LIMIT: items of each
+# paradigm to score (all). Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 entry="${ENTRY:-babylm-entry}" recipe="${RECIPE:-babylm-strict-small}" data="${DATA:-${ENTRY:-babylm-entry}/data}"
-score=(--precision fp32 ${LIMIT:+--limit "$LIMIT"})
+score=(--precision fp32 ${LIMIT:+--limit "$LIMIT"} ${SCORING:+--scoring "$SCORING"})
 [ -d "${EVAL:-}/full_eval" ] || usage "EVAL=${EVAL:-} must name the folder evaluation_data of the challenge."
 mkdir -p "$entry"
 
