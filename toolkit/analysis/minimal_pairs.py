@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 import textwrap
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeGuard
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -30,7 +27,6 @@ from toolkit.analysis.plot_style import (
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
-    JSON_TYPES,
     MAX_BYTES,
     JsonError,
     JsonObject,
@@ -41,10 +37,8 @@ from toolkit.common.json_files import (
 )
 from toolkit.config.commands.checkpoints import COMPLETIONS_TASK, MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
-from toolkit.metrics.seeds import PairedDifference, compare_pairs, holm
-from toolkit.reporting.console import Output
 from toolkit.reporting.runs import name_model, short_names
-from toolkit.reporting.tables import Cell, Table
+from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import describe_scoring
 
 
@@ -75,29 +69,11 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
         ]
         columns = ["accuracy (%)", *(labels[model] for model in next(iter(panels.values())))]
         Table(columns=columns, rows=rows, right_align=columns[1:]).print(output.console)
-        differences = compare_seeds(
-            {name: models[name] for name in order}, groups[next(iter(groups))]
-        )
-        if differences:
-            write_differences(labels, differences, output)
         if others := len(set().union(*(it.paradigms for it in results))) - len(shared):
             plural = "s" * (others != 1)
             output.print_line(f"left out {others} paradigm{plural} that not all models have")
         output.write("end", {"output": c.output_file})
         output.print_line(f"wrote {c.output_file}")
-
-
-def write_differences(
-    labels: Mapping[str, str], differences: Mapping[str, PairedDifference], output: Output
-) -> None:
-    """The difference of each model from the best one over equal seeds, with its 95% interval."""
-    rows: list[list[Cell]] = []
-    for name, it in differences.items():
-        rows.append([labels[name], it.n, it.mean, it.low, it.high, it.p])
-        output.write("difference", {"model": name, **asdict(it)})
-    columns = ["difference from the best (%)", "seeds", "mean", "low", "high", "p"]
-    if rows:
-        Table(columns=columns, rows=rows, shared_precision=columns[2:5]).print(output.console)
 
 
 def group_seeds(results: Sequence[PairResult]) -> dict[str, list[PairResult]]:
@@ -131,35 +107,6 @@ def measure(seeds: Sequence[PairResult], paradigms: Sequence[str]) -> GroupAccur
     return GroupAccuracy(statistics.mean(accuracies), error, accuracies, 100 * chance)
 
 
-def compare_seeds(
-    models: Mapping[str, Sequence[PairResult]], paradigms: Sequence[str]
-) -> dict[str, PairedDifference]:
-    """Each model's accuracy minus that of the first one, over the seeds that both have.
-
-    The first one is the best, found with the numbers that are compared: p is corrected for all
-    pairs of models (Holm 1979).
-    """
-    by_seed = {
-        name: {
-            seed[1]: 100 * pool(it.only(paradigms))[0]
-            for it in results
-            if (seed := SEED.search(it.source))
-        }
-        for name, results in models.items()
-    }
-    pairs = {}
-    for first, other in combinations(models, 2):
-        seeds = sorted(by_seed[first].keys() & by_seed[other].keys())
-        if len(seeds) > 1:
-            a, b = ([by_seed[name][seed] for seed in seeds] for name in (other, first))
-            pairs[first, other] = compare_pairs(a, b)
-    p = holm([it.p or 0 for it in pairs.values()])
-    found = {
-        names: replace(it, p=value) for (names, it), value in zip(pairs.items(), p, strict=True)
-    }
-    return {other: it for (first, other), it in found.items() if first == next(iter(models))}
-
-
 OVERALL = "overall"
 HOW_TO_WRITE = (
     "Write them with toolkit-validate PAIRS --task minimal_pairs --path CHECKPOINT "
@@ -178,7 +125,7 @@ class Paradigm:
     name: str
     phenomenon: str
     """Empty if unknown."""
-    accuracy: float
+    accuracy: Annotated[float, Meta(ge=0, le=1)]
     standard_error: float | None
     """Over pairs; None if unknown."""
     pairs: PositiveCount = 1
@@ -260,45 +207,22 @@ class ResultRecord:
     """Of a suite, whose sets are one result."""
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """A paradigm in a table like BLiMP's summary, without the accuracies of the models."""
-
-    UID: str
-    linguistics_term: str
-
-
 def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
     """One result for each model, which is a field with a number in any row; rows are paradigms."""
-    paradigms = [convert(row, TableRow) for row in rows]
-    models = dict.fromkeys(key for row in rows for key, value in row.items() if is_number(value))
-    repeated = [uid for uid, count in Counter(it.UID for it in paradigms).items() if count > 1]
-    if models and repeated:
-        count = [it.UID for it in paradigms].count(repeated[0])
-        raise JsonError(f"UID {repeated[0]} must have one row, but has {count}")
-    for model in models:
-        found = {
-            it.UID: Paradigm(it.UID, it.linguistics_term, parse_accuracy(row, model), None)
-            for it, row in zip(paradigms, rows, strict=True)
-        }
+    numbers = ((key, value) for row in rows for key, value in row.items())
+    for model in dict.fromkeys(key for key, value in numbers if type(value) in (int, float)):
+        found: dict[str, Paradigm] = {}
+        for row in rows:
+            name, phenomenon, accuracy = map(row.get, ("UID", "linguistics_term", model))
+            parts = {"name": name, "phenomenon": phenomenon, "accuracy": accuracy}
+            try:
+                paradigm = convert({**parts, "standard_error": None}, Paradigm)
+            except JsonError as error:
+                raise JsonError(f"{model} in the row of UID {name}: {error}") from None
+            if name in found:
+                raise JsonError(f"UID {name} must have one row, but has several")
+            found[paradigm.name] = paradigm
         yield PairResult(model, "", found)
-
-
-def parse_accuracy(row: JsonObject, model: str) -> float:
-    """The accuracy of a model in a row; raises JsonError if the row has none."""
-    value = row.get(model)
-    if is_number(value) and 0 <= value <= 1:
-        return float(value)
-    found = f"{value:.15g}" if is_number(value) else JSON_TYPES[type(value)]
-    raise JsonError(
-        f"{model} must be an accuracy from 0 to 1 in the row of UID {row['UID']}, but is "
-        f"{found if model in row else 'missing'}"
-    )
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a JSON value is a number; booleans are not, although Python counts them as int."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def shared_paradigms(results: Sequence[PairResult]) -> dict[str, str]:
@@ -329,7 +253,6 @@ def group_paradigms(phenomena: Mapping[str, str], only: str = "") -> dict[str, l
 PANEL_WIDTH, MIN_PANEL_WIDTH, MAX_COLUMNS = 1.4, 1.0, 5  # inches; panels per row
 ROW_HEIGHT, GAP, AXIS_HEIGHT = 0.145, 0.2, 0.6  # inches: of a model, of a panel, of the axis
 LETTER, LINE = 0.52 / 72, 1.3 / 72  # inches of an average letter, for each point of the font size
-SEED = re.compile(r"\bseed=(\d+)")
 AXIS_LABEL = "accuracy (%)"
 ERRORS_LABEL = " ± standard error over pairs"
 SEEDS_LABEL = "; mean over seeds; strokes: each seed"
