@@ -21,8 +21,7 @@ import torch
 from harness import alternate, machine, parser, publish, table
 
 from toolkit import Tokenizer, build_model
-from toolkit.conversion import convert
-from toolkit.huggingface import to_huggingface
+from toolkit.huggingface import program, to_huggingface
 from toolkit.huggingface.program import Graph, example_inputs, resolve_shape
 
 BATCH, LENGTH = 8, 128
@@ -45,8 +44,8 @@ def measure(model: Any, rounds: int, folder: Path) -> list[str]:
     graph, sessions, differences = Graph(model).eval(), {}, []
     for name, shape in {"any": resolve_shape(model), "fixed": fixed}.items():
         path = folder / f"{name}.onnx"
-        convert.write_graph(path, model, shape)
-        differences.append(f"{convert.compare_outputs(path, model, shape):.1e}")
+        program.write_graph(path, model, shape)
+        differences.append(f"{program.compare_outputs(path, model, shape):.1e}")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         sessions[name] = onnxruntime.InferenceSession(str(path), options)

@@ -7,7 +7,7 @@ import torch
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion import convert
-from toolkit.huggingface import to_huggingface
+from toolkit.huggingface import program, to_huggingface
 from toolkit.huggingface.program import Graph, example_inputs, export_program, resolve_shape
 from toolkit.models.interface import Inputs
 
@@ -40,12 +40,12 @@ def test_onnx_runtime_computes_the_outputs_of_the_model(make_learner, tmp_path, 
     layers = {} if kind == "language_modeling" else {"layers": 1}
     model = to_huggingface(make_learner(kind, arch, **layers)[0])
     shape = resolve_shape(model)
-    convert.write_graph(tmp_path / "model.onnx", model, shape)
+    program.write_graph(tmp_path / "model.onnx", model, shape)
     if version(runtime) < (1, 24) and arch.startswith("transformer"):
         with pytest.raises(ToolkitError, match=r"cannot run this graph: .* Cos\(7\)"):
-            convert.compare_outputs(tmp_path / "model.onnx", model, shape)
+            program.compare_outputs(tmp_path / "model.onnx", model, shape)
         return
-    assert 0 < convert.compare_outputs(tmp_path / "model.onnx", model, shape) < convert.TOLERANCE
+    assert 0 < program.compare_outputs(tmp_path / "model.onnx", model, shape) < program.TOLERANCE
 
 
 @pytest.mark.slow
@@ -53,8 +53,8 @@ def test_onnx_runtime_computes_a_translation_of_fixed_lengths(make_learner, tmp_
     pytest.importorskip("onnxruntime")
     model = to_huggingface(make_learner("translation", "lightconv")[0])
     shape = resolve_shape(model, batch=2, length=7)
-    convert.write_graph(tmp_path / "model.onnx", model, shape)
-    assert 0 < convert.compare_outputs(tmp_path / "model.onnx", model, shape) < convert.TOLERANCE
+    program.write_graph(tmp_path / "model.onnx", model, shape)
+    assert 0 < program.compare_outputs(tmp_path / "model.onnx", model, shape) < program.TOLERANCE
 
 
 @pytest.mark.slow
@@ -109,11 +109,11 @@ def test_differing_outputs_are_an_error(make_learner, tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     model = to_huggingface(make_learner("mlm", "bert_tiny", layers=1)[0])
     shape = resolve_shape(model, batch=1, length=4)
-    convert.write_graph(tmp_path / "model.onnx", model, shape)
+    program.write_graph(tmp_path / "model.onnx", model, shape)
     with torch.no_grad():
         model.encoder.token_embedding.weight.add_(0.1)
     with pytest.raises(ToolkitError, match=r"differ from PyTorch's by 0\..* Nothing was written"):
-        convert.compare_outputs(tmp_path / "model.onnx", model, shape)
+        program.compare_outputs(tmp_path / "model.onnx", model, shape)
 
 
 def test_missing_packages_are_named(monkeypatch, tmp_path):

@@ -230,8 +230,8 @@ def measure_locality(
     heads = [head - 1 for head in c.heads] or slice(None)
     batches = list(batch_lines(learner, lines, BATCH_SIZE))
     for batch in with_progress(batches, f"reading {c.sentences or 'the sentence'}"):
-        padding = batch.inputs.padding
-        assert padding is not None, "batch_lines pads"
+        tokens, padding = batch.inputs.tokens, batch.inputs.padding
+        padding = torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding
         lengths = (~padding).sum(1)
         long = lengths > MAX_DISTANCE + 1
         uniform += [uniform_concentration(tokens) for tokens in lengths[long].tolist()]

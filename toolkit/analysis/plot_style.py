@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -33,7 +31,6 @@ HATCHES = ("", "///", "...", "\\\\\\", "xxx")
 GENERIC_FONTS = ("serif", "sans-serif", "monospace")
 MARKED_POINTS = 10  # per line, about
 MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
-MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from font", re.DOTALL)
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SETTINGS = {
     "axes.titlesize": "medium",
@@ -51,7 +48,6 @@ SETTINGS = {
 INSTALL = (
     "toolkit-plot requires matplotlib, which is not installed. Run pip install 'toolkit-seq[plot]'."
 )
-log = logging.getLogger(__name__)
 
 
 def line_style(index: int, points: int = 1) -> dict[str, Any]:
@@ -93,8 +89,7 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
     """Fonts and lines of the plots that are drawn and saved inside.
 
     All text is drawn as it is: a dollar sign, such as the tag of the Penn Treebank, is no formula.
-    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3. Warnings are
-    logged: a line each, and one for all characters without a glyph.
+    PDFs have TrueType fonts: many publishers reject matplotlib's default, Type 3.
     """
     try:
         import matplotlib
@@ -110,17 +105,8 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
             f"sans-serif, monospace and STIXGeneral (similar to Times) come with matplotlib."
         ) from error
     settings: Any = {"font.family": c.font_family, "font.size": c.font_size, **SETTINGS}
-    with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings):
         yield
-    characters = []
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        if found := MISSING_GLYPH.match(message):
-            characters.append(ascii(chr(int(found[1]))))
-        else:
-            log.warning(" ".join(message.split()))
-    if characters:
-        text = ", ".join(characters)
-        log.warning("The font has no glyph for %s. Choose another with --font-family.", text)
 
 
 def new_plot(width: float, height: float, *, constrained: bool = True) -> Figure:

@@ -19,6 +19,8 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.reporting.console import Progress
 from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.embed import collate_texts
+from toolkit.tasks.examples import to_device
 from toolkit.tasks.learner import Learner
 
 BATCH_SIZE = 32  # sentences per forward pass
@@ -74,15 +76,10 @@ def batch_lines(
     """Batches of lines of similar length; special tokens are not included."""
     vocabulary, device = learner.tokenizer.vocabulary, model_device(learner)
     encoded = sorted((encode_sentence(learner, line) for line in lines), key=len)
-    special = torch.tensor(vocabulary.special)
     for start in range(0, len(encoded), size):
-        rows = [torch.tensor(ids) for ids in encoded[start : start + size]]
-        tokens = torch.nn.utils.rnn.pad_sequence(rows, True, vocabulary.pad)
-        lengths = torch.tensor([len(ids) for ids in rows])
-        padding = torch.arange(tokens.shape[1]) >= lengths[:, None]
-        included = ~padding & ~torch.isin(tokens, special)
-        inputs = Inputs(tokens=tokens.to(device), padding=padding.to(device))
-        yield TextBatch(inputs, included.to(device))
+        inputs = collate_texts(encoded[start : start + size], vocabulary.pad)
+        included = ~torch.isin(inputs.tokens, torch.tensor([vocabulary.pad, *vocabulary.special]))
+        yield TextBatch(to_device(inputs, device), included.to(device))
 
 
 @contextmanager

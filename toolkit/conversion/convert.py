@@ -6,15 +6,11 @@ These exist for every architecture and task. Graphs, for ONNX, are checked with 
 from __future__ import annotations
 
 import importlib
-import logging
 import re
-import warnings
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from toolkit.checkpoints.load import find_checkpoint, read_config
 from toolkit.checkpoints.save_folder import check_new_folder
@@ -54,7 +50,6 @@ from toolkit.tasks.learner import Learner
 
 if TYPE_CHECKING:
     from toolkit.huggingface.model import ToolkitPreTrainedModel
-    from toolkit.huggingface.program import Shape
 
 
 def convert(c: ConversionOptions) -> Path:
@@ -210,14 +205,8 @@ def export_own(
         export_tokenizer(folder, learner, model)
         (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
 
-    logging = importlib.import_module("transformers.utils.logging")
-    shows_progress = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        files.write_folder(target, fill)
-    finally:
-        if shows_progress:
-            logging.enable_progress_bar()
+    importlib.import_module("transformers.utils.logging").disable_progress_bar()
+    files.write_folder(target, fill)
     kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
     return {
         "class": name,
@@ -262,11 +251,7 @@ def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedMod
 
 
 MODEL_FILE = "model.onnx"
-TOLERANCE = 1e-4
-"""Largest difference from PyTorch's outputs, relative to the largest output."""
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-CHECKED_ROWS = (1, 5)
-"""Rows of the batches that are compared; those of the example have other shapes."""
 
 
 def export_graph(
@@ -291,10 +276,10 @@ def export_graph(
     found: list[float] = []
 
     def fill(folder: Path) -> None:
-        write_graph(folder / MODEL_FILE, model, shape)
+        program.write_graph(folder / MODEL_FILE, model, shape)
         model.config.save_pretrained(folder)
         export_tokenizer(folder, learner, model)
-        found.append(compare_outputs(folder / MODEL_FILE, model, shape))
+        found.append(program.compare_outputs(folder / MODEL_FILE, model, shape))
 
     files.write_folder(target, fill)
     return {
@@ -306,56 +291,3 @@ def export_graph(
         "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
         "relative_difference": found[0],
     }
-
-
-def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None:
-    """Trace the model and write it; inputs and outputs have the names of Transformers."""
-    program = importlib.import_module("toolkit.huggingface.program")
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # packages that are not used
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter's own deprecations
-        try:
-            onnx = torch.onnx.export(
-                program.export_program(model, shape),
-                input_names=program.input_names(model),
-                output_names=program.output_names(model),
-                dynamo=True,
-                verbose=False,
-            )
-        except (torch._dynamo.exc.UserError, torch.onnx.errors.OnnxExporterError) as error:
-            raise ToolkitError(
-                f"{model.config.arch['name']} cannot be exported with any batch and length: "
-                f"{str(error).splitlines()[0]} Fix the shape with --batch 1 --length 128."
-            ) from error
-        assert onnx is not None, "torch.onnx.export returns a program with dynamo=True"
-        onnx.save(str(path))
-
-
-def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> float:
-    """The largest relative difference between ONNX Runtime's outputs and PyTorch's."""
-    runtime = importlib.import_module("onnxruntime")
-    program = importlib.import_module("toolkit.huggingface.program")
-    try:
-        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except runtime.capi.onnxruntime_pybind11_state.NotImplemented as error:  # before 1.24
-        raise ToolkitError(
-            f"ONNX Runtime {runtime.__version__} cannot run this graph: {error}. Install a newer "
-            f"version; on Python 3.10, use a newer Python."
-        ) from None
-    graph, worst = program.Graph(model).eval(), 0.0
-    for rows in CHECKED_ROWS:
-        inputs = program.example_inputs(model, shape, rows, seed=rows)
-        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
-        with torch.no_grad():
-            expected = graph(*inputs.values())
-        for array, tensor in zip(session.run(None, arrays), expected, strict=True):
-            difference = (torch.from_numpy(array) - tensor).abs().max()
-            relative = float(difference / tensor.abs().max()) if difference else 0.0
-            if not relative <= TOLERANCE:  # or not finite
-                raise ToolkitError(
-                    f"ONNX Runtime's outputs differ from PyTorch's by {relative:.1g} of the "
-                    f"largest number, more than {TOLERANCE:g}. Nothing was written. Please report "
-                    f"it with the architecture."
-                )
-            worst = max(worst, relative)
-    return worst

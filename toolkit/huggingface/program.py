@@ -1,11 +1,14 @@
-"""A learner as a model of Transformers, and as a graph of torch's operations (torch.export).
+"""A learner as a model of Transformers, and as a graph of torch's operations, for ONNX.
 
 N questions   O options   B rows   S tokens of a row   C characters of a word
 """
 
 from __future__ import annotations
 
+import importlib
+import logging
 import re
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,3 +230,60 @@ def example_inputs(
             1, model.config.sizes["characters"], characters, generator=random
         )
     return {name: tensors[name] for name in input_names(model)}
+
+
+TOLERANCE = 1e-4
+"""Largest difference of ONNX Runtime's outputs from PyTorch's, relative to the largest output."""
+CHECKED_ROWS = (1, 5)
+"""Rows of the batches that are compared; those of the example have other shapes."""
+
+
+def write_graph(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> None:
+    """Trace the model and write it; inputs and outputs have the names of Transformers."""
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # packages that are not used
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own deprecations
+        try:
+            onnx = torch.onnx.export(
+                export_program(model, shape),
+                input_names=input_names(model),
+                output_names=output_names(model),
+                dynamo=True,
+                verbose=False,
+            )
+        except (torch._dynamo.exc.UserError, torch.onnx.errors.OnnxExporterError) as error:
+            raise ToolkitError(
+                f"{model.config.arch['name']} cannot be exported with any batch and length: "
+                f"{str(error).splitlines()[0]} Fix the shape with --batch 1 --length 128."
+            ) from error
+        assert onnx is not None, "torch.onnx.export returns a program with dynamo=True"
+        onnx.save(str(path))
+
+
+def compare_outputs(path: Path, model: ToolkitPreTrainedModel, shape: Shape) -> float:
+    """The largest relative difference between ONNX Runtime's outputs and PyTorch's."""
+    runtime = importlib.import_module("onnxruntime")
+    try:
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except runtime.capi.onnxruntime_pybind11_state.NotImplemented as error:  # before 1.24
+        raise ToolkitError(
+            f"ONNX Runtime {runtime.__version__} cannot run this graph: {error}. Install a newer "
+            f"version; on Python 3.10, use a newer Python."
+        ) from None
+    graph, worst = Graph(model).eval(), 0.0
+    for rows in CHECKED_ROWS:
+        inputs = example_inputs(model, shape, rows, seed=rows)
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        with torch.no_grad():
+            expected = graph(*inputs.values())
+        for array, tensor in zip(session.run(None, arrays), expected, strict=True):
+            difference = (torch.from_numpy(array) - tensor).abs().max()
+            relative = float(difference / tensor.abs().max()) if difference else 0.0
+            if not relative <= TOLERANCE:  # or not finite
+                raise ToolkitError(
+                    f"ONNX Runtime's outputs differ from PyTorch's by {relative:.1g} of the "
+                    f"largest number, more than {TOLERANCE:g}. Nothing was written. Please report "
+                    f"it with the architecture."
+                )
+            worst = max(worst, relative)
+    return worst

@@ -48,8 +48,8 @@ def encode_texts(
     """The tokens of each text between the special ones, truncated to what the encoder reads."""
     if encoder.is_word_level:
         raise ToolkitError(
-            "This encoder reads words with their characters, not text. Use learner.predict or "
-            "learner.tag, which take sentences as lists of words."
+            "This encoder reads words with their characters, not text. Use "
+            "learner.predict, which takes sentences as lists of words."
         )
     lines = [to_line(text) for text in check_texts(texts)]
     before, after = special

@@ -17,6 +17,7 @@ from toolkit.common.arrays import BoolArray, FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.config.schedules import RunSchedules
 from toolkit.criteria import IGNORED
+from toolkit.data.samples.masking import HashNoise
 from toolkit.data.samples.sequence_pairs import PairBatch, TokenSamples
 from toolkit.data.samples.statistics import measure_rarity
 from toolkit.data.storage.data_folder import DataFolder, MemoryFolder, Split
@@ -113,6 +114,8 @@ class Examples(ABC, Generic[B]):
     truncated: int = 0
     """Number of items that are longer than the model reads."""
     row_multiple: int = 1
+    source: SplitSource
+    """The split, of examples with random choices, and their seed."""
     text: tuple[TokenSamples, DataFolder, Split] | None = None
     """Samples of plain text, and where it is; None for others."""
     scheduled: ClassVar[tuple[str, ...]] = ()
@@ -141,6 +144,11 @@ class Examples(ABC, Generic[B]):
             )
         samples, folder, split = self.text
         return measure_rarity(samples, split.column("tokens"), folder.vocabulary)
+
+    def noise(self, ids: IntArray, epoch: int | float | None) -> HashNoise:
+        """Random numbers per example; those of copies differ."""
+        now = int(epoch) if self.source.training and epoch is not None else None
+        return HashNoise(self.source.seed, now, ids)
 
     @property
     def longest(self) -> int:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
@@ -117,9 +117,8 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, TargetBatch])
         return (vocabulary.sep,), ()
 
     def predict(self, encoder: EncoderModel, batch: TargetBatch) -> dict[str, LazyPrediction]:
-        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
-        table = encoder.output_embedding.weight
+        table = cast(GenerativeModel, encoder).output_embedding.weight
         return {OBJECTIVE: project(states, table, None, targets=batch.targets)}
 
     def score_targets(
@@ -130,28 +129,23 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, TargetBatch])
         targets: Int[Tensor, " N"],
         begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
-        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         states = encoder.select_states(inputs, selected)  # (N, D)
-        table = encoder.output_embedding.weight
+        table = cast(GenerativeModel, encoder).output_embedding.weight
         return score_targets(states, table, None, None, targets, begins)
 
-    def score_continuations(
+    def continue_states(
         self,
         encoder: EncoderModel,
         source: Int[Tensor, "U S"],
         rows: Int[Tensor, " B"],
         previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
-        targets: Int[Tensor, " N"],
-        begins: Bool[Tensor, " v"] | None = None,
-    ) -> TargetScores:
-        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
-        cache = encoder.cache(len(source))
-        encoder.decode(source, cache=cache)
+    ) -> Float[Tensor, "N D"]:
+        decoder = cast(GenerativeModel, encoder)
+        cache = decoder.cache(len(source))
+        decoder.decode(source, cache=cache)
         cache.reorder(rows)
-        states = encoder.decode(previous, cache=cache, selected=selected)[0]  # (N, D)
-        table = encoder.output_embedding.weight
-        return score_targets(states, table, None, None, targets, begins)
+        return decoder.decode(previous, cache=cache, selected=selected)[0]  # (N, D)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TargetBatch

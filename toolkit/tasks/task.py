@@ -226,17 +226,15 @@ class ScoresTargets(Protocol):
 class ScoresContinuations(Protocol):
     """A task whose models give probabilities of tokens after others, which are read once."""
 
-    def score_continuations(
+    def continue_states(
         self,
         encoder: EncoderModel,
         source: Int[Tensor, "U S"],
         rows: Int[Tensor, " B"],
         previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
-        targets: Int[Tensor, " N"],
-        begins: Bool[Tensor, " v"] | None = None,
-    ) -> TargetScores:
-        """log p of target tokens; `selected` are flat indices into the B x T of `previous`.
+    ) -> Float[Tensor, "N D"]:
+        """States that predict tokens; `selected` are flat indices into the B x T of `previous`.
 
         Row b follows source[rows[b]].
         """

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray, ragged_arange
@@ -42,10 +42,8 @@ from toolkit.tasks.task import (
     E,
     EncoderFactory,
     Metric,
-    TargetScores,
     Task,
     check_architecture,
-    score_targets,
     token_metrics,
 )
 
@@ -200,13 +198,14 @@ class TranslationResults(Results[TranslationBatch, Any]):
         ids = batch.ids.tolist()
         if ids[0] < 0:
             return
-        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         padding, target = batch.inputs.padding, self.split.tokenizer.target
         width = batch.inputs.tokens.shape[1]
         lengths = [width] * len(ids) if padding is None else (~padding).sum(1).tolist()
         limits = [LENGTH_FACTOR * length + LENGTH_OFFSET for length in lengths]
         hypotheses = generate_best(
-            encoder, batch.inputs, target.vocabulary, beam=self.beam, max_length=limits
+            *(cast(GenerativeModel, encoder), batch.inputs, target.vocabulary),
+            beam=self.beam,
+            max_length=limits,
         )
         for number, tokens, length in zip(ids, hypotheses, lengths, strict=True):
             self.translations[number] = target.decode(tokens) if length > EMPTY_LENGTH else ""
@@ -271,28 +270,23 @@ class SourceTargetTask(Task[C, E, TranslationBatch]):
         return (), (vocabulary.sep,)
 
     def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, LazyPrediction]:
-        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
-        states = encoder.decode(
-            batch.previous, encoder(batch.inputs), batch.inputs.padding, selected=batch.selected
+        decoder, inputs = cast(GenerativeModel, encoder), batch.inputs
+        states = decoder.decode(
+            batch.previous, encoder(inputs), inputs.padding, selected=batch.selected
         )[0]  # (N, D)
-        table, [name] = encoder.output_embedding.weight, self.coefficients
+        table, [name] = decoder.output_embedding.weight, self.coefficients
         return {name: project(states, table, None, targets=batch.targets)}
 
-    def score_continuations(
+    def continue_states(
         self,
         encoder: EncoderModel,
         source: Int[Tensor, "U S"],
         rows: Int[Tensor, " B"],
         previous: Int[Tensor, "B T"],
         selected: Int[Tensor, " N"],
-        targets: Int[Tensor, " N"],
-        begins: Bool[Tensor, " v"] | None = None,
-    ) -> TargetScores:
-        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+    ) -> Float[Tensor, "N D"]:
         read = Encoded(encoder(Inputs(source)).states[rows])
-        states = encoder.decode(previous, read, selected=selected)[0]  # (N, D)
-        table = encoder.output_embedding.weight
-        return score_targets(states, table, None, None, targets, begins)
+        return cast(GenerativeModel, encoder).decode(previous, read, selected=selected)[0]  # (N, D)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TranslationBatch

@@ -178,13 +178,13 @@ def test_options_after_a_prefix_equal_a_loop_over_their_tokens(make_learner, arc
 def test_a_prefix_that_options_share_is_read_once(make_learner, monkeypatch, arch, task):
     learner, read = make_learner(arch, task), []
     scorer = make_scorer(learner, max_tokens=400)
-    compute = learner.task.score_continuations
+    compute = learner.task.continue_states
 
     def record(encoder, source, *others):
         read.append(source.numel())
         return compute(encoder, source, *others)
 
-    monkeypatch.setattr(learner.task, "score_continuations", record)
+    monkeypatch.setattr(learner.task, "continue_states", record)
     options = ["sat on a mat", "ran", "hugs dogs", "saw how dogs hug"]
     prefix = "the cats and a rat"
     texts = scorer.encode([f"{prefix} {option}" for option in options], options)

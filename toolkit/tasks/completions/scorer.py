@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -31,10 +31,17 @@ from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import UNFINISHED
 from toolkit.data.tokenizers.words import joins
+from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
 from toolkit.tasks.learner import Learner
-from toolkit.tasks.task import ScoresContinuations, ScoresTargets, TargetScores, require
+from toolkit.tasks.task import (
+    ScoresContinuations,
+    ScoresTargets,
+    TargetScores,
+    require,
+    score_targets,
+)
 
 LEFT_TO_RIGHT, FUTURE = "left_to_right", 3
 """A score of masked models, and the number of masks in place of a token and those after it."""
@@ -170,9 +177,11 @@ class TextScorer:
                 moved = [torch.from_numpy(it).to(device) for it in arrays[:5]]
                 (source, rows, tokens, selected, targets), requests = moved, arrays[5]
                 if source.numel():
-                    scores = require(task, ScoresContinuations).score_continuations(
-                        encoder, source, rows, tokens, selected, targets, **more
+                    states = require(task, ScoresContinuations).continue_states(
+                        encoder, source, rows, tokens, selected
                     )
+                    words = cast(GenerativeModel, encoder).output_embedding.weight
+                    scores = score_targets(states, words, None, None, targets, **more)
                 else:
                     scores = require(task, ScoresTargets).score_targets(
                         encoder, Inputs(tokens, causal=self.is_causal), selected, targets, **more

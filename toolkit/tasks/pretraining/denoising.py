@@ -104,8 +104,7 @@ class DenoisingExamples(PairExamples):
 
     def __init__(self, c: DenoisingConfig, source: SplitSource) -> None:
         folder, split = source.folder, source.folder.split(source.name)
-        self._seed, self._training = source.seed, source.training
-        self._schedules, self.row_multiple = source.schedules, source.row_multiple
+        self.source, self.row_multiple = source, source.row_multiple
         self._vocabulary, column = folder.vocabulary, split.column("tokens")
         tokens = c.tokens_per_sample + 1  # [CLS] is not read
         self._samples = TextSamples(
@@ -114,7 +113,7 @@ class DenoisingExamples(PairExamples):
         self.text = self._samples, folder, split
         self._item_starts = list_item_starts(column)
         mask, options = folder.vocabulary.mask, (c.mask_rate, c.poisson_lambda, c.permute_sentences)
-        self._noise = Infilling(*options, mask)
+        self._infilling = Infilling(*options, mask)
         self.lengths = self._samples.lengths - 1
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, c, source.seed)
 
@@ -126,14 +125,14 @@ class DenoisingExamples(PairExamples):
         items = np.searchsorted(self._item_starts, elements, side="right")
         starts_word[:, 1:] |= items[:, 1:] > items[:, :-1]
         starts_word[:, 1] = True
-        rate = self._schedules.value("task.mask_rate", epoch, self._noise.rate)
-        noise = self._noise._replace(rate=float(rate))
-        now = int(epoch) if self._training and epoch is not None else None
+        rate = self.source.schedules.value("task.mask_rate", epoch, self._infilling.rate)
+        infilling = self._infilling._replace(rate=float(rate))
         noised = []
         for row, kept in enumerate(texts.candidates):
             item = items[row, kept] - items[row, 1]
-            draws = HashNoise(self._seed, now, ids[row : row + 1])
-            noised.append(noise.apply(texts.tokens[row, kept], starts_word[row, kept], item, draws))
+            draws = self.noise(ids[row : row + 1], epoch)
+            text = texts.tokens[row, kept], starts_word[row, kept]
+            noised.append(infilling.apply(*text, item, draws))
         source = TokenTexts(np.concatenate(noised), np.array([len(row) for row in noised]))
         target = TokenTexts(texts.tokens[texts.candidates], texts.candidates.sum(1))
         return self.pair(OBJECTIVE, ids, (source, target), (self._vocabulary, self._vocabulary))

@@ -69,7 +69,7 @@ class HybridExamples(MaskedExamples):
         self._ratio = config.causal_ratio
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> HybridBatch:
-        ratio = self._schedules.value("task.causal_ratio", epoch, self._ratio)
+        ratio = self.source.schedules.value("task.causal_ratio", epoch, self._ratio)
         causal = self.noise(ids, epoch).grid(MODE, 1)[:, 0] < ratio
         parts: list[TargetBatch] = []
         for chosen, make in ((~causal, super().make_batch), (causal, self.read_causally)):

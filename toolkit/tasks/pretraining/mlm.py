@@ -34,7 +34,6 @@ from toolkit.data.loading.batching import BatchShape, compute_fingerprint
 from toolkit.data.samples.electra_segments import SegmentedSamples
 from toolkit.data.samples.masking import (
     SELECT,
-    HashNoise,
     MaskedPositions,
     Masking,
     measure_text,
@@ -134,9 +133,7 @@ class MaskedExamples(Examples[Any]):
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
         folder, split = source.folder, source.folder.split(source.name)
         column = split.column("tokens")
-        self._seed, self._training = source.seed, source.training
-        self._schedules = source.schedules
-        self.row_multiple = source.row_multiple
+        self.source, self.row_multiple = source, source.row_multiple
         mode, tokens = config.sample_mode, config.tokens_per_sample
         self._samples: TextSamples | SegmentedSamples
         if mode == "pairs" and config.pair_mode == "electra":
@@ -178,16 +175,11 @@ class MaskedExamples(Examples[Any]):
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> Any:
         sentences = self._samples.read_batch(ids % len(self))
-        rate = self._schedules.value("task.mask_rate", epoch, self._masking.rate)
+        rate = self.source.schedules.value("task.mask_rate", epoch, self._masking.rate)
         masking = replace(self._masking, rate=rate)
         tokens, masked = masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
         return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
-
-    def noise(self, ids: IntArray, epoch: int | float | None) -> HashNoise:
-        """Random numbers per sentence; those of copies differ."""
-        now = int(epoch) if self._training and epoch is not None else None
-        return HashNoise(self._seed, now, ids)
 
     def to_batch(
         self,
@@ -242,7 +234,7 @@ class FillableMaskedExamples(MaskedExamples):
         if rest:
             lengths[sentences + whole] = rest
         pad = partial(F.pad, pad=(0, shape.length - width, 0, shape.sentences - sentences))
-        schedule = self._schedules.schedules.get("task.mask_rate")
+        schedule = self.source.schedules.schedules.get("task.mask_rate")
         rate = max(schedule.values) if schedule else self._masking.rate
         mean = rate * shape.tokens
         places = math.ceil(mean + 6 * math.sqrt(mean * (1 - rate)))
@@ -371,7 +363,7 @@ class AdaptiveExamples(MaskedExamples):
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> AdaptiveBatch:
         sentences, noise = self._samples.read_batch(ids % len(self)), self.noise(ids, epoch)
-        rate = self._schedules.value("task.mask_rate", epoch, self._masking.rate)
+        rate = self.source.schedules.value("task.mask_rate", epoch, self._masking.rate)
         tokens, candidates = sentences.tokens, sentences.candidates
         rows, positions = np.nonzero(candidates)
         every = MaskedPositions(rows, positions, positions)

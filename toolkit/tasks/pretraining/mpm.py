@@ -130,7 +130,7 @@ class MaskedPositionExamples(MaskedExamples):
             halves["mlm"] = super().make_batch(ids, epoch)
         if "mpm" in self._objectives:
             sentences = self._samples.read_batch(ids % len(self))
-            rate = self._schedules.value("task.position_rate", epoch, self._positions.rate)
+            rate = self.source.schedules.value("task.position_rate", epoch, self._positions.rate)
             masking = replace(self._positions, rate=rate)
             positions, masked = masking.apply(sentences, self.noise(ids, epoch))
             halves["mpm"] = self.to_batch(
