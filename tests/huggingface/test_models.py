@@ -1,9 +1,18 @@
-"""Outputs in Transformers equal those of the learner to the last bit."""
+"""Transformers classes: models, losses and pipelines."""
 
 import pytest
 import torch
+from transformers import (
+    AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    Trainer,
+    TrainingArguments,
+    pipeline,
+)
 
 from toolkit.huggingface import ToolkitModel, to_huggingface
+from toolkit.nn.ops.dropout import Dropout
 
 ENCODERS = ["bert_tiny", "composite_bert_tiny", "convbert_tiny", "taco_tiny"]
 
@@ -93,3 +102,168 @@ def test_states_of_layers_are_those_of_the_encoder(make_learner, hf_inputs, arch
         output = encoder.eval()(**hf_inputs(batch.inputs), output_hidden_states=True)
         assert torch.equal(output.last_hidden_state, learner.encoder(batch.inputs).states)
     assert len(output.hidden_states) == 3
+
+
+KINDS = {
+    "mlm": "bert_tiny",
+    "rtd": "convbert_tiny",
+    "subword_tagging": "bert_tiny",
+    "glue": "bert_tiny",
+    "regression": "bert_tiny",
+    "multiple_choice": "bert_tiny",
+    "translation": "transformer_tiny",
+    "language_modeling": "transformer_lm_tiny",
+}
+
+
+def make_rows(kind):
+    """Six examples whose numbers of labels differ; one has none if labels are those of tokens."""
+    random = torch.Generator().manual_seed(0)
+
+    def draw(end, *size):
+        return torch.randint(0, end, size, generator=random)
+
+    rows = []
+    for number in range(6):
+        shape = (3, 9) if kind == "multiple_choice" else (9,)
+        row = {"input_ids": 1 + draw(10, *shape), "attention_mask": torch.ones(shape).long()}
+        if kind in ("glue", "multiple_choice"):
+            row["labels"] = draw(2, 1)[0]
+        elif kind == "regression":
+            row["labels"] = torch.randn(1, generator=random)[0]
+        else:
+            classes = 2 if kind in ("rtd", "subword_tagging") else 10
+            row["labels"] = draw(classes, *shape)
+            row["labels"][number:] = -100
+        rows.append(row)
+    return rows
+
+
+def train(learner, rows, folder, **options):
+    """The model after one update with all rows, and the logged loss."""
+    model = to_huggingface(learner)
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.rate = 0.0
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=1,
+        learning_rate=0.5,
+        optim="sgd",
+        max_grad_norm=0.0,
+        lr_scheduler_type="constant",
+        report_to=[],
+        save_strategy="no",
+        logging_steps=1,
+        use_cpu=True,
+        disable_tqdm=True,
+        **options,
+    )
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows)
+    trainer.train()
+    return dict(model.named_parameters()), trainer.state.log_history[0]["loss"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["mlm", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "mlm")],
+)
+def test_accumulated_batches_give_the_update_of_one_batch(make_learner, tmp_path, kind):
+    learner, _ = make_learner(kind, KINDS[kind])
+    rows = make_rows(kind)
+    whole, loss = train(learner, rows, tmp_path / "whole", per_device_train_batch_size=6)
+    parts, same = train(
+        *(learner, rows, tmp_path / "parts"),
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=6,
+    )
+    assert same == pytest.approx(loss, rel=1e-3) and 0 < loss < 10  # the log has four digits
+    before = dict(to_huggingface(learner).named_parameters())
+    steps = [torch.cat([(p[n] - w).flatten() for n, w in before.items()]) for p in (whole, parts)]
+    assert steps[0].norm() > 0.01
+    assert (steps[1] - steps[0]).norm() < 1e-4 * steps[0].norm()
+
+
+def open_pipeline(kind, folder):
+    return pipeline(kind, model=str(folder), trust_remote_code=True)
+
+
+def test_fill_mask_equals_the_learner(make_learner, export):
+    learner, _ = make_learner("mpm", "taco_tiny")
+    fill = open_pipeline("fill-mask", export(learner)[1])
+    found = fill(f"the {fill.tokenizer.mask_token} sat", top_k=3)
+    [expected] = learner.fill_mask("the [MASK] sat", top=3)
+    vocabulary = learner.tokenizer.vocabulary
+    symbols = [vocabulary.display_symbol(symbol) for symbol in vocabulary.symbols]
+    assert [symbols[each["token"]] for each in found] == [symbol for symbol, _ in expected]
+    scores = [score for _, score in expected]
+    assert [each["score"] for each in found] == pytest.approx(scores, rel=1e-4)
+
+
+def test_classes_equal_those_of_the_learner(make_learner, export):
+    learner, _ = make_learner("glue", "taco_tiny")
+    classify = open_pipeline("text-classification", export(learner)[1])
+    [expected] = learner.predict([("the cat sat", "a cat")])
+    found = classify({"text": "the cat sat", "text_pair": "a cat"}, top_k=None)
+    assert {it["label"]: it["score"] for it in found} == pytest.approx(expected.probabilities, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arch"), [("pos_tagging", "conv_san_ud"), ("subword_tagging", "composite_bert_tiny")]
+)
+def test_tags_equal_those_of_the_learner(make_learner, export, kind, arch):
+    learner, _ = make_learner(kind, arch)
+    tag = open_pipeline("token-classification", export(learner)[1])
+    words = ["the", "big\u00a0dog", "loudly", "barks"]
+    [(_, expected, _)] = learner.predict([words])
+    encoded = tag.tokenizer([words], is_split_into_words=True, return_tensors="pt")
+    assert tag.tokenizer(" ".join(words))["input_ids"] == encoded["input_ids"][0].tolist()
+    first = first_tokens(learner, words) if kind == "subword_tagging" else range(len(words))
+    with torch.no_grad():
+        best = tag.model(**encoded).logits[0].argmax(-1)
+    assert [tag.model.config.id2label[best[i].item()] for i in first] == expected
+    by_index = {each["index"]: each["entity"] for each in tag(" ".join(words))}
+    assert [by_index[i] for i in first] == expected
+
+
+def first_tokens(learner, words):
+    """Index of the first subword of each word, after [CLS]."""
+    lengths = [len(learner.tokenizer.encode(word)) for word in words]
+    return [1 + sum(lengths[:i]) for i in range(len(words))]
+
+
+def test_answers_equal_those_of_the_learner(make_learner, export):
+    """Transformers 5 has no pipeline for questions; this is what that of version 4 computes."""
+    learner, _ = make_learner("squad", "composite_bert_tiny")
+    folder = export(learner)[1]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForQuestionAnswering.from_pretrained(folder)
+    question, context = "Who built the mill?", "The old mill was built in 1905 by Anna Bell."
+    [expected] = learner.predict([(question, context)])
+    encoded = tokenizer(question, context, return_tensors="pt", return_offsets_mapping=True)
+    offsets, inside = encoded.pop("offset_mapping")[0], encoded.sequence_ids()
+    with torch.no_grad():
+        output = model(**encoded)
+    scores = output.start_logits[0, :, None] + output.end_logits[0]
+    passage = torch.tensor([part == 1 for part in inside])
+    scores = scores.masked_fill(~(passage[:, None] & passage).triu(), -torch.inf)
+    first, last = divmod(scores.argmax().item(), len(inside))
+    assert (offsets[first][0], offsets[last][1]) == (expected.start, expected.end)
+
+
+def test_generate_equals_greedy_search(make_learner, export):
+    learner, _ = make_learner("translation", "transformer_tiny")
+    folder = export(learner)[1]
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+    generated = model.generate(**tokenizer("the cat sat", return_tensors="pt"), max_new_tokens=9)
+    assert generated.shape[1] > 1
+    for n, token in enumerate(generated[0].tolist()[1:], 1):
+        previous = generated[:, :n]
+        output = model(**tokenizer("the cat sat", return_tensors="pt"), decoder_input_ids=previous)
+        allowed = output.logits[0, -1].index_fill(
+            0, torch.tensor(model.config.forbidden_token_ids), -torch.inf
+        )
+        if n == 1:
+            allowed[model.config.target_eos_token_id] = -torch.inf
+        assert token == allowed.argmax()

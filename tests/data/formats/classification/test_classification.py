@@ -1,3 +1,5 @@
+"""Sentences with labels: files, preprocessing, submissions."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -11,11 +13,118 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.split import (
     ClassificationSplit,
     ClassificationTokenizer,
+    Labels,
 )
-from toolkit.data.formats.classification.tables import GLUE_SCHEMAS, submission_file
+from toolkit.data.formats.classification.tables import (
+    GLUE_SCHEMAS,
+    read_tsv,
+    submission_file,
+    write_submission,
+)
 from toolkit.data.storage.data_folder import DataFolder
 
 from .conftest import RTE, STS
+
+HEADER = "sentence\tlabel\n"
+MAX_BYTES = 500_000
+
+
+@pytest.fixture
+def read(tmp_path):
+    def call(text, task="SST-2", max_bytes=MAX_BYTES):
+        path = tmp_path / "table.tsv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_tsv(path, GLUE_SCHEMAS[task], max_bytes)
+
+    return call
+
+
+def texts(table):
+    return [row.texts for row in table.rows]
+
+
+def test_quotes_are_text(read):
+    table = read(HEADER + 'an "unbalanced one\t1\n"and another\t0\n')
+    assert texts(table) == [('an "unbalanced one',), ('"and another',)]
+    assert [row.label for row in table.rows] == ["1", "0"] and not table.problems
+
+
+def test_byte_order_mark_and_crlf_are_ignored(read):
+    table = read(b"\xef\xbb\xbf" + (HEADER + "well\t1\n").replace("\n", "\r\n").encode())
+    assert [(row.line, row.texts, row.label) for row in table.rows] == [(2, ("well",), "1")]
+
+
+def test_malformed_rows_are_named_by_line(read):
+    table = read(HEADER + "good\t1\nbad\n\ngood\t2\nmore\t0\tthings\ngood\t\nlast\t0\n")
+    assert texts(table) == [("good",), ("last",)]
+    assert [row.number for row in table.rows] == [0, 6], "places in the file"
+    wrong = "a row must have 2 columns, as the first line, but has"
+    assert [str(problem).split("table.tsv:")[1] for problem in table.problems] == [
+        f"3: {wrong} 1.",
+        f"4: {wrong} 1.",
+        "5: the answer must be one of 0, 1, but is '2'.",
+        f"6: {wrong} 3.",
+        "7: the row must have an answer, but it is empty.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", r"must hold rows, but is empty"),
+        ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' among"),
+        (HEADER.encode() + b"caf\xe9\t1\n", r":2: expected UTF-8, found byte 0xe9"),
+        (HEADER + "a\0b\t1\n", r":2: found a NUL byte"),
+    ],
+)
+def test_file_without_a_table_is_rejected(read, text, message):
+    with pytest.raises(ToolkitError, match=message):
+        read(text)
+
+
+def test_cola_has_a_header_in_its_test_file_only(read):
+    table = read("gj04\t1\t\tIt works.\ngj04\t0\t*\tWorks it.\n", "CoLA")
+    assert [(row.line, row.number, row.texts, row.label) for row in table.rows] == [
+        (1, 0, ("It works.",), "1"),
+        (2, 1, ("Works it.",), "0"),
+    ]
+    [row] = read("index\tsentence\n7\tIt works.\n", "CoLA").rows
+    assert row.number == 7 and row.label is None
+
+
+@pytest.mark.parametrize("score", ["5.001", "-1", "nan", "inf", "five", ""])
+def test_score_must_be_a_number_in_its_range(read, score):
+    table = read(f"sentence1\tsentence2\tscore\na\tb\t{score}\na\tb\t4.75\n", "STS-B")
+    assert [row.label for row in table.rows] == ["4.75"]
+    assert f"the answer must be a number from 0 to 5, but is {score!r}." in str(table.problems[0])
+
+
+COUNTS = {
+    "CoLA": {"train": 8551, "dev": 1043, "test": 1063},
+    "SST-2": {"train": 67349, "dev": 872, "test": 1821},
+    "MRPC": {"train": 3668, "dev": 408, "test": 1725},
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "QNLI": {"train": 8999, "dev": 5463, "test": 5463},
+    "MNLI": {"train": 8999, "dev_matched": 1000},
+    "QQP": {"train": 19999, "dev": 3497},
+}
+"""As published, or as the data beside the project says; QQP's first row has five columns."""
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", COUNTS)
+def test_real_files_have_the_published_rows_and_labels(name, real_data):
+    folder = real_data / "glue_data" / name
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    for split, count in COUNTS[name].items():
+        path = folder / f"{split}.tsv"
+        table = read_tsv(path, GLUE_SCHEMAS[name], MAX_BYTES)
+        assert len(table.rows) == count
+        wrong = [2] if (name, split) == ("QQP", "train") else []
+        assert [int(problem.where) for problem in table.problems] == wrong
+
 
 BROKEN = {**RTE, "train.tsv": RTE["train.tsv"] + "9\tonly two\n"}
 
@@ -153,3 +262,61 @@ def test_folders_of_different_tasks_are_rejected(folder):
 def test_text_without_labels_is_rejected(data):
     with pytest.raises(ToolkitError, match=r"must have a folder of labeled texts, but"):
         ClassificationSplit(DataFolder.open(data), "train")
+
+
+class Rows(ClassificationSplit):
+    """A split as far as answers to it must know it."""
+
+    def __init__(self, **facts):
+        vars(self).update(facts)
+
+    def __len__(self):
+        return len(self.index)
+
+
+def rows_of(task, split="test", count=1, **changes):
+    spec = GLUE_SCHEMAS[task]
+    labels = Labels(
+        task=task,
+        classes=list(spec.classes),
+        metrics=[],
+        pairs=spec.pairs,
+        bounds=[0.0, 5.0] if spec.is_regression else [],
+    )
+    given = {
+        "index": np.arange(count),
+        "is_regression": spec.is_regression,
+        "labels": labels,
+        "name": split,
+    }
+    return Rows(**{**given, "folder": SimpleNamespace(name="there"), **changes})
+
+
+def test_submission_has_a_header_and_rows_in_order_of_the_index(tmp_path):
+    rows = rows_of("RTE", count=3, index=np.array([2, 0, 1]))
+    write_submission(rows, np.array([1, 0, 0]), tmp_path / "mine.tsv")
+    assert (tmp_path / "mine.tsv").read_text() == (
+        "index\tprediction\n0\tentailment\n1\tentailment\n2\tnot_entailment\n"
+    )
+
+
+def test_numbers_are_clipped_to_the_range_of_the_task(tmp_path):
+    write_submission(rows_of("STS-B", count=3), np.array([-0.5, 2.12345, 7.0]), tmp_path / "x.tsv")
+    assert (tmp_path / "x.tsv").read_text().split()[3::2] == ["0.000", "2.123", "5.000"]
+
+
+def test_submission_in_a_folder_has_the_benchmarks_name(tmp_path):
+    write_submission(rows_of("MNLI", "test_mismatched", 1), np.array([2]), tmp_path)
+    assert (tmp_path / "MNLI-mm.tsv").read_text() == "index\tprediction\n0\tcontradiction\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (rows_of("RTE", count=2, name="valid"), r"must be of a test split of GLUE, but is of 'val"),
+        (rows_of("RTE", count=2, index=np.array([1, 1])), r"needs its own index, but split"),
+    ],
+)
+def test_invalid_submissions_are_rejected(rows, message, tmp_path):
+    with pytest.raises(ToolkitError, match=message):
+        write_submission(rows, np.zeros(2, np.int64), tmp_path)

@@ -1,4 +1,4 @@
-"""Distillation against a loop over rows and classes in float64, and whole runs."""
+"""Distillation, R-Drop and regression."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Classes
-from toolkit.criteria.distillation import Distillation, DistillationConfig
+from toolkit.common.registry import CRITERIA
+from toolkit.criteria import IGNORED, Classes, Values
+from toolkit.criteria.distillation import Distillation, DistillationConfig, RDrop, RDropConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
@@ -80,3 +81,76 @@ def test_teachers_of_another_vocabulary_or_task_are_refused(config, taught, tmp_
     with pytest.raises(ToolkitError, match="the data must have the tokenizer of") as caught:
         TrainingRun(config(**{**taught, "criterion.teachers": str(tmp_path / "words")}), World())
     assert "\n" not in str(caught.value)
+
+
+R_DROP = {"criterion": "r_drop", "criterion.divergence_weight": 3.0, "log_interval": 7}
+
+
+def test_loss_of_two_passes_equals_a_loop():
+    draw = torch.Generator().manual_seed(1)
+    passes = torch.randn(2, 5, 7, generator=draw, dtype=torch.float64).requires_grad_()
+    targets, criterion = (
+        torch.tensor([1, IGNORED, 6, 0, 3]),
+        RDrop(RDropConfig(divergence_weight=3)),
+    )
+
+    def loss(values):
+        criterion.observe(lambda _: {"mlm": Classes(values[0], targets)}, None)
+        return criterion({"mlm": Classes(values[1], targets)})["mlm"]
+
+    total, each = 0.0, zip(*passes.tolist(), targets.tolist(), strict=True)
+    for one, two, target in each:
+        if target != IGNORED:
+            p, q = softmax(one), softmax(two)
+            both = sum((a - b) * math.log(a / b) for a, b in zip(p, q, strict=True))
+            total += (3 / 2 * both - math.log(p[target]) - math.log(q[target])) / 2
+    assert float(loss(passes).detach()) == pytest.approx(total, rel=1e-9)
+    assert torch.autograd.gradcheck(loss, passes)
+    with torch.no_grad():  # of one pass
+        plain = criterion({"mlm": Classes(passes[1], targets)})["mlm"]
+    rows = zip(passes[1].tolist(), targets.tolist(), strict=True)
+    expected = -sum(math.log(softmax(row)[it]) for row, it in rows if it != IGNORED)
+    assert float(plain) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_passes_of_a_run_differ(config, tmp_path):
+    losses = []
+    for weight in (0.01, 3.0):
+        options = {**R_DROP, "arch.dropout": 0.3, "criterion.divergence_weight": weight}
+        losses.append(run(config(**options, save_dir=str(tmp_path / str(weight)))).train["loss"])
+    assert losses[0] < losses[1]
+
+
+def test_objectives_of_numbers_are_refused(config):
+    training = TrainingRun(config(**R_DROP, task="rtd", arch="bert_tiny"), World())
+    with pytest.raises(ToolkitError, match="r_drop requires objectives that predict classes"):
+        training.fit()
+    training.close()
+
+
+def total(prediction, name="mean_squared_error"):
+    entry = CRITERIA[name]
+    return entry.factory(entry.config)({"score": prediction})["score"]
+
+
+@pytest.mark.parametrize("name", ["mean_squared_error", "cross_entropy"])
+def test_loss_of_numbers_is_their_squared_error(name):
+    values = torch.tensor([1.0, -2.0, 7.0], requires_grad=True)
+    loss = total(Values(values, torch.tensor([0.5, 0.0, math.nan])), name)
+    loss.backward()
+    assert loss.item() == 0.25 + 4.0
+    assert values.grad.tolist() == [1.0, -4.0, 0.0]
+
+
+def test_squared_error_of_bf16_is_summed_in_fp32():
+    values = torch.ones(1000, dtype=torch.bfloat16)
+    assert total(Values(values, torch.zeros(1000))).item() == 1000.0
+
+
+def test_mean_squared_error_rejects_classes():
+    classes = Classes(torch.zeros(1, 2), torch.zeros(1, dtype=torch.long))
+    with pytest.raises(
+        ToolkitError, match=r"score predicts classes\. Choose --criterion cross_entropy\."
+    ):
+        total(classes)
