@@ -34,36 +34,6 @@ def test_file_can_name_the_components(train, file):
     assert (run.optimizer.name, run.optimizer.config.weight_decay) == ("adam", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("arch: {layrs: 3}", r"no option is called arch.layrs \(.*run.yaml\). Did you mean arch.l"),
-        ("max_tokens: 3", r"no option is called max_tokens .* Did you mean data.max_tokens"),
-        ("training: {seed: '${oc.env:HOME}'}", r"training.seed must be a plain value, but is '\${"),
-        ("arch: '${oc.env:HOME}'", r"arch.name must be a plain value, but is '\${oc.env"),
-        ("arch: {layers: {a: '${b}'}}", "arch.layers must hold no sections"),
-        ("training: {seed: many}", r"seed must be a whole number, but is 'many' \(.*run.yaml\)"),
-        ("sweep: {grid: }", "sweep.grid must be a list, each item text, but is None"),
-    ],
-)
-def test_invalid_files_are_rejected(run, file, text, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
-        run("--config", file(text))
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--arch.layrs", "3"], "no option is called --arch.layrs. Did you mean --arch.layers"),
-        (["--save-dir", "${x}"], r"checkpoint.save_dir must be a plain value, but is '\${x}'"),
-        (["--seed", "1.5"], r"training.seed must be a whole number, but is '1.5' \(--seed\)"),
-    ],
-)
-def test_invalid_flags_are_rejected(run, words, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
-        run(*words)
-
-
 def test_compose_builds_a_run():
     run = compose(
         {"arch": "bert_tiny", "task": "mlm", "arch.dropout": 0.0, "max_update": 3, "lr": 0.1}

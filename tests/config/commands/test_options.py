@@ -1,10 +1,39 @@
+"""Options of commands: what they imply, and how their values are read."""
+
 import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
+from toolkit.config.commands.generate import (
+    SearchConfig,
+)
+from toolkit.config.commands.plot import (
+    CurveConfig,
+)
 from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.commands.train import TRAIN, SweepConfig, ValueRange
 from toolkit.config.load import load
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sampling": True}, {"sampling_topk": 4}, {"sampling_topp": 0.9}, {"temperature": 2}],
+)
+def test_options_of_sampling_imply_it(options):
+    assert SearchConfig(**options).samples and not SearchConfig().samples
+
+
+RUN = {"runs": ["run"]}
+
+
+@pytest.mark.parametrize(
+    ("size", "inches"),
+    [("", None), ("column", (3.25, None)), ("6.5", (6.5, None)), ("6.5x3", (6.5, 3.0))],
+)
+def test_size_is_read_in_inches(size, inches):
+    assert CurveConfig(**RUN, size=size).inches == inches
+
 
 LANGUAGES = {"source_lang": "de", "target_lang": "en"}
 TAGGED = {"format": "conllu"}
@@ -20,19 +49,6 @@ def test_input_may_be_several_words_as_a_shell_expands_a_pattern():
     words = ["--trainpref", "a.txt", "b.txt,c.txt", "--validpref", "d.txt", "--destdir", "data"]
     inputs = load(words, PREPROCESS).config.inputs
     assert inputs == {"train": "a.txt,b.txt,c.txt", "valid": "d.txt"}
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"trainpref": ""}, "no input: give --trainpref, --validpref or --testpref"),
-        ({"testpref": ",,"}, "testpref must name files between its commas, but is ',,'"),
-        ({"format": "conll"}, r"unknown data format 'conll'. Did you mean 'conllu'\?"),
-    ],
-)
-def test_common_options_are_checked(options, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
-        build_format(**options)
 
 
 @pytest.mark.parametrize(
@@ -56,21 +72,6 @@ def test_options_of_a_format_are_checked(options, complaint):
         build_format(**options)
 
 
-@pytest.mark.parametrize(
-    ("form", "option"),
-    [
-        ("text", "tag"),
-        ("conllu", "segment_by"),
-        ("glue", "text_columns"),
-        ("squad", "max_item_tokens"),
-    ],
-)
-def test_option_of_another_format_is_rejected(form, option):
-    flag = f"--{option.replace('_', '-')}"
-    with pytest.raises(ToolkitError, match=f"{flag} requires --format "):
-        load(["--trainpref", "a", "--format", form, flag, "1"], PREPROCESS)
-
-
 def test_source_and_target_lang_imply_parallel():
     words = ["--trainpref", "a", "--source-lang", "de", "--target-lang", "en"]
     config = load(words, PREPROCESS).config
@@ -86,3 +87,50 @@ def test_file_may_select_the_format_and_its_options(tmp_path):
     assert config.format.name == "conllu" and config.format.config.tag == "Number"
     file.write_text("trainpref: a\nformat: {source_lang: de, target_lang: en}\n")
     assert load(["--config", str(file)], PREPROCESS).config.format.name == "parallel"
+
+
+def test_grid_names_options_and_their_values():
+    c = SweepConfig(grid=["arch.fixed=true,false", "--lr=1e-4"])
+    assert c.parse_grid() == {"arch.fixed": ["true", "false"], "lr": ["1e-4"]}
+
+
+def test_grid_separates_values_with_commas_by_semicolons():
+    c = SweepConfig(grid=["arch.convolve=query,key;value"])
+    assert c.parse_grid() == {"arch.convolve": ["query,key", "value"]}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"grid": [f"{name}={','.join(map(str, range(100)))}" for name in "abc"]},
+        {"grid": ["lr=1e-5..1e-3"], "trials": 2**31 - 1},
+        {"grid": [f"a={','.join(map(str, range(400)))}"], "seeds": list(range(400))},
+    ],
+)
+def test_sweep_rejects_more_runs_than_a_machine_can_list(options):
+    with pytest.raises(ToolkitError, match=r"at most 100000 runs, but this one has \d+\. "):
+        SweepConfig(**options)
+
+
+LR = "lr=1e-5..1e-3"
+
+
+def test_ranges_are_read_as_numbers():
+    c = SweepConfig(grid=[LR, "radius=2..16", "x=a..b,../c"], trials=2)
+    assert c.ranges() == {
+        "lr": ValueRange(1e-5, 1e-3, whole=False),
+        "radius": ValueRange(2.0, 16.0, whole=True),
+    }
+    assert c.tuned() == ["lr", "radius"] and c.runs == 4
+    assert SweepConfig(grid=["lr=1,2"], trials=3).runs == 2
+
+
+def test_tune_names_options_as_grid_does():
+    c = SweepConfig(grid=["--arch.key-dynamic=true,false", "lr=1,2"], tune=["arch.key-dynamic"])
+    assert c.tuned() == ["arch.key_dynamic"]
+
+
+def test_corpus_weights_are_parsed_from_one_word():
+    words = ["a", "b:c", "--arch", "bert_tiny", "--task", "mlm", "--data.weights", "2,0.5"]
+    data = load(words, TRAIN).config.data
+    assert (data.dirs, data.weights) == (["a", "b:c"], [2.0, 0.5])
