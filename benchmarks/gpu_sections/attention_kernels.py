@@ -29,7 +29,7 @@ def relative_attention() -> tuple[Function, Function]:
 
     def plain(qkv: Tensor, bias: Tensor, query: Tensor) -> Tensor:
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous()  # -> (3, B, H, S, K)
-        taps = q @ query[0] + bias[None, :, None]
+        taps = q @ query[0] * q.shape[-1] ** -0.5 + bias[None, :, None]
         scores = scatter_to_diagonals(taps, Offsets(None, q.shape[2], q.device))
         options = {"scale": q.shape[-1] ** -0.5, "dropout": 0.0}
         return attention.attend(q, k, v, scores, None, **options).transpose(1, 2)

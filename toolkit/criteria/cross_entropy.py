@@ -180,10 +180,11 @@ class Chunk(NamedTuple):
 def split_chunks(states: Tensor, targets: Tensor) -> Iterator[Chunk]:
     """Chunks of rows whose logits exist at the same time."""
     size = ROWS_PER_CHUNK.get(states.device.type, ROWS_PER_CHUNK["cuda"])
+    valid = targets != IGNORED
+    targets = targets * valid
     for start in range(0, len(states), size):
         rows = slice(start, start + size)
-        valid = targets[rows] != IGNORED
-        yield Chunk(rows, states[rows], targets[rows].where(valid, 0), valid)
+        yield Chunk(rows, states[rows], targets[rows], valid[rows])
 
 
 def split_logits(prediction: ProjectedClasses) -> Iterator[Float[Tensor, "n P"]]:

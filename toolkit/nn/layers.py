@@ -24,6 +24,7 @@ from toolkit.nn.init import INIT_STD
 from toolkit.nn.ops.batched_products import average_by_head
 from toolkit.nn.ops.convolution import mask_padding
 from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.ops.kernels import drawing_seeds
 from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm, add_norm
 
 NormName = Literal["layer", "rms", "plain"]
@@ -198,7 +199,7 @@ class LayerStack(nn.ModuleList):
 
     With `checkpoint_activations`, only the inputs of a layer are saved for the backward pass, which
     recomputes the rest (Chen et al. 2016, section 4). Dropout draws from torch's default
-    generators, which are restored for it: the gradients are the same.
+    generators, which are restored for it, each seed where it is used: the gradients are the same.
     """
 
     checkpoint_activations = False
@@ -264,10 +265,12 @@ class LayerStack(nn.ModuleList):
 
     def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
         recompute = self.checkpoint_activations and torch.is_grad_enabled()
-        out: States = (
-            checkpoint(layer, x, *context, use_reentrant=False) if recompute else layer(x, *context)
-        )
-        return out
+        if not recompute:
+            out: States = layer(x, *context)
+            return out
+        with drawing_seeds(together=False):
+            recomputed: States = checkpoint(layer, x, *context, use_reentrant=False)
+        return recomputed
 
 
 class LayerNames(NamedTuple):

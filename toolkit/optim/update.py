@@ -55,8 +55,8 @@ def clip_and_step(
     skipped = norm.isfinite().logical_not().float()
     if should_skip:
         skipped = torch.maximum(skipped, should_skip(norm))
-    clipped = norm.gt(clip_norm).float() if clip_norm else torch.zeros_like(norm)
-    divisor = scale * torch.where(clipped.bool(), norm / (clip_norm or 1.0), 1.0)
+    limit = clip_norm or torch.inf
+    clipped, divisor = norm.gt(limit).float(), scale * (norm / limit).clamp(min=1.0)
     step_unless_skipped(optimizer, parameters, divisor, skipped)
     return Update(norm, clipped, skipped)
 

@@ -21,6 +21,7 @@ from toolkit.criteria import Criterion
 from toolkit.data.loading.loader import BatchLoader, first_index_of_rank
 from toolkit.distributed import GradientSync, World, no_sync
 from toolkit.distributed.world import seed_rng
+from toolkit.nn.ops.kernels import drawing_seeds
 from toolkit.optim.update import Precision
 from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
@@ -123,7 +124,7 @@ class GradientAccumulator:
         """Forward and backward over a batch on the device; the summed losses."""
         loss, totals = self.compute_loss(self.wrapped, batch, factors)
         scale = self.precision.loss_scale
-        initial_gradient = torch.where(loss.isfinite(), scale.scale if scale else 1.0, torch.nan)
+        initial_gradient = 0 * loss.detach() + (scale.scale if scale else 1.0)  # or not a number
         waits = syncs and self.world.size > 1
         waiting = self.world.collectives.waiting("the exchange of gradients")
         with waiting if waits else nullcontext():
@@ -134,7 +135,7 @@ class GradientAccumulator:
         self, learner: nn.Module, batch: Batch, factors: Mapping[str, Factor]
     ) -> tuple[Float[Tensor, ""], Losses]:
         """sum_o factor_o total_o of a batch on the device, and the totals."""
-        with self.precision.autocast():
+        with self.precision.autocast(), drawing_seeds(together=True):
             self.criterion.observe(learner, batch)
             totals = self.criterion(self.precision.call(learner, batch))
         return torch.stack([total * factors[name] for name, total in totals.items()]).sum(), totals

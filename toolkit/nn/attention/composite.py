@@ -129,7 +129,7 @@ class QueryKernel(Kernel):
 
     def tables(self) -> OffsetTables:
         directions = pad_right_taps(self.directions, self.missing_taps)
-        return OffsetTables(query=(self.scale * directions)[None])
+        return OffsetTables(query=directions[None])
 
 
 class KeyKernel(Kernel):
@@ -144,4 +144,4 @@ class KeyKernel(Kernel):
         return p.term_keys @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
 
     def key_tables(self) -> OffsetTables:
-        return OffsetTables(key=(self.scale * self.directions)[None])
+        return OffsetTables(key=self.directions[None])

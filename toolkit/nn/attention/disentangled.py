@@ -124,7 +124,7 @@ class DisentangledProjections(LinearProjections):
         qk: list[Tensor | None] = []
         for y in self.project_offsets(self.dropout(vectors)):
             if y is not None:
-                y = split_heads(y[None], self.heads)[0]  # (R, D) -> (H, R, K)
+                y = split_heads(y[None], self.heads).squeeze(0)  # (R, D) -> (H, R, K)
                 y = y if rows is None else y.index_select(1, rows)
             qk.append(y)
         return super().forward(x, sequence).replace(offset_qk=tuple(qk))
@@ -146,15 +146,11 @@ class ContentToPosition(OffsetKernel):
     The vectors are those of i - j, so that of j - i = m is row -m.
     """
 
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scale = scale
-
-    def operands(
+    def factors(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
         assert p.offset_qk is not None and p.offset_qk[1] is not None, "of these projections"
-        return p.term_queries, (self.scale * p.offset_qk[1].flip(1)).to(p.q.dtype)
+        return p.term_queries, p.offset_qk[1].flip(1)
 
 
 class PositionToContent(ContentToPosition):
@@ -163,11 +159,11 @@ class PositionToContent(ContentToPosition):
     i - j as in the authors' code; the equation has j - i.
     """
 
-    def operands(
+    def factors(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "H O K"]]:
         assert p.offset_qk is not None and p.offset_qk[0] is not None, "of these projections"
-        return p.term_keys, (self.scale * p.offset_qk[0]).to(p.k.dtype)
+        return p.term_keys, p.offset_qk[0]
 
 
 class OffsetEmbedding(nn.Module):

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from toolkit.nn.attention.inputs import AttentionInputs, Offsets, sum_by_offset
 from toolkit.nn.ops.attention import MASKED_SCORE
+from toolkit.nn.ops.batched_products import multiply_by_head
 from toolkit.nn.ops.convolution import SeparableConvolution
 from toolkit.nn.ops.kernel_inputs import OffsetTables
 from toolkit.nn.ops.offsets.taps import LinearMap
@@ -56,18 +57,31 @@ class NormalizedKernel(Kernel):
 
 
 class OffsetKernel(Kernel):
-    """x_i . y_m for all offsets m in use, x the queries or the keys."""
+    """scale x_i . y_m for all offsets m in use, x the queries or the keys."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
 
     @abstractmethod
-    def operands(
+    def factors(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
         """x and y."""
 
+    def operands(
+        self, p: AttentionInputs
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
+        x, vectors = self.factors(p)
+        return x, (self.scale * vectors).to(x.dtype)
+
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S O"]:
-        x, vectors = self.operands(p)
+        x, vectors = self.factors(p) if p.x.is_cuda else self.operands(p)
         by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
-        taps = by_head @ vectors.mT
+        if p.x.is_cuda:
+            taps = multiply_by_head(by_head[None], vectors[None].to(x.dtype), self.scale).squeeze(0)
+        else:
+            taps = by_head @ vectors.mT
         return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, O) -> (B, H, S, O)
 
 
@@ -78,8 +92,8 @@ class SharedKernel(OffsetKernel):
     """
 
     def __init__(self, heads: int, head_width: int, relative_width: int) -> None:
-        super().__init__()
-        self.heads, self.scale = heads, 1 / math.sqrt(head_width)
+        super().__init__(1 / math.sqrt(head_width))
+        self.heads = heads
         self.project = nn.Linear(relative_width, heads * head_width, bias=False)
 
     @abstractmethod
@@ -92,12 +106,11 @@ class SharedKernel(OffsetKernel):
         assert vectors is not None, "the encoder passes its offset vectors to the layers"
         return vectors
 
-    def operands(
+    def factors(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H R K"]]:
         x, projected = self.content_vectors(p), self.project(self.offset_vectors(p))
-        vectors = projected.unflatten(-1, (self.heads, -1)).transpose(0, 1)
-        return x, (self.scale * vectors).to(x.dtype)
+        return x, projected.unflatten(-1, (self.heads, -1)).transpose(0, 1)
 
 
 class SharedQueryKernel(SharedKernel):
@@ -151,7 +164,8 @@ class TokenKernel(Kernel):
             taps = taps.masked_fill(outside[:, :, None], MASKED_SCORE)
         # Taps first: softmax over a short last axis takes 5 times as long on a CPU.
         taps = taps.permute(3, 0, 2, 1).contiguous()  # (B, S, H, R) -> (R, B, H, S)
-        return taps.softmax(0).permute(1, 2, 3, 0)  # (R, B, H, S) -> (B, H, S, R)
+        weights = taps.softmax(0, dtype=taps.dtype)  # autocast would convert to fp32 and back
+        return weights.permute(1, 2, 3, 0)  # (R, B, H, S) -> (B, H, S, R)
 
 
 class SpanKernel(TokenKernel):

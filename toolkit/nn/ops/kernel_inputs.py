@@ -35,9 +35,9 @@ class OffsetTables(NamedTuple):
     bias: Float[Tensor, "H R"] | None = None
     """Scores are increased by bias[h, r]."""
     query: Float[Tensor, "#H K R"] | None = None
-    """Scores are increased by q_i . query[h, :, r]; already scaled."""
+    """Scores are increased by q_i . query[h, :, r] / sqrt(K)."""
     key: Float[Tensor, "#H K R"] | None = None
-    """Scores are increased by k_j . key[h, :, R - 1 - r]; already scaled."""
+    """Scores are increased by k_j . key[h, :, R - 1 - r] / sqrt(K)."""
 
     @property
     def offsets(self) -> int:

@@ -1,6 +1,7 @@
 """Attention whose scores depend on clipped offsets between positions, as one operation on a GPU.
 
-out_i = sum_j dropout(softmax_j(scale q_i . k_j + bias_r + q_i . query_r + k_j . key_r')) v_j
+out_i = sum_j dropout(softmax_j(scale q_i . k_j + bias_r + q_i . query_r / sqrt(K)
++ k_j . key_r' / sqrt(K))) v_j
 with r = clip(p_j - p_i, -radius, radius) + radius and r' = R - 1 - r (Shaw et al. 2018, eq. 4;
 Raffel et al. 2020, section 2.1; He et al. 2021, eq. 4), over the positions j of i's sentence.
 
@@ -25,6 +26,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.flop_counter import register_flop_formula
 
+from toolkit.nn.ops.batched_products import multiply_batch
 from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows
 from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 
@@ -165,10 +167,12 @@ def grad_bias(
 def grad_table(
     x: Float[Tensor, "N H K"], taps: Float[Tensor, "n H _"], table: Float[Tensor, "#H K R"] | None
 ) -> Float[Tensor, "#H K R"] | None:
-    """sum_n x_n taps_n' by head, and by all heads if they share the table."""
+    """sum_n x_n taps_n' / sqrt(K) by head, and by all heads if they share the table."""
     if table is None:
         return None
-    gradient = (x.permute(1, 2, 0) @ taps.transpose(0, 1))[..., : table.shape[-1]]
+    scale = x.shape[-1] ** -0.5
+    products = multiply_batch(x.permute(1, 2, 0), taps.transpose(0, 1), scale)
+    gradient = products[..., : table.shape[-1]]
     if len(table) < len(gradient):
         return gradient.sum(0, keepdim=True, dtype=table.dtype)
     return gradient.to(table.dtype)

@@ -68,14 +68,15 @@ def load_positions(positions, start, rows, length):
 @no_type_check
 def load_table(table, head, WIDTH: tl.constexpr, PADDED: tl.constexpr, R: tl.constexpr,
                RP: tl.constexpr, SHARED: tl.constexpr, DTYPE: tl.constexpr):  # fmt: skip
-    """(K, R) of a head, or of all heads, with zeros up to powers of two."""
+    """(K, R) / sqrt(K) of a head, or of all heads, with zeros up to powers of two."""
     loaded = None
     if table is not None:
         rows, taps = tl.arange(0, PADDED)[:, None], tl.arange(0, RP)[None, :]
         if not SHARED:
             table += head * (WIDTH * R)
         inside = (rows < WIDTH) & (taps < R)
-        loaded = tl.load(table + rows * R + taps, mask=inside, other=0.0).to(DTYPE)
+        loaded = tl.load(table + rows * R + taps, mask=inside, other=0.0).to(tl.float32)
+        loaded = (loaded * WIDTH**-0.5).to(DTYPE)
     return loaded
 
 
